@@ -4,6 +4,7 @@ and a rule that knows syntax, and an import is where both begin."""
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -104,7 +105,15 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.manifest",
     },
+    # What the evaluation raises, for those who know what values stand for.
+    "gpudoctor.lint.hooks": {
+        "gpudoctor.lint.library_call",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.diagnostic",
+    },
     "gpudoctor.lint.analyses": {
+        "gpudoctor.lint.hooks",
         "gpudoctor.lint.library_call",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -114,6 +123,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.lint.library": {
         "gpudoctor.lint.analyses",
+        "gpudoctor.lint.hooks",
+        "gpudoctor.lint.library.library_names",
+        "gpudoctor.lint.library.register",
         "gpudoctor.lint.library_call",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -121,9 +133,19 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.manifest",
     },
-    "gpudoctor.lint.interp": {
+    # The one list of all that knows libraries, and questions about their names.
+    "gpudoctor.lint.library.register": {
         "gpudoctor.lint.library",
         "gpudoctor.lint.analyses",
+        "gpudoctor.lint.hooks",
+        "gpudoctor.lint.library_call",
+    },
+    "gpudoctor.lint.library.library_names": {"gpudoctor.manifest"},
+    # Python and nothing else: no model, no analysis.
+    "gpudoctor.lint.interp": {
+        "gpudoctor.lint.library.register",
+        "gpudoctor.lint.library.library_names",
+        "gpudoctor.lint.hooks",
         "gpudoctor.lint.library_call",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -381,6 +403,18 @@ def test_rules_of_one_family_do_not_import_rules_of_another() -> None:
         here, there = source.name.split("."), each.target.split(".")
         if here[0] == there[0] == "gpudoctor_rules" and len(there) > 1 and here[1:2] != there[1:2]:
             wrong.append(f"{source.shown}:{each.line} imports {each.target}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_follows_python_names_nothing_of_torch() -> None:
+    """It would be told what it means: a name is asked of the models, a step is raised as a hook."""
+    wrong = [
+        f"{source.shown}:{node.lineno} has {node.value!r}"
+        for source in sources().values()
+        if source.name.startswith("gpudoctor.lint.interp")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.match(r"torch\b", node.value)
+    ]
     assert not wrong, "\n".join(wrong)
 
 

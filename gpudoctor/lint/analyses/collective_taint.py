@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
 
@@ -102,7 +103,8 @@ def _adds(call: Call) -> bool:
     return op is None or (isinstance(only, Library) and only.name.endswith(".SUM"))
 
 
-def put_back(do: LibraryContext, gathered: ListOf) -> None:
+@answers(HOOKS.item_set, ListOf)
+def put_back(do: LibraryContext, gathered: ListOf, _: Values | None = None) -> None:
     """An item is put into a list of gathered tensors: mostly the rank's own, which has its graph."""
     if do.flag(gathered, ContainerState.gathered) is NO:
         return

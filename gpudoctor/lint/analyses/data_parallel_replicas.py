@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
@@ -10,6 +11,7 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 from gpudoctor.record import replace
 
@@ -92,10 +94,11 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
     do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
 
 
-def note_read(do: LibraryContext, owner: Value, name: str, place: Location) -> None:
+@answers(HOOKS.attribute_reads, Module)
+def _note_read(do: LibraryContext, owner: Value, name: str, node: ast.AST) -> None:
     """An attribute is read that only copies of the model have been given."""
-    if do.state(PROCESS, ProcessState.replica_of) is None:
-        do.emit(ReplicaRead, at=place, module=owner, name=name)
+    if (owner, name) in do.replicated and do.state(PROCESS, ProcessState.replica_of) is None:
+        do.emit(ReplicaRead, at=do.place(node), module=owner, name=name)
 
 
 def _numbers_in(do: LibraryContext, returned: Values) -> tuple[object, ...]:

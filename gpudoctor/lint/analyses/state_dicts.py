@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.symbols import CallResult, Item
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import Call, LibraryContext, flatten
 
 _DEPTH = 6
@@ -67,6 +68,13 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
             if loaded is not None:
                 return loaded, None
     return None, None
+
+
+@answers(HOOKS.item_set, Unknown)
+def _rewritten(do: LibraryContext, value: Unknown, _: Values) -> None:
+    """`state["k"] = v`: what it was read as no longer holds."""
+    if is_loaded(value):
+        do.set_flag(value, TensorState.rewritten)
 
 
 def is_loaded(value: Unknown) -> bool:

@@ -211,7 +211,7 @@ class TensorState:
     """The keys of those parts of an output of `DataParallel` that were single numbers on each GPU. Written and read by
     `data_parallel_replicas`."""
     made_by_unread_code: Flag[Tensor] = Flag()
-    """It may as well be an object that holds tensors, with an in-place `to` of its own. Written by `interp.library`."""
+    """It may as well be an object that holds tensors, with an in-place `to` of its own. Written by `unread_code`."""
 
 
 class LoaderState:
@@ -230,6 +230,8 @@ class DatasetState:
 
     followed: Flag[Dataset | Sampler] = Flag()
     """How it makes its items was looked at, which is done once. Written by `batch_items`."""
+    picks_given: Flag[Dataset | Sampler] = Flag()
+    """Its constructor picks some of what it was given. Written and read by `iterable_datasets`."""
     too_deep: Flag[Value] = Flag()
     """What makes an item was not followed to its end. Written and read by `batch_items`."""
     moves_items: Flag[Dataset] = Flag()

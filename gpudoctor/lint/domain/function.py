@@ -161,3 +161,9 @@ class FieldFactory(Value):
     """`field(default_factory=…)` of a dataclass: what makes the value of each new object."""
 
     factory: Values
+
+
+def class_of(value: Value) -> Class | None:
+    """The project's class of an object."""
+    cls = getattr(value, "cls", None) if isinstance(value, Allocated) else None
+    return cls if isinstance(cls, Class) else None

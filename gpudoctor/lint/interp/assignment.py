@@ -6,10 +6,7 @@ import ast
 from typing import TYPE_CHECKING, TypeGuard
 
 from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.symbols import ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Const, Unknown
-from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.interp import attributes, containers, library
 from gpudoctor.lint.interp.machine import UNBOUND_SET
 from gpudoctor.lint.interp.position import NONE_SET
@@ -30,7 +27,7 @@ def assign(m: Evaluator, target: ast.expr, values: Values) -> None:
     if isinstance(target, ast.Name):
         m.bind(target.id, _called(values, target.id))
     elif isinstance(target, ast.Attribute):
-        _set_attribute(m, target, values)
+        attributes.set_attribute(m, target, values)
     elif isinstance(target, ast.Subscript):
         _set_item(m, target, values)
     elif isinstance(target, ast.Starred):
@@ -107,30 +104,9 @@ def hint_as(m: Evaluator, name: str, value: ast.expr) -> None:
             return
 
 
-def _set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
-    _clears_gradient(m, target, values)
-    attributes.set_attribute(m, target, values)
-
-
 def _set_item(m: Evaluator, target: ast.Subscript, values: Values) -> None:
     owner, index = m.evaluate(target.value), m.evaluate(target.slice)
     for value in owner.restrict(m.path):
         # `os.environ["X"] = …` is a write to the environment, not to a dictionary.
         if not library.set_library_item(m, value, index, values, target):
             containers.set_item(m, value, index, values, target)
-
-
-def _clears_gradient(m: Evaluator, target: ast.expr, values: Values) -> None:
-    """`p.grad = None` clears as `zero_grad()` does."""
-    if isinstance(target, ast.Attribute) and target.attr == "grad" and values.all(lambda v: v == Const(None)):
-        for owner in m.evaluate(target.value):
-            # `image.grad = None` of an adversarial input clears no parameter.
-            if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
-                m.emit(ClearGradients, at=m.place(target), target=owner, named=_is_named(m, owner))
-
-
-def _is_named(m: Evaluator, owner: Value) -> bool:
-    """`if "last_layer" in name:` leads here: it is about parameters of that name."""
-    name = Unknown(ParameterName(owner))
-    keys = [literal.atom.key for literal in m.path if literal.holds]
-    return any(isinstance(key, tuple) and name in key for key in keys)

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.analyses.data_parallel_replicas import note_read
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -20,26 +19,22 @@ from gpudoctor.lint.domain.function import (
     Namespace,
     ProjectModule,
     Super,
+    class_of,
 )
-from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.symbols import Attribute, Setting
-from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
-from gpudoctor.lint.events.process import SettingRead
+from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.machine import UNBOUND_SET, singleton
-from gpudoctor.lint.library.argument_parsers import choices_of, kind_of
-from gpudoctor.lint.library.missing_attributes import note_opened
-from gpudoctor.lint.library.register import MODELS
-from gpudoctor.lint.library.tensors import ABOUT_FORM
+from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
+from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
-MODULE = "torch.nn.Module"
 DICT_METHODS = frozenset(dir(dict))
 
 
@@ -49,8 +44,9 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     if ask is not None:
         return ask(m, value, name, node)
     stored = m.read((value, name))
-    if m.replicated and (value, name) in m.replicated:
-        note_read(m, value, name, m.place(node))
+    look = HOOKS.attribute_reads.get(type(value))
+    if look is not None:
+        look(m, value, name, node)
     if stored is not None and not stored.any(lambda each: each is UNBOUND_SET.single):
         return stored
     # Attributes of the object first, then its class, then its library base: Python's order.
@@ -100,9 +96,8 @@ def _from_own_class(m: Evaluator, value: Value, name: str, node: ast.AST) -> Val
 def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     # `args.__dict__.update(config)`
     if name == "__dict__":
-        note_opened(m, (value,))
-    if isinstance(value, Namespace):
-        return setting(m, value, name, node)
+        for told in HOOKS.opened:
+            told(m, [value])
     if isinstance(value, Unknown):
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
@@ -142,27 +137,6 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
         if cls.library_bases or not cls.complete:
             return singleton(Method(value, name))
     return singleton(Unknown(Attribute(value, name), "an attribute that was never seen to be set", m.text(node, 40)))
-
-
-def setting(m: Evaluator, owner: Namespace, name: str, node: ast.AST) -> Values:
-    """A setting of the command line or a configuration: unknown, but known by name."""
-    m.emit(SettingRead, at=m.place(node), name=name)
-    # An option that the launcher fills, or whose default is the environment's.
-    declared = m.entry(owner, SettingState.declared, name)
-    if declared is not None:
-        return declared
-    kind = kind_of(m, owner, name)
-    label, among = m.text(node, 40), choices_of(m, owner, name)
-    found = Unknown(Setting(name), "chosen at the start", label, config=True, kind=kind, among=among)
-    if among and m.state(found, SettingState.can_be) is None:
-        m.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
-    return singleton(m.setting(found, m.place(node)))
-
-
-def class_of(value: Value) -> Class | None:
-    """The project's class of an object."""
-    cls = getattr(value, "cls", None) if isinstance(value, Allocated) else None
-    return cls if isinstance(cls, Class) else None
 
 
 def ancestry(cls: Class) -> Iterator[Class]:
@@ -282,15 +256,10 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
         setter = MODELS.setters.get(type(owner))
         if setter is not None:
             setter(m, owner, target.attr, values, m.place(target))
-        # `nets = Munch(...); nets.fan = fan`: whoever goes over `nets` has the model, too.
-        elif _of_unread_code(owner) and values.any(lambda value: isinstance(value, (Module, Wrapper))):
-            m.note_escape("an attribute", (values,), target)
+        for told in HOOKS.attribute_sets:
+            told(m, owner, target.attr, values, m.place(target))
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
         m.write(key, values)
-
-
-def _of_unread_code(value: Value) -> bool:
-    return isinstance(value, Unknown) and bool(value.escaped_from) and not value.config
 
 
 def find_method(m: Evaluator, value: Value, name: str) -> Values | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     Class,
@@ -22,23 +21,21 @@ from gpudoctor.lint.domain.function import (
     Namespace,
     Partial,
     Super,
+    class_of,
 )
 from gpudoctor.lint.domain.symbols import Item, Setting
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import attributes, containers, library
-from gpudoctor.lint.interp.attributes import class_of, fields_of, find_in_class, library_call
+from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
 from gpudoctor.lint.interp.containers import MAX_TUPLE
-from gpudoctor.lint.interp.context_names import context_name
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
-from gpudoctor.lint.library.class_kinds import new_object
-from gpudoctor.lint.library.library_names import RUN_COMMANDS, gives_settings
-from gpudoctor.lint.library.missing_attributes import PLAIN, note_opened
-from gpudoctor.lint.library.register import MODELS
+from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings
+from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
 
 if TYPE_CHECKING:
@@ -149,7 +146,7 @@ def call_value(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) 
     custom = attributes.find_method(m, value, "__call__")
     if custom is not None:
         return call(m, custom, arguments, node)
-    return library.call_unknown(m, value, arguments, node)
+    return HOOKS.unknown_call[0](m, value, arguments, node)
 
 
 def _call_bound(m: Evaluator, value: BoundMethod, arguments: Arguments, node: ast.AST) -> Values:
@@ -179,7 +176,7 @@ def call_method(m: Evaluator, receiver: Value, name: str, arguments: Arguments, 
         answered = model(library_call(m, name, arguments, node, receiver))
         if answered is not NOT_ANSWERED:
             return answered
-    return library.unanswered(m, receiver, name, arguments, node)
+    return HOOKS.method_call[0](m, receiver, name, arguments, node)
 
 
 def call_function(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST) -> Values:
@@ -207,10 +204,10 @@ def _run(
     on_yield: object = None,
 ) -> Values:
     if _is_too_deep(m, function, node):
-        note_opened(m, arguments.values())
+        _open(m, arguments)
         return m.unknown(node, f"{function.label} calls itself")
     if left_out := _left_out(m):
-        note_opened(m, arguments.values())
+        _open(m, arguments)
         return m.unknown(node, f"{function.label} is called {left_out}")
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node) if on_yield is None else None
@@ -226,11 +223,17 @@ def _run(
     bound = _bind_parameters(m, function, arguments, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.
-    contexts = tuple([each for name in function.decorators if (each := context_name(name))])
+    contexts = tuple([each for name in function.decorators if (each := HOOKS.context_name[0](name))])
     with m.in_frame(frame, place, contexts):
         result = _follow(m, function, frame, bound)
         watch.end(m, function, arguments.key, result)
     return result
+
+
+def _open(m: Evaluator, arguments: Arguments) -> None:
+    """What was not followed may do anything to what it is given."""
+    for told in HOOKS.opened:
+        told(m, arguments.values())
 
 
 def _was_handed(m: Evaluator, function: Function, node: ast.AST) -> bool:
@@ -378,7 +381,7 @@ def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -
         return NONE_SET
     if given is not None:
         return m.for_each_value(given, lambda each: _begun(m, each, arguments, node), node)
-    made = new_object(cls, m.allocation_site(place), place, label, m)
+    made = HOOKS.instance[0](cls, m.allocation_site(place), place, label, m)
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in arguments):
         m.set_flag(made, ObjectState.of_settings)
     if initialiser is not None:
@@ -442,13 +445,11 @@ def _construct(
     arguments: Arguments,
     node: ast.AST,
 ) -> None:
-    if not isinstance(made, (Dataset, Sampler)):
+    around = HOOKS.constructions.get(type(made))
+    if around is None:
         call(m, initialiser, arguments, node)
-        return
-    with m.probing_iteration() as heard:
-        call(m, initialiser, arguments, node)
-    if heard.picks:
-        m.takes_parts.add(made)
+    else:
+        around(m, made, lambda: call(m, initialiser, arguments, node))
 
 
 _WAYS_TO_CALL: dict[type[Value], Callable[[Evaluator, Any, Arguments, ast.AST], Values]] = {

@@ -6,24 +6,22 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.collective_taint import put_back
-from gpudoctor.lint.analyses.state_dicts import is_loaded
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
-from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator
+from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Item
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values
-from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.limits import MAX_VALUES
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import compare
+from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -186,9 +184,9 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if isinstance(value, DictOf):
         there = possible_pairs(m, value)
         return union([key for key, _ in there]) if there else m.unknown(node, "a key")
-    # `next(iter(loader))` and a `for` over the loader give the same kind of batch.
-    if isinstance(value, (Loader, LoaderIterator)):
-        return m.batch(value if isinstance(value, Loader) else value.loader, node)
+    answer = HOOKS.iterations.get(type(value))
+    if answer is not None:
+        return answer(m, value, node)
     if isinstance(value, Range):
         return counter(m, node, m.text(node, 40))
     if isinstance(value, Enumerated):
@@ -196,12 +194,6 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     # Batches that go through a generator of the project are followed into it.
     if isinstance(value, Generator):
         return m.run_generator(value, node)
-    # Going over a batch gives its parts, each of which is of the same shard.
-    if isinstance(value, Tensor):
-        # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
-        return library.part(m, value, node).map(
-            lambda each: replace(each, root=None) if isinstance(each, Tensor) else each
-        )
     if isinstance(value, Unknown):
         return singleton(
             Unknown(Anonymous("item of", value), value.why, value.label, value.dependence, False, value.shards)
@@ -242,10 +234,8 @@ def item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     if not any(each.divergence & Divergence.RANK for each in index.restrict(m.path)):
         return found
     note_rank_decides(m, found)
-    # `batch[rank * share : (rank + 1) * share]`: each rank takes rows of its own.
-    loader = next((each.batch_of for each in found if isinstance(each, Tensor) and each.batch_of is not None), None)
-    if loader is not None:
-        m.emit(BatchCut, at=m.place(node), loader=loader)
+    for told in HOOKS.cut_by_rank:
+        told(m, found, m.place(node))
     return found.map(_by_rank)
 
 
@@ -282,8 +272,9 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
         return _item_of(m, value, node)
     if isinstance(value, DictOf):
         return entry(m, value, only, node)
-    if isinstance(value, Tensor):
-        return library.part(m, value, node, only.value if isinstance(only, Const) else None)
+    answer = HOOKS.items.get(type(value))
+    if answer is not None:
+        return answer(m, value, only.value if isinstance(only, Const) else None, node)
     return library.library_item(m, value, index, node)
 
 
@@ -329,6 +320,9 @@ def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]],
 
 def set_item(m: Evaluator, value: Value, index: Values, new: Values, node: ast.AST) -> None:
     """`value[index] = new`."""
+    told = HOOKS.item_set.get(type(value))
+    if told is not None:
+        told(m, value, new)
     only = index.restrict(m.path).single
     if isinstance(value, DictOf):
         known = possible_pairs(m, value)
@@ -338,7 +332,6 @@ def set_item(m: Evaluator, value: Value, index: Values, new: Values, node: ast.A
         else:
             _add_more(m, value, new)
     elif isinstance(value, ListOf):
-        put_back(m, value)
         items = known_items(m, value)
         if (
             items is not None
@@ -351,12 +344,6 @@ def set_item(m: Evaluator, value: Value, index: Values, new: Values, node: ast.A
             )
         else:
             _add_more(m, value, new)
-    # `state["k"] = v`, `batch["x"] = x.cuda()`: what it was read as no longer holds.
-    elif isinstance(value, Tensor) or (isinstance(value, Unknown) and is_loaded(value)):
-        m.set_flag(value, TensorState.rewritten)
-        if isinstance(value, Tensor):
-            before = m.state(value, TensorState.written_items)
-            m.set_state(value, TensorState.written_items, union([before, new]) if before is not None else new)
 
 
 def _add_more(m: Evaluator, value: ListOf | DictOf, new: Values) -> None:
@@ -408,8 +395,9 @@ def _parts(m: Evaluator, value: Value, count: int, star: int | None, node: ast.A
         tail = len(known) - (count - star - 1)
         middle = new_list(m, list(known[star:tail]), node)
         return [*known[:star], middle, *known[tail:]]
-    if isinstance(value, Tensor):
-        return [library.part(m, value, node, index if star is None else None) for index in range(count)]
+    answer = HOOKS.items.get(type(value))
+    if answer is not None:
+        return [answer(m, value, index if star is None else None, node) for index in range(count)]
     if isinstance(value, Unknown):
         return [singleton(_nth(value, index)) for index in range(count)]
     if isinstance(value, Text):

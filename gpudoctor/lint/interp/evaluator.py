@@ -25,9 +25,8 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.records import ChosenCall
+    from gpudoctor.lint.library_call import ChosenCall
 
 
 class Evaluator(Machine, LibraryContext):
@@ -35,6 +34,7 @@ class Evaluator(Machine, LibraryContext):
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
     __slots__ = {
+        "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
         "decorated": "How often each decorator has given a function back as it was, one time after the other.",
         "ended": "Where all paths of the program end in an error.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
@@ -48,7 +48,6 @@ class Evaluator(Machine, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
-        "unread": "The calls of what a setting has chosen.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -65,7 +64,7 @@ class Evaluator(Machine, LibraryContext):
         self.ended: Stop | None = None
         self.on_statement: Callable[[Evaluator, ast.stmt, bool], None] | None = None
         self.main_scope: Hashable = None
-        self.unread: dict[ast.AST, ChosenCall] = {}
+        self.chosen_calls: dict[ast.AST, ChosenCall] = {}
         self.decorated: dict[ast.AST, int] = {}
 
     # --- what the parts do for each other, beside what library models may ask --------------------------------------
@@ -83,12 +82,10 @@ class Evaluator(Machine, LibraryContext):
         """Execute the body of a module; what it binds is seen on every path."""
 
     @abstractmethod
-    def run_generator(self, generator: Generator, node: ast.AST) -> Values:
+    def run_generator(
+        self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
+    ) -> Values:
         """Run a generator's body, for all that it yields."""
-
-    @abstractmethod
-    def batch(self, loader: Loader, node: ast.AST) -> Values:
-        """What a loop over a loader gets."""
 
     @abstractmethod
     def library_name(self, name: str, node: ast.AST) -> Values:
@@ -101,6 +98,10 @@ class Evaluator(Machine, LibraryContext):
         # `sys.exit(main())` at the very end is how a program ends that has done its work.
         if self.unreachable and self.job_aborted and self.stop and (self.stop.at.path, self.stop.at.line) != last_line:
             self.ended = self.ended or self.stop
+
+    def result_name(self, node: ast.AST) -> str | None:
+        """What the program calls the result of a call."""
+        return self.hints.get(id(node))
 
     def names_in(self, scope: Hashable) -> list[str]:
         return self.store.names(scope)

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.analyses.collective_taint import after_operator
 from gpudoctor.lint.domain.constant_folding import fits, joined, negative, operated
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
-from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
-from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import ClockReading, Length, Operation
+from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.events.host_waits import Elapsed
-from gpudoctor.lint.events.reporting import Averaged
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import containers, imports, library, truthiness
@@ -32,8 +27,7 @@ from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
-from gpudoctor.lint.library.builtin_containers import as_set
-from gpudoctor.lint.library.tensors import agreed, shards_in
+from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -84,9 +78,8 @@ def _subscript(m: Evaluator, node: ast.Subscript) -> Values:
 
 def _binary(m: Evaluator, node: ast.BinOp) -> Values:
     left, right = m.evaluate(node.left), m.evaluate(node.right)
-    # `%` of a text writes it.
-    if m.iteration_probe is not None and isinstance(node.op, ast.Mod) and not left.any(_is_text):
-        m.iteration_probe.picked(right)
+    if m.listener is not None:
+        m.listener.calculated(node.op, left, right)
     return binary(m, left, node.op, right, node)
 
 
@@ -95,7 +88,8 @@ def binary(m: Evaluator, left: Values, op: ast.operator, right: Values, node: as
     if left.is_definite and right.is_definite:
         value = _operate(m, op, left.bindings[0].value, right.bindings[0].value, node)
         if isinstance(op, ast.Div):
-            _note_average(m, left.bindings[0].value, right.bindings[0].value, node)
+            for told in HOOKS.divided:
+                told(m, left.bindings[0].value, right.bindings[0].value, node)
         return value if len(value.bindings) == 1 else m.widen_if_large(union([value]), node)
     results: list[Values] = []
     for first in _operands(left.restrict(m.path)):
@@ -130,14 +124,6 @@ def _is_container(binding: Binding[Value]) -> bool:
     return False
 
 
-def _note_average(m: Evaluator, total: Value, count: Value, node: ast.AST) -> None:
-    term = count.term if isinstance(count, Unknown) else None
-    if isinstance(term, Length) and isinstance(term.of, Dataset):
-        shards = shards_in(m, [total])
-        if shards:
-            m.emit(Averaged, at=m.place(node), dataset=term.of, shards=shards)
-
-
 def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
     if isinstance(left, Const) and isinstance(right, Const):
         # `WORLD = 2 * 4` and `"a" + "b"` decide tests further on.
@@ -145,8 +131,9 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
         if folded is not None:
             return singleton(folded)
     # Before text: `%` of a tensor is arithmetic.
-    if isinstance(left, (Tensor, Work)) or isinstance(right, (Tensor, Work)):
-        return library.combine(m, [left, right], node)
+    answer = HOOKS.operations.get(type(left)) or HOOKS.operations.get(type(right))
+    if answer is not None:
+        return answer(m, [left, right], node)
     for first, second in ((left, right), (right, left)):
         if (
             isinstance(first, (Rank, Size))
@@ -166,24 +153,12 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
         return containers.concatenate(m, left, right, node)
     if isinstance(op, ast.Sub):
-        _note_elapsed(m, left, right, node)
+        for told in HOOKS.subtracted:
+            told(m, left, right, node)
     # `step % ACCUMULATE == 0` with ACCUMULATE = 1 holds in each round.
     if isinstance(op, ast.Mod) and right == Const(1) and left.divergence & Divergence.BATCH_INDEX:
         return singleton(Const(0))
     return singleton(_mixed(op, left, right, m.text(node, 40)))
-
-
-def _note_elapsed(m: Evaluator, left: Value, right: Value, node: ast.AST) -> None:
-    """`time.time() - start`: somebody measures what lies between."""
-    until, since = (_clock_of(value) for value in (left, right))
-    if until is not None and since is not None:
-        m.emit(Elapsed, at=m.place(node), since=since, until=until)
-
-
-def _clock_of(value: Value) -> Hashable | None:
-    """Which look at a clock a value is."""
-    term = value.term if isinstance(value, Unknown) else None
-    return term.occurrence if isinstance(term, ClockReading) else None
 
 
 def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
@@ -194,7 +169,7 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
         Operation(OPERATORS[type(op)], left, right), "computed", label, left.divergence | right.divergence, config,
         frozenset(shards), times=scaled_by(op, left, right),
     )  # fmt: skip
-    return after_operator(op, right, made) if shards else made
+    return HOOKS.computed[0](op, right, made) if shards else made
 
 
 def _is_text(value: Value) -> bool:
@@ -212,9 +187,11 @@ def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Tex
         if isinstance(value, Text):
             parts.extend(value.parts)
         elif isinstance(value, TupleOf):
-            parts.extend(each for item in value.items for each in agreed(m, item))
+            parts.extend(each for item in value.items for each in HOOKS.text_parts[0](m, item))
         elif isinstance(value, DictOf) and isinstance(op, ast.Mod):
-            parts.extend(each for _, item in containers.possible_pairs(m, value) for each in agreed(m, item))
+            parts.extend(
+                each for _, item in containers.possible_pairs(m, value) for each in HOOKS.text_parts[0](m, item)
+            )
         else:
             parts.append(value)
     return Text(tuple(parts))
@@ -309,7 +286,10 @@ def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
         else:
             items.append(m.evaluate(element))
     made = containers.new_list(m, items, node, exact=exact)
-    return as_set(m, made, items) if isinstance(node, ast.Set) else made
+    if isinstance(node, ast.Set):
+        for told in HOOKS.sets_made:
+            told(m, made, items)
+    return made
 
 
 def _dict(m: Evaluator, node: ast.Dict) -> Values:
@@ -334,7 +314,8 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
         return containers.new_dict(m, entries, node, exact=exact)
     made = containers.new_list(m, found, node, exact=exact)
     if isinstance(node, ast.SetComp):
-        as_set(m, made, found)
+        for told in HOOKS.sets_made:
+            told(m, made, found)
     # `[f for i, f in enumerate(files) if i % world == rank]` shards by hand.
     if any(literal.atom.divergence & Divergence.RANK for literal in filters):
         note_rank_decides(m, made)
@@ -382,12 +363,13 @@ def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
         elif isinstance(piece, ast.FormattedValue):
             values = m.evaluate(piece.value)
             # `f"{loss:.3f}"` copies the tensor to the host, wherever the text goes.
-            library.note_printed(m, values, node)
+            for told in HOOKS.printed:
+                told(m, values, m.place(node))
             only = values.restrict(m.path).single
             if only is not None:
                 parts.append(only)
             else:
-                parts.extend(agreed(m, values))
+                parts.extend(HOOKS.text_parts[0](m, values))
     constants = [part for part in parts if isinstance(part, Const)]
     whole = joined(constants) if len(constants) == len(parts) else None
     return singleton(Text(tuple(parts)) if whole is None else whole)
@@ -428,16 +410,16 @@ def _yield_from(m: Evaluator, node: ast.YieldFrom) -> Values:
     if isinstance(source.single, Generator) and m.frame.on_yield is not None:
         # Whoever goes over this generator goes over the loops of that one.
         return run_body(m, source.single, m.frame.on_yield, node)
-    if m.iteration_probe is not None:
-        m.iteration_probe.handed_on = source
+    if m.listener is not None:
+        m.listener.hands_on(source)
     m.yielded(containers.items_of(m, source, node))
     return NONE_SET
 
 
 def _slice(m: Evaluator, node: ast.Slice) -> Values:
     start, stop, step = (None if part is None else m.evaluate(part) for part in (node.lower, node.upper, node.step))
-    if m.iteration_probe is not None:
-        m.iteration_probe.picked(start)
+    if m.listener is not None:
+        m.listener.sliced(start)
     return singleton(Slice(start, stop, step))
 
 

@@ -6,16 +6,15 @@ The parts stand in modules of their own and know each other only through this cl
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator, class_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.interp import (
     attributes,
-    batch_items,
     calls,
     containers,
     imports,
@@ -30,7 +29,6 @@ from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import singleton
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.source.project import ModuleFile
 
@@ -87,7 +85,7 @@ class Interpreter(Evaluator):
 
     def find_method(self, value: Value, name: str) -> Values | None:
         """A method that the project's class of this object has."""
-        cls = attributes.class_of(value)
+        cls = class_of(value)
         found = attributes.find_in_class(self, cls, name) if cls is not None else None
         if found is None:
             return None
@@ -115,8 +113,10 @@ class Interpreter(Evaluator):
     def open_context(self, manager: Values, node: ast.AST) -> Values:
         return with_statements.open_in_stack(self, manager, node)
 
-    def run_generator(self, generator: Generator, node: ast.AST) -> Values:
-        return with_statements.run_generator(self, generator, node)
+    def run_generator(
+        self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
+    ) -> Values:
+        return with_statements.run_generator(self, generator, node, on_yield)
 
     def new_list(self, items: list[Values], node: ast.AST, exact: bool = True) -> Values:
         return containers.new_list(self, items, node, exact)
@@ -145,18 +145,3 @@ class Interpreter(Evaluator):
 
     def library_name(self, name: str, node: ast.AST) -> Values:
         return library.library_name(self, name, node)
-
-    def batch(self, loader: Loader, node: ast.AST) -> Values:
-        return batch_items.batch(self, loader, node)
-
-    def define_class(self, value: Value) -> str | None:
-        """The name of the project's class of an object."""
-        cls = attributes.class_of(value)
-        return cls.label if cls is not None else None
-
-    def attributes_of(self, value: Value) -> list[Value]:
-        """What the attributes of an object hold."""
-        return library.attributes_of(self, value)
-
-    def note_escape(self, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
-        library.note_escape(self, into, given, node)

@@ -234,7 +234,7 @@ def _not_trained(
     from gpudoctor.lint.interp.unreached_training import idle, training_not_reached
 
     looks = not whole or not trained
-    missed, leads = training_not_reached(entry, files, whole, m.unread.values()) if looks else ((), None)
+    missed, leads = training_not_reached(entry, files, whole, m.chosen_calls.values()) if looks else ((), None)
     return missed, leads, idle(files, trained) if whole else ()
 
 

@@ -17,9 +17,6 @@ MAX_LIBRARY_STATEMENTS = 2_000
 """The same for a file that only defines things. Nearly all take under 1,000; more is spent in what it imports."""
 MAX_LIBRARY_IMPORTS = 800
 """Of those, statements of modules that it imports. Nearly all take under 300; names of further modules stay unknown."""
-MAX_ITEM_STATEMENTS = 600
-"""Of those, statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several
-images take 9,000, before the training has begun."""
 MAX_EVALUATIONS = 1_000_000
 """Expressions, each part of one counted too, that it may evaluate."""
 MAX_SECONDS = 8.0

@@ -61,8 +61,8 @@ def run_while(m: Evaluator, node: ast.While) -> None:
     holds = truthiness.ask(m, node.test)
     if holds is False:
         return
-    if holds is True and m.iteration_probe is not None:
-        m.iteration_probe.endless = True
+    if holds is True and m.listener is not None:
+        m.listener.repeats_for_ever()
 
     def again() -> None:
         test = truthiness.ask(m, node.test)

@@ -48,7 +48,6 @@ from gpudoctor.lint.interp.position import (
     Recorded,
     put_back,
 )
-from gpudoctor.lint.interp.records import IterationProbe
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.file_queries import is_folder
@@ -57,6 +56,7 @@ from gpudoctor.lint.source.unparse import written
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.interp.records import Summary
+    from gpudoctor.lint.library_call import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
 
     Owner = TypeVar("Owner", bound=Value)
@@ -218,7 +218,6 @@ class Machine(Position):
         "statements": "Counted against the budget.",
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
         "store": "Memory, which has layers to be set apart by.",
-        "takes_parts": "Streams and samplers whose constructor picks some of what it was given, which does not change.",
         "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
         "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
     }
@@ -252,7 +251,6 @@ class Machine(Position):
         self._traits: dict[ast.AST, FunctionTraits] = {}
         self.frame_count = 0
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
-        self.takes_parts: set[Value] = set()
 
     # --- places and names --------------------------------------------------------------------------------------
 
@@ -652,6 +650,15 @@ class Machine(Position):
         """The values, or one unknown where they are so many that each further step would multiply them."""
         return values if len(values.bindings) <= MAX_TOGETHER else widened(("one of", self.place(node)), values)
 
+    @property
+    def loop_sources(self) -> list[Values]:
+        """What the open loops go over."""
+        return [loop.source for loop in self.open_loops]
+
+    def held(self, key: Hashable) -> Values | None:
+        """What a key holds now, whatever the path."""
+        return self.store.get(key)
+
     # --- where the execution is ----------------------------------------------------------------------------------
 
     def in_frame(self, frame: Frame, called_at: Location | None = None, contexts: tuple[str, ...] = ()) -> InFrame:
@@ -748,20 +755,9 @@ class Machine(Position):
                 book.extend(found) if isinstance(book, list) else book.update(dict.fromkeys(found))
         self._lasting.clear()
 
-    @contextmanager
-    def probing_iteration(self) -> Iterator[IterationProbe]:
-        """Listen to what is executed inside."""
-        before, self.iteration_probe = self.iteration_probe, IterationProbe()
-        heard = self.iteration_probe
-        try:
-            yield heard
-        finally:
-            self.iteration_probe = before
-            if before is not None:
-                before.calls |= heard.calls
-                before.picks |= heard.picks
-                before.endless |= heard.endless
-                before.leaves |= heard.leaves
+    def listening(self, listener: Listener) -> Within:
+        """This one is told what is done inside, and nobody else."""
+        return Within(self, listener=listener)
 
     def events_suppressed(self) -> Within:
         """Nothing is logged inside."""

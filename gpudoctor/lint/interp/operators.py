@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 from collections.abc import Hashable
 
 from gpudoctor.lint.domain.constant_folding import compared, is_nan, whole_number
@@ -17,6 +16,8 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
+from gpudoctor.lint.library.library_names import is_canonical
+from gpudoctor.lint.library.register import HOOKS
 
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,
@@ -34,18 +35,6 @@ OPERATORS: dict[type[ast.operator], str] = {
 
 
 NOUGHT = Const(0)
-TORCH_VERSION = "torch.__version__"
-OPEN_SINCE = 2, 0
-"""The first version of torch that a reader may lack."""
-_VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?"
-
-
-def _version_of(value: Value) -> str:
-    """What `version.parse("1.8")` was given, an empty text for anything else."""
-    match value.term if isinstance(value, Unknown) else None:
-        case CallResult("packaging.version.parse", Const(str(text))):
-            return text
-    return ""
 
 
 def answer(literal: Literal) -> Value:
@@ -110,8 +99,8 @@ def _factor(value: Value) -> Value | None:
 
 def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
     """One comparison of two values."""
-    if isinstance(left, Library) and left.name == TORCH_VERSION:
-        known = _newer_than(op, right)
+    if isinstance(left, Library):
+        known = HOOKS.library_compared[0](op, left, right)
         if known is not None:
             return TRUE if known else FALSE
     if any(isinstance(each, Const) and is_nan(each.value) for each in (left, right)):
@@ -146,18 +135,6 @@ def _is_length_of_text(value: Unknown) -> bool:
     """Of one that is known in parts, which cannot all be empty."""
     text = value.term.of if isinstance(value.term, Length) else None
     return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
-
-
-def _newer_than(op: ast.cmpop, other: Value) -> bool | None:
-    """What a comparison of the version of torch says, which is taken to be a new one; None where that is open."""
-    text = other.value if isinstance(other, Const) else _version_of(other)
-    match = re.match(_VERSION, text) if isinstance(text, str) else None
-    if match is None:
-        # `torch.__version__ == "parrots"` asks for another library in its place.
-        return isinstance(op, ast.NotEq) if text and isinstance(op, (ast.Eq, ast.NotEq)) else None
-    if tuple(map(int, match.groups(default="0"))) >= OPEN_SINCE or isinstance(op, (ast.In, ast.NotIn)):
-        return None
-    return isinstance(op, (ast.Gt, ast.GtE, ast.NotEq))
 
 
 def open_test(
@@ -220,9 +197,9 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Unknown) and one.among and isinstance(other, Const) and other not in one.among:
             return False
-    if isinstance(left, Library) and isinstance(right, (Library, Class)) and left.name.startswith("torch."):
+    if isinstance(left, Library) and isinstance(right, (Library, Class)) and is_canonical(left.name):
         # Names of torch are canonical; a class of the project is none of them.
-        return False if isinstance(right, Class) or right.name.startswith("torch.") else None
+        return False if isinstance(right, Class) or is_canonical(right.name) else None
     if isinstance(left, Class) and isinstance(right, Library):
         return _same(op, right, left)
     if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):

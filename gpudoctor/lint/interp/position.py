@@ -24,7 +24,7 @@ from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.records import IterationProbe
+    from gpudoctor.lint.library_call import Listener
     from gpudoctor.lint.program import Stop
 
 NEVER = 1 << 62
@@ -134,8 +134,8 @@ class Position(OnPath):
         "executing_module": "The body of a module is being executed, and not yet a function of the library file.",
         "file_errors_caught": "What the file system refuses is caught by a handler around.",
         "frames": "The open calls, and the bodies of modules and classes, innermost last.",
-        "iteration_probe": "Somebody listens how a class of the project gives out its items.",
         "job_aborted": "The path that ended last has done so with an error, and with it the job.",
+        "listener": "Somebody is told what is done.",
         "look_ends": "After so many statements a look ahead, as at an item of a data set, follows no further calls.",
         "muted": "Nothing is logged.",
         "oldest_write": "The age of the oldest thing that was written to: it grows with each thing that is made.",
@@ -163,7 +163,7 @@ class Position(OnPath):
         self.muted = False
         self.speculations = 0
         self.look_ends: int | None = None
-        self.iteration_probe: IterationProbe | None = None
+        self.listener: Listener | None = None
         self.oldest_write = NEVER
         self.reads: list[Hashable] = []
         self.job_aborted = False

@@ -5,23 +5,23 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Allocated, Const, Unknown, Value, Values
-from gpudoctor.lint.events.collective import Discard, LeaveLoop
-from gpudoctor.lint.events.process import Swallowed
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.interp import expressions, library, truthiness, with_statements
+from gpudoctor.lint.hooks import Handled
+from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
-from gpudoctor.lint.interp.exception_handlers import catches_all, swallows_errors
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
+from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Delta
@@ -59,32 +59,8 @@ def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
 def _expression(m: Evaluator, node: ast.Expr) -> None:
     values = m.evaluate(node.value)
     if isinstance(node.value, ast.Call) and not m.unreachable:
-        # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
-        dropped = [
-            value for value in values.restrict(m.path) if isinstance(value, Allocated) or _is_of_all_ranks(value)
-        ]
-        if dropped:
-            _note_dropped(m, node.value, dropped)
-
-
-def _is_of_all_ranks(value: Value) -> bool:
-    """What a collective of another library returned."""
-    return isinstance(value, Unknown) and value.escaped_from in ("horovod", "torch.gather")
-
-
-def _note_dropped(m: Evaluator, call: ast.Call, dropped: list[Value]) -> None:
-    receivers = _receivers(m, call)
-    only = receivers[0] if len(receivers) == 1 else None
-    # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
-    if isinstance(only, Tensor) and m.flag(only, TensorState.made_by_unread_code) is not NO:
-        return
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else m.text(call.func, 40)
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    written = m.text(owner, 40) if isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript)) else ""
-    for value in dropped:
-        # `model.train()` of one of several models gives that one back.
-        receiver = value if value in receivers else only
-        m.emit(Discard, at=m.place(call), value=value, call=name, receiver=receiver, written=written)
+        for told in HOOKS.dropped:
+            told(m, node.value, values, partial(_receivers, m, node.value))
 
 
 def _assign(m: Evaluator, node: ast.Assign) -> None:
@@ -93,7 +69,8 @@ def _assign(m: Evaluator, node: ast.Assign) -> None:
     for target in node.targets:
         # Before the target is bound anew, while its old value is known.
         if isinstance(node.value, ast.BinOp) and _is_operand(m, target, node.value):
-            library.note_accumulation(m, target, values, node)
+            for told in HOOKS.accumulated:
+                told(m, target, values, node)
         assign(m, target, values)
 
 
@@ -113,8 +90,10 @@ def _augmented(m: Evaluator, node: ast.AugAssign) -> None:
     old = m.evaluate(_as_load(m, node.target))
     by = m.evaluate(node.value)
     new = expressions.binary(m, old, node.op, by, node)
-    library.note_written(m, old, by, node)
-    library.note_accumulation(m, node.target, new, node)
+    for told in HOOKS.augmented:
+        told(m, old, by, node)
+    for noted in HOOKS.accumulated:
+        noted(m, node.target, new, node)
     m.frame.augments = True
     assign(m, node.target, new)
     m.frame.augments = False
@@ -196,8 +175,8 @@ def _note_leaving(m: Evaluator, how: str, node: ast.stmt) -> None:
     # `return` in a helper leaves the helper's loops, not those of its caller.
     inside = [loop for loop in m.open_loops if loop.frame_depth == frame_depth] if how == "return" else m.open_loops
     loop = inside[-1].event if inside else None
-    if loop is not None and how != "continue" and m.iteration_probe is not None:
-        m.iteration_probe.leaves = True
+    if loop is not None and how != "continue" and m.listener is not None:
+        m.listener.leaves_loop()
     # All others leave on all ranks at once, so nobody is left waiting; a count of batches ends the training.
     counted = Divergence.BATCH_INDEX if loop is not None and loop.over is not None else Divergence.NONE
     if m.path.divergence & (Divergence.LOCAL | Divergence.RANK | counted):
@@ -283,9 +262,11 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
                 body.path = body.path.conjoined_with(test.negated())
             sides.append(side)
         left = [each for way, count in zip(ways, counts, strict=True) for each in way[count:]]
-        if catches_all(handler) and swallows_errors(handler, side, left, m.log[start:]):
-            m.path, m.unreachable = base, False
-            m.emit(Swallowed, at=m.place(handler), since=since, until=until)
+        with m.fork(base):
+            writes, returned = len(side.writes) if side is not None else 0, tuple([each.value for each in left])
+            handled = Handled(handler, m.log[start:], since, until, side is not None, writes, returned)
+            for told in HOOKS.handled:
+                told(m, handled, m.place(handler))
     return sides
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -12,11 +13,11 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp import containers, library
+from gpudoctor.lint.interp import containers
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.library.library_names import is_harmless
-from gpudoctor.lint.library.tensors import is_agreed, note_asked
+from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -82,9 +83,14 @@ def truth(m: Evaluator, values: Values, node: ast.AST) -> bool | Literal:
 
 def _whichever(m: Evaluator, values: Values) -> Values:
     """One for all, where a collective has made them the same: which of them it was says nothing any more."""
-    if len(values.bindings) > 1 and all(is_agreed(m, value) for value in values):
+    if len(values.bindings) > 1 and all(_is_agreed(m, value) for value in values):
         return singleton(values.bindings[0].value)
     return values
+
+
+def _is_agreed(m: Evaluator, value: Value) -> bool:
+    ask = HOOKS.agreed.get(type(value))
+    return ask is not None and ask(m, value)
 
 
 def _decide_under(when: Condition, answer: bool | Literal) -> bool | Literal:
@@ -239,9 +245,9 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     # A name that was imported from code we do not have may hold anything, a rank flag too.
     if isinstance(value, Library) and not is_harmless(value.name):
         value = Unknown(Anonymous("library", value.name), "a name of a library", value.name, Divergence.UNREAD)
-    # `if loss > best:` asks the GPU, as `.item()` does.
-    if isinstance(value, Tensor):
-        note_asked(m, value, m.place(node))
+    told = HOOKS.tests.get(type(value))
+    if told is not None:
+        told(m, value, m.place(node))
     if isinstance(value, (Unknown, Tensor)):
         result = open_test("true", (value,), m.text(node), m.place(node))
         assert isinstance(result, Truth)
@@ -318,19 +324,20 @@ def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, nod
                 continue
             m.note_rank_text(op, first.value, second.value, node)
             when = first.condition.and_(second.condition)
-            if _is_elementwise(op, first.value, second.value):
-                results.append(library.combine(m, [first.value, second.value], node).guarded_by(when))
+            answer = _by_item(op, first.value, second.value)
+            if answer is not None:
+                results.append(answer(m, [first.value, second.value], node).guarded_by(when))
             else:
                 results.append(singleton(_compare(m, op, first.value, second.value, text, place), when))
     return union(results)
 
 
-def _is_elementwise(op: ast.cmpop, left: Value, right: Value) -> bool:
-    """`predicted == labels` is a tensor of answers."""
+def _by_item(op: ast.cmpop, left: Value, right: Value) -> Callable[[Evaluator, list[Value], ast.AST], Values] | None:
+    """Who answers where `predicted == labels` is a tensor of answers."""
     # These give one answer also for tensors.
     if isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) or NONE in (left, right):
-        return False
-    return isinstance(left, Tensor) or isinstance(right, Tensor)
+        return None
+    return HOOKS.comparisons.get(type(left)) or HOOKS.comparisons.get(type(right))
 
 
 def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
@@ -342,7 +349,8 @@ def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, 
 
 def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -> Value:
     # `"RANK" in os.environ` tells which launcher started the program.
-    answer = library.environment_has(m, left, right)
+    ask = HOOKS.memberships.get(type(right))
+    answer = ask(m, left, right) if ask is not None else None
     if answer is not None:
         return answer
     if isinstance(right, DictOf):

@@ -6,19 +6,15 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
-from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.context_names import ANOMALY, context_name
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NONE_SET
-from gpudoctor.lint.library.devices import default_device
+from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
@@ -43,23 +39,19 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
     elif isinstance(only, ContextManager) and only.name == EXPECTS_AN_ERROR:
         _enter_a_trial(m, inside)
     elif isinstance(only, ContextManager):
-        name = context_name(only.name)
+        name = HOOKS.context_name[0](only.name)
         _inside(m, name, inside, singleton(only.owner) if only.owner is not None else NONE_SET)
-        if name in ANOMALY:
-            m.emit(DebugFlag, at=m.place(node), flag="anomaly", on=False)
-    # `with torch.device("cuda"):` makes new tensors and layers there (torch 2.0).
-    elif isinstance(only, Device):
-        before = default_device(m)
-        m.set_state(PROCESS, ProcessState.default_device, singleton(only))
-        inside(singleton(only))
-        m.set_state(PROCESS, ProcessState.default_device, before)
+        for told in HOOKS.context_closed:
+            told(m, name, m.place(node))
+    elif (around := HOOKS.contexts.get(type(only))) is not None:
+        around(m, only, lambda: inside(singleton(only)))
     else:
         _enter_object(m, only, inside, node)
 
 
 def _perhaps(managers: Values) -> str:
     """How the log calls a context that is open on some paths only: `no_sync?`."""
-    names = (context_name(each.name) for each in managers if isinstance(each, ContextManager))
+    names = (HOOKS.context_name[0](each.name) for each in managers if isinstance(each, ContextManager))
     return "no_sync?" if "no_sync" in names else ""
 
 
@@ -70,7 +62,7 @@ def open_in_stack(m: Evaluator, manager: Values, node: ast.AST) -> Values:
         # What stands behind its `yield` comes too early, which is better than not at all.
         return run_generator(m, only, node)
     if isinstance(only, ContextManager):
-        name = context_name(only.name)
+        name = HOOKS.context_name[0](only.name)
         m.contexts += (name,) if name else ()
         return singleton(only.owner) if only.owner is not None else NONE_SET
     opening = attributes.find_method(m, only, "__enter__") if only is not None else None
@@ -127,8 +119,12 @@ def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> No
         m.call(closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
 
 
-def run_generator(m: Evaluator, generator: Generator, node: ast.AST) -> Values:
-    """All that a generator yields, its body run once."""
+def run_generator(
+    m: Evaluator, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
+) -> Values:
+    """All that a generator yields, its body run once; each is handed to `on_yield` where that is given."""
+    if on_yield is not None:
+        return run_body(m, generator, on_yield, node)
     collected: list[Values] = []
     run_body(m, generator, collected.append, node)
     return (

@@ -10,8 +10,9 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
+from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Anonymous, Const, Unknown, Value, Values
-from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.record import dataclass, replace
@@ -301,3 +302,21 @@ def _simple(call: Call) -> Values:
 def _configuration(call: Call) -> Values:
     # One file for all ranks: branches on it split none.
     return singleton(Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True))
+
+
+@MODELS.attribute(Namespace)
+def setting(call: Call) -> Values:
+    """A setting of the command line or a configuration: unknown, but known by name."""
+    owner = call.receiver
+    assert isinstance(owner, Namespace)
+    call.emit(SettingRead, name=call.name)
+    # An option that the launcher fills, or whose default is the environment's.
+    declared = call.do.entry(owner, SettingState.declared, call.name)
+    if declared is not None:
+        return declared
+    kind = kind_of(call.do, owner, call.name)
+    label, among = call.do.text(call.node, 40), choices_of(call.do, owner, call.name)
+    found = Unknown(Setting(call.name), "chosen at the start", label, config=True, kind=kind, among=among)
+    if among and call.do.state(found, SettingState.can_be) is None:
+        call.do.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
+    return singleton(call.do.setting(found, call.place))

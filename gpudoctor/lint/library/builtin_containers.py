@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.tensors import surely_has_graph
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
@@ -35,16 +36,18 @@ def _sequence(call: Call) -> Values:
         return singleton(TupleOf(items))
     known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]
     made = call.do.new_list(known, call.node, exact=items is not None)
-    return as_set(call.do, made, known) if call.name.endswith("set") else made
+    if call.name.endswith("set"):
+        _note_set(call.do, made, known)
+    return made
 
 
-def as_set(do: LibraryContext, made: Values, items: list[Values]) -> Values:
+@told(HOOKS.sets_made)
+def _note_set(do: LibraryContext, made: Values, items: list[Values]) -> None:
     """The list stands for a set. Texts lie in it in an order that each process chooses for itself, by its hash seed."""
     only = made.single
     texts = any(isinstance(value, Const) and isinstance(value.value, str) for value in flat_of(items))
     if texts and isinstance(only, ListOf):
         do.set_flag(only, ContainerState.unordered)
-    return made
 
 
 def flat_of(items: list[Values]) -> list[Value]:

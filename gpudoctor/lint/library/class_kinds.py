@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _TOOLS = prefixes("tools")
 _MODULES_SAY_SO = prefixes("modules_say_so")
 
 
+@told(HOOKS.instance)
 def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: LibraryContext) -> Value:
     """The value of a new object of this class."""
     # First, since a LightningModule also has what looks like a data set or an optimizer.
@@ -109,30 +111,8 @@ def _goes_through_base(method: ast.FunctionDef) -> bool:
     return "super" in names and any(each.attr == "__iter__" for each in _attributes(method))
 
 
-def seeds_by_epoch(cls: Class) -> bool:
-    """Each order is drawn from a seed made of what `set_epoch` is told: `manual_seed(self.seed + self.epoch)`."""
-    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
-    if "__iter__" not in methods:
-        return any(seeds_by_epoch(base) for base in cls.bases if isinstance(base, Class))
-    if "set_epoch" not in methods:
-        return False
-    told = {each.attr for each in _attributes(methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}
-    calls = [each for each in ast.walk(methods["__iter__"]) if isinstance(each, ast.Call)]
-    seeds = any(_is_seeding(call) and any(each.attr in told for each in _attributes(call)) for call in calls)
-    others = [method for name, method in methods.items() if name not in ("__init__", "set_epoch")]
-    written = [each for method in others for each in _attributes(method) if isinstance(each.ctx, ast.Store)]
-    asked = {each.attr for method in others for each in _attributes(method)}
-    # `self.epoch += 1`, `self.set_epoch(...)`: it tells itself.
-    return seeds and "set_epoch" not in asked and told.isdisjoint(each.attr for each in written)
-
-
 def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
     return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
-
-
-def _is_seeding(call: ast.Call) -> bool:
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return name in ("manual_seed", "RandomState", "default_rng", "Random")
 
 
 def _mentions_of_epoch(methods: dict[str, ast.FunctionDef]) -> Iterator[ast.Attribute]:

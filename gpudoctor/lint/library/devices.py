@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
@@ -16,6 +17,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, V
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library_call import Call, LibraryContext, singleton
 from gpudoctor.record import replace
@@ -98,6 +100,15 @@ def default_device(do: LibraryContext) -> Values:
     """Where new tensors and modules are made."""
     # CPU unless torch 2.0's `set_default_device` or a `with torch.device(…)` says otherwise.
     return do.state(PROCESS, ProcessState.default_device) or singleton(CPU)
+
+
+@answers(HOOKS.contexts, Device)
+def _by_default(do: LibraryContext, device: Device, run: Callable[[], None]) -> None:
+    """`with torch.device("cuda"):` makes new tensors and layers there (torch 2.0)."""
+    before = default_device(do)
+    do.set_state(PROCESS, ProcessState.default_device, singleton(device))
+    run()
+    do.set_state(PROCESS, ProcessState.default_device, before)
 
 
 def made_on(call: Call) -> Values:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.domain.function import Class, Function
+from gpudoctor.lint.domain.function import Class, Function, ProjectModule
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.library.choosing import name_of, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
@@ -64,6 +64,14 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
     while parts and isinstance(parts[-1], Const):
         end = str(parts.pop().value) + end  # type: ignore[attr-defined]
     return start, parts[0] if len(parts) == 1 else None, end
+
+
+@MODELS.method(ProjectModule, "__getitem__")
+def _entry(call: Call) -> Values:
+    """`vars(models)[args.arch]`."""
+    assert call.receiver is not None
+    named = call.args[0].single if call.args else None
+    return member_named_by(call.do, call.receiver, named, call) or NOT_ANSWERED
 
 
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:

@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
 from gpudoctor.record import dataclass, replace
 
@@ -138,6 +139,9 @@ def has(do: LibraryContext, key: Value) -> Value | None:
     known = _is_set(do, key.value)
     # `if "SLURM_PROCID" in os.environ` picks a launcher's branch of `init_distributed_mode`.
     return None if known is None else (TRUE if known else FALSE)
+
+
+answers(HOOKS.memberships, Environ)(lambda do, key, _: has(do, key))
 
 
 @MODELS.method(Environ, "__getitem__")

@@ -22,6 +22,7 @@ from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.stub_models import alone, run_collective, value_of_kind
 from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import belonging, kind_of_attribute, taking_charge
@@ -65,7 +66,7 @@ def _take_charge(call: Call) -> Values:
             shares_data=framework != "deepspeed" or _may_share_data(call),
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
-        call.do.note_escape(call.name, (*call.args, *call.keywords.values()), call.node)
+        note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
         _group_exists(call)
     # Lightning has a setting for it.
     if call.is_true(-1, "detect_anomaly"):

@@ -13,6 +13,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.torch_nn import adopt
+from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 NO_MODELS = (
@@ -75,7 +76,7 @@ def _library(call: Call) -> Values:
         values for values in call.args if values.any(lambda value: isinstance(value, (BoundMethod, Function, Partial)))
     ]
     if handed:
-        call.do.note_escape(call.name, tuple(handed), call.node)
+        note_escape(call.do, call.name, tuple(handed), call.node)
     return singleton(
         Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
     )

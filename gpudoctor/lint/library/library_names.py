@@ -23,6 +23,11 @@ def canonical(name: str) -> str:
     return name if found is None else canonical(found)
 
 
+def is_canonical(name: str) -> bool:
+    """All that has this name is called so: two such names mean two things, and neither a class of the project."""
+    return name.startswith("torch.")
+
+
 # Without them any logger would end all rules of absence.
 _HARMLESS_ROOTS = sys.stdlib_module_names | roots("harmless") | {"builtins"}
 _HARMLESS = parts("harmless")
@@ -54,6 +59,12 @@ DATA_METHODS = (
      "type_as"]
 )  # fmt: skip
 """Methods of text, numbers, containers, arrays and paths: asked of something unknown, they say what it is."""
+ABOUT_FORM = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "dtype", "stride", "element_size"})
+"""What is asked of tensors and arrays only, and not about the numbers in them."""
+PLAIN = frozenset({"builtins.object", "abc.ABC"})
+"""Bases from which nothing but what every object has is inherited."""
+MODULE = "torch.nn.Module"
+"""The base of all models. Its constructor calls that of no class after it."""
 _SHOWING_ROOTS = roots("shows")
 _SHOWING = parts("shows")
 _COMPUTING_ROOTS = roots("computes")

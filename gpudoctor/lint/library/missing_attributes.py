@@ -11,13 +11,13 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.flow.interning import for_one_program
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.argument_parsers import Parser
+from gpudoctor.lint.library.library_names import PLAIN
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_call import LibraryContext
 
-PLAIN = frozenset({"builtins.object", "abc.ABC"})
-"""Bases from which nothing but what every object has is inherited."""
 _UNDER_ANY_NAME = frozenset(
     """
     setattr vars locals exec update __dict__ __getattr__ __getattribute__ __setattr__ __new__ __setstate__
@@ -27,6 +27,7 @@ _UNDER_ANY_NAME = frozenset(
 """What may give an object an attribute whose name is not written there."""
 
 
+@told(HOOKS.opened)
 def note_opened(do: LibraryContext, values: Iterable[Value]) -> None:
     """From here on, these may have attributes that nobody was seen to set."""
     for value in values:

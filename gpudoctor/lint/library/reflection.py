@@ -25,6 +25,7 @@ from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.dynamic_import import member_named_by
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
+from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapper_names import CALLABLES, wrapper_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -230,7 +231,7 @@ def _setattr(call: Call) -> Values:
         for owner in owners:
             setter(call.do, owner, " under a name", call.args[2], call.place)
         if owners and call.args[2].any(lambda value: isinstance(value, Unknown)):
-            call.do.note_escape("setattr", (call.args[0],), call.node)
+            note_escape(call.do, "setattr", (call.args[0],), call.node)
     return singleton(NONE)
 
 

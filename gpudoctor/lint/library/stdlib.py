@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState
@@ -10,9 +12,10 @@ from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, ClockReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.files import EXISTENCE
-from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.tensors import note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
@@ -288,3 +291,17 @@ def _os_name(do: LibraryContext, place: Location) -> Values:
 @MODELS.callable("platform.system")
 def _system(call: Call) -> Values:
     return singleton(Const("Linux"))
+
+
+@told(HOOKS.subtracted)
+def _note_elapsed(do: LibraryContext, left: Value, right: Value, node: ast.AST) -> None:
+    """`time.time() - start`: somebody measures what lies between."""
+    until, since = (_clock_of(value) for value in (left, right))
+    if until is not None and since is not None:
+        do.emit(Elapsed, at=do.place(node), since=since, until=until)
+
+
+def _clock_of(value: Value) -> Hashable | None:
+    """Which look at a clock a value is."""
+    term = value.term if isinstance(value, Unknown) else None
+    return term.occurrence if isinstance(term, ClockReading) else None

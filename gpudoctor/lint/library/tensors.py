@@ -38,8 +38,6 @@ IN_PLACE_OR_META = frozenset(
 PLAIN_ATTRIBUTES = frozenset(
     {"shape", "dtype", "ndim", "is_cuda", "requires_grad", "grad_fn", "is_leaf", "layout", "names"}
 )
-ABOUT_FORM = frozenset({"size", "shape", "dim", "ndim", "numel", "nelement", "dtype", "stride", "element_size"})
-"""What is asked of tensors and arrays only, and not about the numbers in them."""
 METHODS = frozenset(
     # A batch of unknown shape may be a dictionary, so the methods of one stand here too.
     """

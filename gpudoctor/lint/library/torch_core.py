@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from functools import partial
 
 from gpudoctor.lint.analyses.collective_taint import after_operation
@@ -19,6 +21,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, V
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.devices import default_device, devices_of, note_text, use
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.tensors import (
@@ -282,3 +285,32 @@ def _take_gradient(call: Call) -> Values:
     return singleton(
         made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=owner, graph=graph, forwards=forwards)
     )
+
+
+TORCH_VERSION = "torch.__version__"
+OPEN_SINCE = 2, 0
+"""The first version of torch that a reader may lack."""
+_VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?"
+
+
+def _version_of(value: Value) -> str:
+    """What `version.parse("1.8")` was given, an empty text for anything else."""
+    match value.term if isinstance(value, Unknown) else None:
+        case CallResult("packaging.version.parse", Const(str(text))):
+            return text
+    return ""
+
+
+@told(HOOKS.library_compared)
+def _newer_than(op: ast.cmpop, library: Library, other: Value) -> bool | None:
+    """What a comparison of the version of torch says, which is taken to be a new one; None where that is open."""
+    if library.name != TORCH_VERSION:
+        return None
+    text = other.value if isinstance(other, Const) else _version_of(other)
+    match = re.match(_VERSION, text) if isinstance(text, str) else None
+    if match is None:
+        # `torch.__version__ == "parrots"` asks for another library in its place.
+        return isinstance(op, ast.NotEq) if text and isinstance(op, (ast.Eq, ast.NotEq)) else None
+    if tuple(map(int, match.groups(default="0"))) >= OPEN_SINCE or isinstance(op, (ast.In, ast.NotIn)):
+        return None
+    return isinstance(op, (ast.Gt, ast.GtE, ast.NotEq))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.analyses.batch_items import look_at_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
@@ -16,11 +18,13 @@ from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import mentions
 from gpudoctor.lint.library.devices import note_text
 from gpudoctor.lint.library.random_state import seed_of
-from gpudoctor.lint.library.tensors import made
+from gpudoctor.lint.library.tensors import batch, made
 from gpudoctor.lint.library.torch_distributed import group_exists
+from gpudoctor.lint.library.unread_code import attributes_of
 from gpudoctor.lint.library_call import MODELS, Call, alternatives, flatten, singleton
 from gpudoctor.record import replace
 
@@ -93,7 +97,7 @@ def _is_made_up(call: Call, value: Value) -> bool:
     if not isinstance(value, (Dataset, Instance)):
         return False
     parent = value.parent if isinstance(value, Dataset) else None
-    known = call.do.flag(value, DatasetState.made_up) is not NO or _holds_noise(call.do.attributes_of(value))
+    known = call.do.flag(value, DatasetState.made_up) is not NO or _holds_noise(attributes_of(call.do, value))
     return known or (parent is not None and _is_made_up(call, parent))
 
 
@@ -297,7 +301,7 @@ def _is_sharded(call: Call, dataset: Values | None) -> bool:
 def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
     parent = value.parent if isinstance(value, Dataset) else None
     # A data set that stores `self.rank` in its constructor shards in `__getitem__` or `__iter__`.
-    kept = call.do.attributes_of(value)
+    kept = attributes_of(call.do, value)
     if _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent)):
         return True
     # One that is put together of others has the shares that these have.
@@ -396,6 +400,14 @@ def _iterate(call: Call) -> Values:
     assert isinstance(call.receiver, Loader)
     # `it = iter(loader); next(it)` is iteration too, by steps instead of epochs.
     return singleton(LoaderIterator(call.allocation_site(), call.place, call.label, call.receiver))
+
+
+@answers(HOOKS.iterations, Loader, LoaderIterator)
+def _batch(do: LibraryContext, value: Loader | LoaderIterator, node: ast.AST) -> Values:
+    """`next(iter(loader))` and a `for` over the loader give the same kind of batch."""
+    loader = value.loader if isinstance(value, LoaderIterator) else value
+    look_at_items(do, loader, node)
+    return batch(do, loader, do.place(node), do.text(node, 40))
 
 
 @MODELS.method(LoaderIterator, "__next__", "next")

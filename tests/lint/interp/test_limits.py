@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.analyses import batch_items
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Const, Unknown
@@ -12,7 +13,7 @@ from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp import batch_items, limits, machine
+from gpudoctor.lint.interp import limits, machine
 from gpudoctor.lint.interp.widening import widened
 
 RECURSION = {

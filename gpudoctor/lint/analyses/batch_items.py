@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.analyses.iterable_datasets import analyze_iteration
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -17,58 +18,53 @@ from gpudoctor.lint.events.data_loading import ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu, Move
-from gpudoctor.lint.interp import attributes, containers
-from gpudoctor.lint.interp.iterable_datasets import analyze_iteration
-from gpudoctor.lint.interp.limits import MAX_ITEM_STATEMENTS
-from gpudoctor.lint.library import tensors
-from gpudoctor.lint.library_call import flatten
+from gpudoctor.lint.library_call import flatten, unknown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.evaluator import Evaluator
+    from gpudoctor.lint.library_call import LibraryContext
+
+MAX_ITEM_STATEMENTS = 600
+"""Statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several images
+take 9,000, before the training has begun."""
 
 
-def batch(m: Evaluator, loader: Loader, node: ast.AST) -> Values:
-    """One batch of a loader."""
+def look_at_items(do: LibraryContext, loader: Loader, node: ast.AST) -> None:
+    """Learn what a batch of a loader is made by."""
     for values in (loader.sampler, loader.batch_sampler):
         for sampler in values or ():
-            if isinstance(sampler, Sampler) and not _was_seen(m, sampler.base):
-                analyze_iteration(m, sampler.base, node)
+            if isinstance(sampler, Sampler) and not _was_seen(do, sampler.base):
+                analyze_iteration(do, sampler.base, node)
     for dataset in loader.dataset or ():
-        _analyze_items(m, dataset, loader, node)
-        _analyze_collate(m, dataset, loader, node)
-    return tensors.batch(m, loader, m.place(node), m.text(node, 40))
+        _analyze_items(do, dataset, loader, node)
+        _analyze_collate(do, dataset, loader, node)
 
 
-def _analyze_collate(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST) -> None:
+def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether the function that makes batches of items puts them on a device."""
     function = loader.collate
-    followed = function is not None and function.all(lambda value: _is_followed(m, value))
-    if function is None or not followed or m.flag(loader, LoaderState.collate_followed) is not NO:
+    followed = function is not None and function.all(lambda value: _is_followed(do, value))
+    if function is None or not followed or do.flag(loader, LoaderState.collate_followed) is not NO:
         return
-    m.set_flag(loader, LoaderState.collate_followed)
+    do.set_flag(loader, LoaderState.collate_followed)
     # Whose items take too long to follow is not asked again.
-    getter = (
-        attributes.find_method(m, dataset, "__getitem__")
-        if m.flag(_source(dataset), DatasetState.too_deep) is NO
-        else None
-    )
+    getter = do.find_method(dataset, "__getitem__") if do.flag(_source(dataset), DatasetState.too_deep) is NO else None
     # What the data set returns is what the function gets, in a list.
-    item = _analyze(m, partial(_item, m, getter, node))[0] if getter is not None else m.unknown(node, "an item")
+    item = _analyze(do, partial(_item, do, getter, node))[0] if getter is not None else unknown(do, node, "an item")
     joined, events, whole = _analyze(
-        m, lambda: m.call(function, Arguments((containers.new_list(m, [item], node, exact=False),)), node)
+        do, lambda: do.call(function, Arguments((do.new_list([item], node, exact=False),)), node)
     )
-    _note_gpu(m, loader, events)
+    _note_gpu(do, loader, events)
     if not whole:
         return
-    devices = [value.device for value in flatten(m, list(joined)) if isinstance(value, Tensor)]
+    devices = [value.device for value in flatten(do, list(joined)) if isinstance(value, Tensor)]
     # It makes tensors of its own, and fills them with what the data set has read.
     if devices and all(device == CPU for device in devices):
-        m.set_flag(loader, LoaderState.made_on_cpu)
+        do.set_flag(loader, LoaderState.made_on_cpu)
     unread = any(isinstance(event, (Imprecision, Escape)) for event in events)
     if not unread and not _moves(events) and not any(map(_is_gpu, devices)):
-        m.set_flag(loader, LoaderState.joined_in_place)
+        do.set_flag(loader, LoaderState.joined_in_place)
 
 
 def _moves(events: list[Event]) -> bool:
@@ -79,10 +75,10 @@ def _moves(events: list[Event]) -> bool:
     return goes or any(isinstance(event, DeviceUsed) for event in events)
 
 
-def _is_followed(m: Evaluator, value: Value) -> bool:
+def _is_followed(do: LibraryContext, value: Value) -> bool:
     # `collate_fn=PadBatch(0)`: an object that is called.
     if isinstance(value, Instance):
-        return attributes.find_method(m, value, "__call__") is not None
+        return do.find_method(value, "__call__") is not None
     return isinstance(value, (Function, BoundMethod, Partial))
 
 
@@ -90,13 +86,13 @@ def _is_gpu(device: Value | None) -> bool:
     return isinstance(device, Device) and device.is_accelerator
 
 
-def _note_gpu(m: Evaluator, loader: Loader, events: list[Event]) -> None:
+def _note_gpu(do: LibraryContext, loader: Loader, events: list[Event]) -> None:
     """Log where what is done for each item surely uses a GPU."""
     for event in events:
         used = isinstance(event, DeviceUsed) and event.purpose in ("move", "factory") and event.certain
         # What stands under a test may be switched off where there are workers.
-        if used and _is_cuda(event) and not event.condition.difference(m.path):
-            m.emit(ItemOnGpu, at=event.location, loader=loader)
+        if used and _is_cuda(event) and not event.condition.difference(do.path):
+            do.emit(ItemOnGpu, at=event.location, loader=loader)
             return
 
 
@@ -104,27 +100,27 @@ def _is_cuda(event: Event) -> bool:
     return isinstance(event, DeviceUsed) and isinstance(event.device, Device) and event.device.type == "cuda"
 
 
-def _analyze_items(m: Evaluator, dataset: Value, loader: Loader, node: ast.AST) -> None:
+def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether a data set of the project puts its items on a device."""
     dataset = _source(dataset)
-    if not isinstance(dataset, Dataset) or _was_seen(m, dataset):
+    if not isinstance(dataset, Dataset) or _was_seen(do, dataset):
         return
-    getter = attributes.find_method(m, dataset, "__getitem__")
+    getter = do.find_method(dataset, "__getitem__")
     # Rehearsed: loading an item in a worker is no event of the training loop.
     if getter is not None:
-        ask = partial(_item, m, getter, node)
-        items, events, whole = _analyze(m, ask)
+        ask = partial(_item, do, getter, node)
+        items, events, whole = _analyze(do, ask)
         if not whole:
-            m.set_flag(dataset, DatasetState.too_deep)
+            do.set_flag(dataset, DatasetState.too_deep)
         elif any(isinstance(event, (ReadFile, Load)) for event in events):
-            _note_reading(m, dataset, ask)
+            _note_reading(do, dataset, ask)
     else:
-        (items, events), whole = analyze_iteration(m, dataset, node), True
-    _note_gpu(m, loader, events)
-    elsewhere = any(isinstance(item, Tensor) and item.device != CPU for item in flatten(m, list(items)))
+        (items, events), whole = analyze_iteration(do, dataset, node), True
+    _note_gpu(do, loader, events)
+    elsewhere = any(isinstance(item, Tensor) and item.device != CPU for item in flatten(do, list(items)))
     # What was not followed may have moved them.
     if elsewhere or _moves(events) or not whole:
-        m.set_flag(dataset, DatasetState.moves_items)
+        do.set_flag(dataset, DatasetState.moves_items)
 
 
 def _source(dataset: Value) -> Value:
@@ -134,38 +130,33 @@ def _source(dataset: Value) -> Value:
     return dataset
 
 
-def _was_seen(m: Evaluator, source: Dataset | Sampler) -> bool:
+def _was_seen(do: LibraryContext, source: Dataset | Sampler) -> bool:
     """Each is looked at once: an item costs as much as all that makes it."""
-    if m.flag(source, DatasetState.followed) is not NO:
+    if do.flag(source, DatasetState.followed) is not NO:
         return True
-    m.set_flag(source, DatasetState.followed)
+    do.set_flag(source, DatasetState.followed)
     return False
 
 
-def _analyze(m: Evaluator, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
+def _analyze(do: LibraryContext, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
     """What something would return and log, without a trace, and whether all of it was followed."""
-    with m.speculative(MAX_ITEM_STATEMENTS) as run:
+    with do.speculative(MAX_ITEM_STATEMENTS) as run:
         values = act()
     return values, run.events, run.whole
 
 
-def _item(m: Evaluator, getter: Values, node: ast.AST) -> Values:
-    return m.call(getter, Arguments((m.unknown(node, "an index"),)), node)
+def _item(do: LibraryContext, getter: Values, node: ast.AST) -> Values:
+    return do.call(getter, Arguments((unknown(do, node, "an index"),)), node)
 
 
-def _note_reading(m: Evaluator, dataset: Dataset, ask: Callable[[], Values]) -> None:
+def _note_reading(do: LibraryContext, dataset: Dataset, ask: Callable[[], Values]) -> None:
     """Log where a data set reads a file for an item, unless it keeps what it has read once."""
-    start, begun = len(m.log), 0
-
-    def twice() -> Values:
-        nonlocal begun
+    with do.speculative(MAX_ITEM_STATEMENTS):
         ask()
-        begun = len(m.log) - start
-        return ask()
-
-    _, events, _ = _analyze(m, twice)
-    for event in events[begun:]:
+        with do.speculative() as again:
+            ask()
+    for event in again.events:
         # What stands under a test may be read once and kept.
-        if isinstance(event, (ReadFile, Load)) and not event.condition.difference(m.path):
-            m.emit(ItemRead, at=event.location, dataset=dataset, call=event.call)
+        if isinstance(event, (ReadFile, Load)) and not event.condition.difference(do.path):
+            do.emit(ItemRead, at=event.location, dataset=dataset, call=event.call)
             return

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.events.host_waits import DebugFlag
+from gpudoctor.lint.hooks import HOOKS, told
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_call import LibraryContext
+
 GRADIENT_FREE = frozenset(
     {"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad", "torch.autograd.inference_mode"}
 )
@@ -13,6 +22,7 @@ NAMED = frozenset(
 )
 
 
+@told(HOOKS.context_name)
 def context_name(dotted: str) -> str:
     """How an open context of a library is called in the log; empty for one that means nothing."""
     # Compared by its last part as well: Fabric and others offer it under their own name.
@@ -23,3 +33,9 @@ def context_name(dotted: str) -> str:
         return "set_grad_enabled"
     # All else changes neither when gradients are reduced nor which rank goes first.
     return last if last in NAMED else ""
+
+
+@told(HOOKS.context_closed)
+def _checks_no_more(do: LibraryContext, name: str, place: Location) -> None:
+    if name in ANOMALY:
+        do.emit(DebugFlag, at=place, flag="anomaly", on=False)

@@ -1,0 +1,41 @@
+"""Calls whose result nobody takes: what they return is lost, as that of `DDP(model)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.abstract_state import NO, TensorState
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
+from gpudoctor.lint.events.collective import Discard
+from gpudoctor.lint.hooks import HOOKS, told
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_call import LibraryContext
+
+
+@told(HOOKS.dropped)
+def _note_dropped(do: LibraryContext, call: ast.Call, values: Values, receivers: Callable[[], list[Value]]) -> None:
+    # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
+    dropped = [value for value in values.restrict(do.path) if isinstance(value, Allocated) or _is_of_all_ranks(value)]
+    if not dropped:
+        return
+    called_on = receivers()
+    only = called_on[0] if len(called_on) == 1 else None
+    # `data = Data(x=x)`, then `data.to(device)`: what it is, and whether it changes in place, nobody knows.
+    if isinstance(only, Tensor) and do.flag(only, TensorState.made_by_unread_code) is not NO:
+        return
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else do.text(call.func, 40)
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    written = do.text(owner, 40) if isinstance(owner, (ast.Name, ast.Attribute, ast.Subscript)) else ""
+    for value in dropped:
+        # `model.train()` of one of several models gives that one back.
+        receiver = value if value in called_on else only
+        do.emit(Discard, at=do.place(call), value=value, call=name, receiver=receiver, written=written)
+
+
+def _is_of_all_ranks(value: Value) -> bool:
+    """What a collective of another library returned."""
+    return isinstance(value, Unknown) and value.escaped_from in ("horovod", "torch.gather")

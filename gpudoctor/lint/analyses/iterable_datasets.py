@@ -1,0 +1,267 @@
+"""How a stream or a sampler of the project gives out its items: its `__iter__` is rehearsed once for each object."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.abstract_state import NO, DatasetState
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.data import Dataset, Sampler
+from gpudoctor.lint.domain.function import Class, Generator
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.events.data_loading import Streamed
+from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.process import EnvironmentRead
+from gpudoctor.lint.flow.condition import Divergence, Literal
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.library_call import LibraryContext, Listener, singleton
+from gpudoctor.manifest.compiled import prefixes
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
+
+WORKER_INFO = "torch.utils.data.get_worker_info"
+SHARES = prefixes("shares")
+"""Code under these names knows the rank or deals out work, or it runs beside the stream."""
+DRAWN = ("random.", "numpy.random.", "secrets.", "torch.rand", "torch.multinomial", "torch.normal")
+"""Chance gives each process something else."""
+DRAWN_AGAIN = (
+    "random.randint", "random.choice", "random.randrange", "numpy.random.randint", "numpy.random.choice",
+    "torch.randint", "torch.multinomial",
+)  # fmt: skip
+"""These may draw one and the same item more than once."""
+GENERATORS = ("torch.Generator", "numpy.random.RandomState", "numpy.random.default_rng", "random.Random")
+NOTHING: Values = ValueSet(())
+ENDLESS = frozenset({"itertools.cycle", "itertools.repeat", "itertools.count"})
+OWN = Divergence.RANK | Divergence.LOCAL
+RANKED = OWN | Divergence.UNREAD
+"""What may differ between ranks, as code that was not read may see to."""
+
+
+class IterationProbe(Listener):
+    """How a class of the project gives out its items."""
+
+    __slots__ = ("calls", "endless", "handed_on", "leaves", "picks")
+
+    def __init__(self) -> None:
+        self.calls: set[str] = set()
+        """The dotted names of the library callables."""
+        self.picks = False
+        """Something begins at, or takes each n-th of, a number that is not written there: it may be a share."""
+        self.endless = False
+        """There is a `while True`."""
+        self.leaves = False
+        """A loop is left before its end."""
+        self.handed_on: Values = NOTHING
+        """What the last `yield from` goes over."""
+
+    def called(self, name: str, args: tuple[Values, ...]) -> None:
+        self.calls.add(name)
+        # The second of two is where it ends, which is the same for all.
+        if name == "itertools.islice" and len(args) > 2:
+            self._picked(args[1])
+
+    def calculated(self, op: ast.operator, left: Values, right: Values) -> None:
+        # `%` of a text writes it.
+        if isinstance(op, ast.Mod) and not left.any(_is_text):
+            self._picked(right)
+
+    def sliced(self, start: Values | None) -> None:
+        self._picked(start)
+
+    def repeats_for_ever(self) -> None:
+        self.endless = True
+
+    def leaves_loop(self) -> None:
+        self.leaves = True
+
+    def hands_on(self, source: Values) -> None:
+        self.handed_on = source
+
+    def _picked(self, number: Values | None) -> None:
+        if number is not None and not number.all(_is_alike):
+            self.picks = True
+
+    def add(self, inner: IterationProbe) -> None:
+        """What was heard inside was heard here, too."""
+        self.calls |= inner.calls
+        self.picks |= inner.picks
+        self.endless |= inner.endless
+        self.leaves |= inner.leaves
+
+
+@contextmanager
+def _probing(do: LibraryContext) -> Iterator[IterationProbe]:
+    """Listen to what is executed inside."""
+    outer, heard = do.listener, IterationProbe()
+    with do.listening(heard):
+        yield heard
+    if isinstance(outer, IterationProbe):
+        outer.add(heard)
+
+
+@answers(HOOKS.constructions, Dataset, Sampler)
+def _construct(do: LibraryContext, made: Dataset | Sampler, run: Callable[[], object]) -> None:
+    """Note what picks some of what it is given: it needs to know the rank no more when it gives out its items."""
+    with _probing(do) as heard:
+        run()
+    if heard.picks:
+        do.set_flag(made, DatasetState.picks_given)
+
+
+def _is_text(value: Value) -> bool:
+    return isinstance(value, Text) or (isinstance(value, Const) and isinstance(value.value, str))
+
+
+def _is_alike(value: Value) -> bool:
+    """A constant, or a counter that no setting has moved."""
+    return isinstance(value, Const) or (value.divergence == Divergence.BATCH_INDEX and not _holds_setting(value))
+
+
+def _holds_setting(value: object) -> bool:
+    """What the user has chosen is a part of how a value was computed."""
+    return any(isinstance(each, Unknown) and each.config for each in provenance_of(value))
+
+
+@dataclass(slots=True)
+class Produced:
+    """What was given out, what the loops around each `yield` go over (outermost first), and under which tests."""
+
+    items: list[Values] = field(default_factory=list)
+    sources: list[list[Values]] = field(default_factory=list)
+    tests: set[Literal] = field(default_factory=set)
+
+
+def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.AST) -> tuple[Values, list[Event]]:
+    """Follow `__iter__` without a trace, and log how it gives out its items: one of them, and what was logged."""
+    cls = source.cls if isinstance(source, Dataset) else source.own
+    iterator = do.find_in_class(cls, "__iter__") if isinstance(cls, Class) else None
+    if iterator is None or not isinstance(cls, Class):
+        return NOTHING, []
+    given, begin = Produced(), len(do.reads)
+    with _probing(do) as heard:
+        with do.speculative() as run:
+            items = _follow(do, source, iterator, given, heard, node)
+        events = run.events
+    read = [value for key in dict.fromkeys(do.reads[begin:]) for value in do.held(key) or ()]
+    known = cls.complete and bool(given.items) and not any(isinstance(event, Imprecision) for event in events)
+    straight = known and not heard.endless and not heard.calls & ENDLESS
+    picked = heard.picks or do.flag(source, DatasetState.picks_given) is not NO
+    same = straight and not picked and _gives_all(given, heard) and not _knows_rank(read, events)
+    # A sampler that draws each item once gives all ranks all of them, in whatever order.
+    drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
+    same = same and not any(name.startswith(drawn) for name in heard.calls)
+    pieces = straight and not heard.leaves and do.find_in_class(cls, "__len__") is None and _by_pieces(do, given, node)
+    # What does not shuffle has asked for no generator.
+    shuffles = any(name.startswith(GENERATORS) for name in heard.calls)
+    by_epoch = isinstance(source, Sampler) and shuffles and _seeds_by_epoch(cls)
+    do.emit(
+        Streamed, at=source.place, source=source, same_on_ranks=same,
+        same_in_workers=same and WORKER_INFO not in heard.calls, by_pieces=pieces, by_epoch=by_epoch,
+    )  # fmt: skip
+    return items, events
+
+
+def _follow(
+    do: LibraryContext, source: Value, iterator: Values, given: Produced, heard: IterationProbe, node: ast.AST
+) -> Values:
+    base, outer = do.path, len(do.loop_sources)
+
+    def on_yield(values: Values) -> None:
+        given.items.append(values)
+        around = do.loop_sources[outer:]
+        given.sources.append([each for each in (*around, heard.handed_on) if each.bindings])
+        given.tests.update(do.path.difference(base))
+        heard.handed_on = NOTHING
+
+    made = do.call(iterator, Arguments((singleton(source),)), node)
+    only = made.single
+    if isinstance(only, Generator):
+        do.run_generator(only, node, on_yield)
+    elif only != source:
+        given.sources.append([made])
+        given.items.append(do.items_of(made, node))
+    return union(given.items) if given.items else NOTHING
+
+
+def _gives_all(given: Produced, heard: IterationProbe) -> bool:
+    """No item is left out for a reason that another rank may not have."""
+    # `if index < self.first: continue`: what the user has chosen may be a share.
+    chosen = any(_compares_setting(each) or each.atom.divergence & OWN for each in given.tests)
+    shared = chosen or any(name.startswith(SHARES) for name in heard.calls)
+    return not shared and all(_is_whole(value) for row in given.sources for each in row for value in each)
+
+
+def _compares_setting(literal: Literal) -> bool:
+    key = literal.atom.key
+    # A switch is no share: `if self.shuffle:`.
+    return not (isinstance(key, tuple) and key[:1] == ("true",)) and _holds_setting(key)
+
+
+def _is_whole(value: Value) -> bool:
+    """Nothing is left out of what a loop goes over."""
+    if isinstance(value, Range):
+        return value.start.all(lambda each: isinstance(each, Const)) and not value.divergence & RANKED
+    if isinstance(value, Enumerated):
+        return all(_is_whole(each) for item in value.items for each in item)
+    if isinstance(value, Dataset):
+        return not value.iterable and not value.sharded
+    kinds = (Const, Text, ListOf, TupleOf, DictOf, Tensor, Generator, Unknown)
+    return isinstance(value, kinds) and not value.divergence & RANKED
+
+
+def _knows_rank(read: list[Value], events: list[Event]) -> bool:
+    asked = any(isinstance(event, EnvironmentRead) for event in events)
+    return asked or any(isinstance(each, (Rank, Size)) or bool(each.divergence & Divergence.RANK) for each in read)
+
+
+def _by_pieces(do: LibraryContext, given: Produced, node: ast.AST) -> bool:
+    """What is gone over inside is made from an item of what is gone over outside."""
+    for row in given.sources:
+        # A generator's own loops are among these, too.
+        held = [(each, do.items_of(each, node)) for each in row if not each.any(_is_generator)]
+        for place, (_, items) in enumerate(held):
+            outside = set(items)
+            inside = [value for each, parts in held[place + 1 :] for value in (*each, *parts)]
+            if any(isinstance(part, Value) and part in outside for value in inside for part in provenance_of(value)):
+                return True
+    return False
+
+
+def _is_generator(value: Value) -> bool:
+    return isinstance(value, Generator)
+
+
+def _seeds_by_epoch(cls: Class) -> bool:
+    """Each order is drawn from a seed made of what `set_epoch` is told: `manual_seed(self.seed + self.epoch)`."""
+    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    if "__iter__" not in methods:
+        return any(_seeds_by_epoch(base) for base in cls.bases if isinstance(base, Class))
+    if "set_epoch" not in methods:
+        return False
+    told = {each.attr for each in _attributes(methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}
+    calls = [each for each in ast.walk(methods["__iter__"]) if isinstance(each, ast.Call)]
+    seeds = any(_is_seeding(call) and any(each.attr in told for each in _attributes(call)) for call in calls)
+    others = [method for name, method in methods.items() if name not in ("__init__", "set_epoch")]
+    written = [each for method in others for each in _attributes(method) if isinstance(each.ctx, ast.Store)]
+    asked = {each.attr for method in others for each in _attributes(method)}
+    # `self.epoch += 1`, `self.set_epoch(...)`: it tells itself.
+    return seeds and "set_epoch" not in asked and told.isdisjoint(each.attr for each in written)
+
+
+def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
+    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+
+
+def _is_seeding(call: ast.Call) -> bool:
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in ("manual_seed", "RandomState", "default_rng", "Random")

@@ -1,0 +1,141 @@
+"""What the evaluation of a program raises, for those who know what its values stand for.
+
+The interpreter follows Python and knows no library. Where a step of it may mean more than Python says, it raises a
+hook. Some are answered for a kind of value, as Python asks the class of an object; of others all are told who
+subscribe; and a few have one who answers for all. Who subscribes stands in a file of `analyses` or `library`, and that
+file in the list of `library/register.py`: no other file knows of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.domain.function import Class, Library
+    from gpudoctor.lint.domain.value import Unknown, Value, Values
+    from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.library_call import LibraryContext
+
+F = TypeVar("F")
+
+
+def answers(hook: dict[type[Value], F], *kinds: type[Value]) -> Callable[[F], F]:
+    """Answer a hook that is asked of kinds of values."""
+
+    def register(answer: F) -> F:
+        for kind in kinds:
+            hook[kind] = answer
+        return answer
+
+    return register
+
+
+def told(hook: list[F]) -> Callable[[F], F]:
+    """Subscribe to a hook."""
+
+    def register(subscriber: F) -> F:
+        hook.append(subscriber)
+        return subscriber
+
+    return register
+
+
+class Handled:
+    """A handler of exceptions was followed."""
+
+    __slots__ = {
+        "events": "What it has done.",
+        "goes_on": "The program goes on behind it.",
+        "handler": "How it is written.",
+        "returned": "What it has left the function or a loop with.",
+        "since": "The first event of what it protects.",
+        "until": "The first one after that.",
+        "writes": "How many names and attributes it has written, where it goes on.",
+    }
+
+    def __init__(
+        self, handler: ast.ExceptHandler, events: list[Event], since: int, until: int, goes_on: bool, writes: int,
+        returned: tuple[Values, ...],
+    ) -> None:  # fmt: skip
+        self.handler, self.events, self.since, self.until = handler, events, since, until
+        self.goes_on, self.writes, self.returned = goes_on, writes, returned
+
+
+class Hooks:
+    """What may be subscribed to."""
+
+    def __init__(self) -> None:
+        # --- asked of a kind of value -------------------------------------------------------------------------------
+        self.operations: dict[type[Value], Callable[[LibraryContext, list[Value], ast.AST], Values]] = {}
+        """An operator has an operand of this kind."""
+        self.comparisons: dict[type[Value], Callable[[LibraryContext, list[Value], ast.AST], Values]] = {}
+        """A comparison has one that is compared item by item."""
+        self.iterations: dict[type[Value], Callable[[LibraryContext, Any, ast.AST], Values]] = {}
+        """What a loop over it gets in one round."""
+        self.items: dict[type[Value], Callable[[LibraryContext, Any, object, ast.AST], Values]] = {}
+        """`value[key]`, also where it is unpacked; the key is None where it is no constant."""
+        self.item_set: dict[type[Value], Callable[[LibraryContext, Any, Values], None]] = {}
+        """`value[...] = new`."""
+        self.memberships: dict[type[Value], Callable[[LibraryContext, Value, Any], Value | None]] = {}
+        """`key in value`; None where that is as open as of anything."""
+        self.tests: dict[type[Value], Callable[[LibraryContext, Any, Location], None]] = {}
+        """A test asks whether it is true."""
+        self.agreed: dict[type[Value], Callable[[LibraryContext, Any], bool]] = {}
+        """All ranks surely have the same of it, whichever it is of several values."""
+        self.attribute_reads: dict[type[Value], Callable[[LibraryContext, Any, str, ast.AST], None]] = {}
+        """`value.name`."""
+        self.contexts: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], None]], None]] = {}
+        """`with value:` around a block."""
+        self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
+        """Its constructor runs, which is one of the project."""
+        # --- told to all --------------------------------------------------------------------------------------------
+        self.attribute_sets: list[Callable[[LibraryContext, Value, str, Values, Location], None]] = []
+        """`owner.name = values`, before it is done."""
+        self.opened: list[Callable[[LibraryContext, Iterable[Value]], None]] = []
+        """From here on these may have attributes that nobody was seen to set."""
+        self.subtracted: list[Callable[[LibraryContext, Value, Value, ast.AST], None]] = []
+        """`left - right`, of what is neither constant nor answered for."""
+        self.divided: list[Callable[[LibraryContext, Value, Value, ast.AST], None]] = []
+        """`left / right`, of whatever it is."""
+        self.augmented: list[Callable[[LibraryContext, Values, Values, ast.AST], None]] = []
+        """`old += by`."""
+        self.accumulated: list[Callable[[LibraryContext, ast.expr, Values, ast.AST], None]] = []
+        """`target += ...` and `target = target + ...`, with what it is then."""
+        self.printed: list[Callable[[LibraryContext, Values, Location], None]] = []
+        """Values become text."""
+        self.dropped: list[Callable[[LibraryContext, ast.Call, Values, Callable[[], list[Value]]], None]] = []
+        """Nothing takes what a call returns; the last argument finds what the method was called on."""
+        self.sets_made: list[Callable[[LibraryContext, Values, list[Values]], None]] = []
+        """`{a, b}`, which is a list to us."""
+        self.handled: list[Callable[[LibraryContext, Handled, Location], None]] = []
+        """A handler of exceptions has done what it does."""
+        self.context_closed: list[Callable[[LibraryContext, str, Location], None]] = []
+        """The block of a context of a library has ended."""
+        self.cut_by_rank: list[Callable[[LibraryContext, Values, Location], None]] = []
+        """The rank decides what `value[...]` is."""
+        # --- one answers for all --------------------------------------------------------------------------------------
+        self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Value]] = []
+        """The value of a new object of a class of the project."""
+        self.context_name: list[Callable[[str], str]] = []
+        """How an open context of a library is called in the log; empty for one that means nothing."""
+        self.text_parts: list[Callable[[LibraryContext, Values], list[Value]]] = []
+        """What a text is made of, where it is made of these."""
+        self.computed: list[Callable[[ast.operator, Value, Unknown], Value]] = []
+        """What an operator makes of an unknown number that was computed from shares of the data."""
+        self.library_compared: list[Callable[[ast.cmpop, Library, Value], bool | None]] = []
+        """What a comparison with a name of a library comes to; None where that is open."""
+        self.unknown_call: list[Callable[[LibraryContext, Value, Arguments, ast.AST], Values]] = []
+        """Something is called of which nothing is known."""
+        self.library_call: list[Callable[[LibraryContext, str, Arguments, ast.AST], Values]] = []
+        """A library callable without a model."""
+        self.method_call: list[Callable[[LibraryContext, Value, str, Arguments, ast.AST], Values]] = []
+        """A method for which nobody answers."""
+
+
+HOOKS = Hooks()

@@ -1,0 +1,153 @@
+"""What operators, items and tests of tensors give, and what they log."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.collective_taint import after_operator
+from gpudoctor.lint.analyses.data_parallel_replicas import extent_of_sum, of_extent
+from gpudoctor.lint.analyses.forward_body import check_meeting
+from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
+from gpudoctor.lint.domain.abstract_state import TensorState
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
+from gpudoctor.lint.domain.data import Dataset
+from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.rank import Rank
+from gpudoctor.lint.domain.symbols import Length, ParameterName
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.placement import ConstantMixed
+from gpudoctor.lint.events.reporting import Averaged
+from gpudoctor.lint.events.training_step import ClearGradients
+from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.hooks import HOOKS, answers, told
+from gpudoctor.lint.library import tensors
+from gpudoctor.lint.library.tensors import agreed, as_reduced, combined, is_agreed, note_asked, part_of, without_graph
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+told(HOOKS.computed)(after_operator)
+told(HOOKS.text_parts)(agreed)
+answers(HOOKS.agreed, Tensor, Unknown)(is_agreed)
+answers(HOOKS.tests, Tensor)(note_asked)
+told(HOOKS.printed)(tensors.note_printed)
+
+
+@answers(HOOKS.operations, Tensor, Work)
+@answers(HOOKS.comparisons, Tensor)
+def combine(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
+    """What an operation on tensors returns."""
+    for value in values:
+        if isinstance(value, Work):
+            return MODELS.methods[Work, "__operate__"](Call(do, "__operate__", NO_ARGUMENTS, node, receiver=value))
+    result = combined(do, values, do.place(node), do.text(node, 40))
+    # `(grid == rank).nonzero()` is where this rank stands.
+    for value in values:
+        if isinstance(value, Rank) and isinstance(result, Tensor):
+            result = replace(result, dependence=result.dependence | value.divergence)
+    if isinstance(node, (ast.Compare, ast.BinOp, ast.AugAssign)):
+        check_meeting(do, values, "this operation", do.place(node))
+    if isinstance(node, ast.Compare):
+        return singleton(without_graph(_still_constant(values, result)))
+    if isinstance(node, (ast.BinOp, ast.AugAssign)):
+        result = after_operator(node.op, values[-1], result)
+    arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
+    if arithmetic:
+        result = _still_constant(values, result)
+        result = of_arithmetic(do, result, values, operator_of(node), do.place(node))
+    return singleton(of_extent(result, extent_of_sum(values)) if arithmetic else result)
+
+
+def _still_constant(values: list[Value], result: Value) -> Value:
+    """`torch.arange(n) * 2` is a constant as well."""
+    # Of two constants it is not known which one a message should name.
+    operands = [value for value in values if isinstance(value, Tensor)]
+    if len(operands) != 1 or not isinstance(result, Tensor) or result.device != CPU:
+        return result
+    return replace(result, root=operands[0].root)
+
+
+@told(HOOKS.accumulated)
+def _accumulated(do: LibraryContext, target: ast.expr, new: Values, node: ast.AST) -> None:
+    """`total += loss`: a graph may be kept beyond the iteration."""
+    if new.any(lambda value: isinstance(value, Tensor)):
+        tensors.note_accumulation(do, do.text(target, 40), new, do.place(node))
+
+
+@told(HOOKS.augmented)
+def _written(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> None:
+    """`total += loss`: what is written in place lies where it lay, and takes nothing from a GPU, not even a number."""
+    total, other = old.single, by.single
+    if isinstance(total, Tensor) and total.origin is TensorOrigin.FACTORY and total.device == CPU:
+        there = other.device if isinstance(other, Tensor) else None
+        # What has more than one number was told as any operation.
+        if total.root is None and isinstance(there, Device) and there.is_accelerator:
+            do.emit(ConstantMixed, at=do.place(node), by="this operation", constant=total, other=other, module=None)
+
+
+@answers(HOOKS.items, Tensor)
+def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Values:
+    """An item of a tensor, or of a batch whose shape is not known."""
+    whole = as_reduced(do, tensor)
+    label = do.text(node, 40) if isinstance(node, ast.Subscript) else ""
+    found = part_of(do, whole, do.allocation_site(do.place(node)), do.place(node), label, key)
+    # `x[0]` may be a number, `x[:n]` is none.
+    index = node.slice if isinstance(node, ast.Subscript) else None
+    sliced = any(isinstance(each, ast.Slice) for each in (index.elts if isinstance(index, ast.Tuple) else [index]))
+    return singleton(found if sliced else replace(found, root=None))
+
+
+@answers(HOOKS.iterations, Tensor)
+def _parts(do: LibraryContext, tensor: Tensor, node: ast.AST) -> Values:
+    """Going over a batch gives its parts, each of which is of the same shard."""
+    # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
+    return part(do, tensor, None, node).map(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
+
+
+@answers(HOOKS.item_set, Tensor)
+def _written_into(do: LibraryContext, tensor: Tensor, new: Values) -> None:
+    """`batch["x"] = x.cuda()`: what it was read as no longer holds."""
+    do.set_flag(tensor, TensorState.rewritten)
+    before = do.state(tensor, TensorState.written_items)
+    do.set_state(tensor, TensorState.written_items, union([before, new]) if before is not None else new)
+
+
+@told(HOOKS.cut_by_rank)
+def _cut(do: LibraryContext, found: Values, place: Location) -> None:
+    """`batch[rank * share : (rank + 1) * share]`: each rank takes rows of its own."""
+    loader = next((each.batch_of for each in found if isinstance(each, Tensor) and each.batch_of is not None), None)
+    if loader is not None:
+        do.emit(BatchCut, at=place, loader=loader)
+
+
+@told(HOOKS.divided)
+def _averaged(do: LibraryContext, total: Value, count: Value, node: ast.AST) -> None:
+    """`correct / len(dataset)`, where the ranks have a share each."""
+    term = count.term if isinstance(count, Unknown) else None
+    if isinstance(term, Length) and isinstance(term.of, Dataset):
+        shards = tensors.shards_in(do, [total])
+        if shards:
+            do.emit(Averaged, at=do.place(node), dataset=term.of, shards=shards)
+
+
+@told(HOOKS.attribute_sets)
+def _clears_gradient(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`p.grad = None` clears as `zero_grad()` does."""
+    if name != "grad" or not values.all(lambda value: value == Const(None)):
+        return
+    # `image.grad = None` of an adversarial input clears no parameter.
+    if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
+        do.emit(ClearGradients, at=place, target=owner, named=_is_named(do, owner))
+
+
+def _is_named(do: LibraryContext, owner: Value) -> bool:
+    """`if "last_layer" in name:` leads here: it is about parameters of that name."""
+    name = Unknown(ParameterName(owner))
+    keys = [literal.atom.key for literal in do.path if literal.holds]
+    return any(isinstance(key, tuple) and name in key for key in keys)

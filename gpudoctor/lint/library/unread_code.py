@@ -1,0 +1,295 @@
+"""Code that was not read: what it may do to what it is given, and what comes back."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.function import BoundMethod, Instance, Partial, class_of
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer, Parameters
+from gpudoctor.lint.domain.rank import Size, SizeKind
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
+from gpudoctor.lint.library.missing_attributes import note_opened
+from gpudoctor.lint.library.tensor_operations import combine
+from gpudoctor.lint.library.tensors import combined, report, shares_of
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, ChosenCall, LibraryContext, singleton
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.arguments import Arguments
+
+PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "builtins.tuple", "builtins.str"])
+ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
+CONTAINER_DEPTH = 3
+CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
+_LOUD = frozenset({"to", "cuda", "save_to_disk"})
+"""Methods that do what their name says, whatever they are called on."""
+
+
+@told(HOOKS.attribute_sets)
+def _kept_by_unread_code(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`nets = Munch(...); nets.fan = fan`: whoever goes over `nets` has the model, too."""
+    unread = isinstance(owner, Unknown) and bool(owner.escaped_from) and not owner.config
+    if unread and values.any(lambda value: isinstance(value, (Module, Wrapper))):
+        _note_escape(do, "an attribute", (values,), place)
+
+
+@told(HOOKS.library_call)
+def _unknown_result(do: LibraryContext, name: str, arguments: Arguments, node: ast.AST) -> Values:
+    # Optimizers of unknown libraries are known by what they are given.
+    for fallback in MODELS.fallbacks:
+        answered = fallback(Call(do, name, arguments, node, do.result_name(node)))
+        if answered is not NOT_ANSWERED:
+            return answered
+    given = (*arguments,)
+    _note_shown(do, name, given, node)
+    divergence = Divergence.NONE
+    # Unknown code may wrap, move or step what it gets: rules of absence must stand back.
+    if not is_harmless(name):
+        note_escape(do, name, given, node)
+        divergence = Divergence.UNREAD
+    # Code that was not read may have asked the other ranks.
+    shards = shares_of(do, given) if computes(name) else frozenset()
+    if any(isinstance(value, Tensor) for values in given for value in values):
+        return _with_shards(_unread(do, [value for values in given for value in values], node), shards)
+    for values in given:
+        for value in values:
+            divergence |= value.divergence
+    given_by_name = tuple(sorted(arguments.keywords.items(), key=lambda item: item[0]))
+    term = CallResult(name, (arguments.positional, given_by_name))
+    why, settings = f"what {name} returns", gives_settings(name)
+    return singleton(Unknown(term, why, do.text(node, 40), divergence, settings, shards, escaped_from=name))
+
+
+def _with_shards(values: Values, shards: frozenset[Value]) -> Values:
+    return values.map(lambda value: replace(value, shards=shards) if isinstance(value, Tensor) else value)
+
+
+def _note_shown(do: LibraryContext, name: str, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Numbers that a logger or a progress bar is handed are shown or kept by it."""
+    if shows(name):
+        report(do, "log", given, do.place(node))
+
+
+def note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Objects that matter are handed to code that cannot be read."""
+    _note_escape(do, into, given, do.place(node))
+
+
+def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place: Location) -> None:
+    reached = _reached(do, [value for each in given for value in each])
+    note_opened(do, reached)
+    told = any(isinstance(value, Size) and value.kind is SizeKind.WORLD for value in reached)
+    do.emit(Escape, at=place, into=into, values=tuple(filter(_matters, reached)), told_world_size=told)
+
+
+def _objects(do: LibraryContext, values: list[Value]) -> list[Value]:
+    """The objects that matter among some values and what those hold."""
+    return [each for each in _reached(do, values) if _matters(each)]
+
+
+def _matters(value: Value) -> bool:
+    # Whoever holds a loss may run its backward.
+    return isinstance(value, ESCAPING) or _has_graph(value)
+
+
+def _reached(do: LibraryContext, values: list[Value]) -> list[Value]:
+    """Some values and what they hold, a few levels deep."""
+    seen: dict[Value, None] = {}
+    # Each once: what holds itself, or the same thing many times over, would be gone through again and again.
+    for _ in range(CONTAINER_DEPTH + 1):
+        values = [value for value in dict.fromkeys(values) if value not in seen]
+        seen |= dict.fromkeys(values)
+        values = [each for value in values for each in _held(do, value)]
+    return list(seen)
+
+
+def _has_graph(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.graph is True
+
+
+def _held(do: LibraryContext, value: Value) -> list[Value]:
+    """What somebody who gets this gets with it."""
+    # An object that escapes takes along what its attributes hold.
+    if isinstance(value, Instance):
+        return attributes_of(do, value)
+    if isinstance(value, (TupleOf, ListOf)):
+        return [each for item in do.known_items(value) or () for each in item]
+    if isinstance(value, DictOf):
+        return [each for _, item in do.pairs(value) or () for each in item]
+    if isinstance(value, Enumerated):
+        return [each for item in value.items for each in item]
+    # A callback carries its object: `hook(trainer.on_step)`.
+    if isinstance(value, BoundMethod):
+        return [value.receiver]
+    return [each for item in value.args for each in item] if isinstance(value, Partial) else []
+
+
+def attributes_of(do: LibraryContext, value: Value) -> list[Value]:
+    """What the attributes of an object hold."""
+    return [each for name in do.names_of(value) for each in (do.own_attribute(value, name) or ())]
+
+
+@told(HOOKS.unknown_call)
+def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: ast.AST) -> Values:
+    """Call something of which nothing is known."""
+    known = (*arguments,)
+    if isinstance(value, Unknown):
+        _note_chosen(do, value, known, node)
+        if len(arguments.positional) == 1 and _method_of(value) == "update" and not do.path.literals:
+            do.set_state(_receiver_of(value), SettingState.merged, arguments.positional[0])
+        # `cfg.merge_from_file(args.config)`: what stood there was the default.
+        elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
+            _open_defaults(do, _receiver_of(value), {})
+        answered = _unknown_method(do, value, arguments, node)
+        if answered is not None:
+            return answered
+        _note_shown(do, value.escaped_from, known, node)
+        _note_unread(do, value, known, node)
+    given = arguments.values()
+    made_by = value.escaped_from if isinstance(value, Unknown) else ""
+    shards = value.shards if isinstance(value, Unknown) else frozenset()
+    if computes(made_by):
+        # numpy sums this rank's numbers and asks nobody else.
+        shards |= shares_of(do, known)
+    if any(isinstance(each, Tensor) for each in given):
+        return _with_shards(_unread(do, given, node), shards)
+    divergence, config = value.divergence, isinstance(value, Unknown) and value.config
+    if isinstance(value, Unknown) and not value.config and not is_harmless(value.escaped_from):
+        divergence |= Divergence.UNREAD
+    for each in given:
+        divergence |= each.divergence
+    term = CallResult(value, arguments.key)
+    # What it comes from says more than that it was returned.
+    why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
+    return singleton(Unknown(term, why, do.text(node, 40), divergence, config, shards, escaped_from=made_by))
+
+
+def _note_chosen(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Remember the call, should the program seem to train nothing: what a setting has chosen may be what trains."""
+    chosen = value.config or gives_settings(value.escaped_from)
+    if chosen and node not in do.chosen_calls and isinstance(node, ast.Call):
+        name = _method_of(value)
+        by = value.escaped_from.removesuffix(f".{name}") if name else value.escaped_from
+        do.chosen_calls[node] = ChosenCall(node, do.place(node), name, by, given)
+
+
+def _open_defaults(do: LibraryContext, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:
+    """Every entry of a configuration may be another one from here on."""
+    # Entries lie in one another by many ways: gone through on each of them, they take minutes.
+    if done.get(owner, -1) >= depth:
+        return
+    done[owner] = depth
+    for name in do.names_of(owner):
+        held = do.own_attribute(owner, name)
+        if held is not None and held.any(lambda value: isinstance(value, Const)):
+            do.set_own_attribute(
+                owner, name, singleton(Unknown(Attribute(owner, name), "chosen at the start", name, config=True))
+            )
+        for part in held or () if depth else ():
+            if isinstance(part, Unknown):
+                _open_defaults(do, part, done, depth - 1)
+
+
+def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
+    """Something unknown is called: it may do anything with what it gets, and with what it knows already."""
+    # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
+    if value.escaped_from and is_harmless(value.escaped_from):
+        return
+    # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
+    if _method_of(value) in DATA_METHODS and not _objects(do, [each for values in given for each in values]):
+        return
+    note_escape(do, value.escaped_from or value.label or "unknown code", given, node)
+    if not value.escaped_from:
+        callee = do.text(node.func if isinstance(node, ast.Call) else node)
+        do.record_imprecision(
+            f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", do.place(node)
+        )
+
+
+def _method_of(value: Unknown) -> str:
+    """The name under which something unknown was asked of something unknown, where it was."""
+    return value.term.name if isinstance(value.term, Attribute) else ""
+
+
+def _unknown_method(do: LibraryContext, value: Unknown, arguments: Arguments, node: ast.AST) -> Values | None:
+    """`x.backward()` of something unknown still is what it is called."""
+    name = _method_of(value)
+    # What objects that a library made can do is known by its name: `mesh.get_rank()`.
+    own = MODELS.callables.get(value.escaped_from) if name and value.escaped_from else None
+    if own is not None:
+        return own(Call(do, name, arguments, node, do.result_name(node), _receiver_of(value)))
+    model = MODELS.methods.get((Unknown, name)) if name else None
+    # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
+    quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in _LOUD
+    if model is None or quiet:
+        return None
+    receiver = _receiver_of(value, value.label.rpartition(".")[0])
+    answered = model(Call(do, name, arguments, node, do.result_name(node), receiver))
+    return None if answered is NOT_ANSWERED else answered
+
+
+def _receiver_of(value: Unknown, label: str = "") -> Unknown:
+    """What the method was asked of."""
+    of = value.term.of if isinstance(value.term, Attribute) else None
+    term = of.term if isinstance(of, Unknown) else Anonymous("receiver", of)
+    return Unknown(term, value.why if label else "", label)
+
+
+@told(HOOKS.method_call)
+def unanswered(do: LibraryContext, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
+    """A method of a library object for which no model answers."""
+    given = arguments.values()
+    stored = _is_builtin(receiver) and not _objects(do, given)
+    if isinstance(receiver, Instance) and not stored and not _is_quiet(receiver, name):
+        note_escape(do, name, (*arguments,), node)
+        note_escape(do, name, (singleton(receiver),), node)
+    term = MethodResult(receiver, name, arguments.key)
+    return singleton(Unknown(term, f"what .{name}() returns", do.text(node, 40), receiver.divergence))
+
+
+def _is_builtin(receiver: Value) -> bool:
+    """`class Settings(dict)`: what it has from there, as `settings.get("lr", 1)`, calls nothing back."""
+    cls = class_of(receiver)
+    return cls is not None and cls.complete and bool(cls.library_bases) and cls.library_bases <= PLAIN_BUILTINS
+
+
+def _is_quiet(receiver: Instance, name: str) -> bool:
+    """A constructor that nobody has written, one of a library's class, or a method of a logger: it does nothing to what
+    it gets."""
+    cls = class_of(receiver)
+    if cls is None or not cls.complete:
+        return False
+    if not cls.library_bases:
+        # That of `object`, to which settings in `class Args: lr = 1e-3` come down.
+        return name == "__init__"
+    quiet = is_harmless if name.endswith("__init__") else shows
+    # Threads and processes call back what they are given.
+    return not any(base.startswith(CALL_BACK) for base in cls.library_bases) and all(map(quiet, cls.library_bases))
+
+
+def _unread(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
+    """What code that cannot be read makes of tensors: it may bring them to one device first."""
+    works: list[Value] = [value for value in values if isinstance(value, Work)]
+    if works:
+        return combine(do, works, node)
+    made = combined(do, values, do.place(node), do.text(node, 40), [])
+    if not isinstance(made, Tensor):
+        return singleton(made)
+    # A score may come back on the CPU, whatever it was computed from.
+    made = replace(made, device=None)
+    # It may be an object that holds them, with an in-place `to` of its own.
+    do.set_flag(made, TensorState.made_by_unread_code)
+    return singleton(made)
