@@ -256,8 +256,13 @@ class Call:
     @property
     def declared(self) -> Declared | None:
         """What the stub of its library says of it."""
+        return declared(self.full_name)
+
+    @property
+    def full_name(self) -> str:
+        """The dotted name of what is called, of a method with its class where that is known."""
         owner = getattr(self.receiver, "class_name", "")
-        return declared(f"{owner}.{self.name}" if owner else self.name)
+        return f"{owner}.{self.name}" if owner else self.name
 
     def effect(self, kind: type[E]) -> E | None:
         """What its stub says of it in this respect."""

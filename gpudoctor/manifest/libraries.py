@@ -132,6 +132,7 @@ def _training() -> Iterator[LibraryEntry]:
     yield LibraryEntry(
         "accelerate",
         wins=True,
+        harmless=("Accelerator.", "accelerator.Accelerator.", "PartialState.", "state.PartialState."),
         shares=ALL,
         belongs=(ALL, "accelerate"),
         frameworks=_all(
@@ -145,6 +146,7 @@ def _training() -> Iterator[LibraryEntry]:
     yield LibraryEntry(
         "lightning",
         wins=True,
+        harmless=("Trainer.", "pytorch.Trainer.", "Fabric.", "fabric.Fabric."),
         shares=ALL,
         modules=ALL,
         modules_say_so=ALL,
@@ -169,6 +171,7 @@ def _training() -> Iterator[LibraryEntry]:
     yield LibraryEntry(
         "lightning_fabric",
         wins=True,
+        harmless=("Fabric.",),
         frameworks=_all("lightning", "lightning_fabric", "Fabric"),
         mentions=("lightning_fabric",),
         relevant=True,
@@ -184,6 +187,7 @@ def _beside_others() -> Iterator[LibraryEntry]:
         "transformers",
         begins_evaluating=ALL,
         wins=True,
+        harmless=("Trainer.", "Seq2SeqTrainer."),
         modules=ALL,
         models=ALL,
         frameworks=_all("transformers", "transformers", "Trainer Seq2SeqTrainer"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @told(HOOKS.dropped)
 def _note_dropped(do: LibraryContext, call: ast.Call, values: Values, receivers: Callable[[], list[Value]]) -> None:
     # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
-    dropped = [value for value in values.restrict(do.path) if isinstance(value, Allocated) or _is_of_all_ranks(value)]
+    dropped = [value for value in values.restrict(do.path) if isinstance(value, Allocated) or _is_agreed(value)]
     if not dropped:
         return
     called_on = receivers()
@@ -36,6 +36,5 @@ def _note_dropped(do: LibraryContext, call: ast.Call, values: Values, receivers:
         do.emit(Discard, at=do.place(call), value=value, call=name, receiver=receiver, written=written)
 
 
-def _is_of_all_ranks(value: Value) -> bool:
-    """What a collective of another library returned."""
-    return isinstance(value, Unknown) and value.escaped_from in ("horovod", "torch.gather")
+def _is_agreed(value: Value) -> bool:
+    return isinstance(value, Unknown) and value.agreed

@@ -326,6 +326,13 @@ class WorkState:
     """Somebody has waited for it. Written and read by `async_work`."""
 
 
+class MeshState:
+    """A device mesh."""
+
+    of_cpus: Flag[Unknown] = Flag()
+    """Its devices are CPUs. Written by `torch_distributed`, read by `wrapping`."""
+
+
 class ManagerState:
     """An object of a framework that takes charge."""
 

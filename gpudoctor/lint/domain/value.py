@@ -96,13 +96,16 @@ class Unknown(Value):
     config: bool = field(default=False, compare=False)
     shards: frozenset[Value] = field(default=frozenset(), compare=False)
     escaped_from: str = field(default="", compare=False)
-    """The dotted name of the library callable that made it, where one did."""
+    """The dotted name of the library callable that made it, or of a member of what that made: `torch.load`,
+    `torch.optim.Optimizer.state`."""
     times: Value | None = field(default=None, compare=False)
     """The number of processes or devices that it was multiplied by: `args.batch_size * world_size`."""
     kind: str = field(default="", compare=False)
     """The type of which it surely is, as `int`; empty where that is not known."""
     among: tuple[Const, ...] = field(default=(), compare=False)
     """All that it can be, as of an option with `choices`; empty where that is not known."""
+    agreed: bool = field(default=False, compare=False)
+    """A collective has returned it: it is the same on all ranks."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "term", interned(self.term))

@@ -312,6 +312,6 @@ def _method(call: Call) -> Values:
             MethodResult(managed, call.name, call.allocation_site()),
             f"what .{call.name}() returns",
             call.label,
-            escaped_from=f"torch.{managed.framework}",
+            escaped_from=call.full_name,
         )
     )

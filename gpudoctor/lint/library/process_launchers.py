@@ -237,7 +237,7 @@ def _launch_function(call: Call) -> Values:
             CallResult(call.name, call.allocation_site()),
             "what the processes return",
             call.label,
-            escaped_from="torch.launch",
+            escaped_from=call.name,
         )
     )
 

@@ -76,7 +76,13 @@ def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
     """Log a collective of a library, and return what it returns."""
     name, function = call.name.rpartition(".")[2], call.declared
     why = "what a collective returns" if effect.waits else "values from all ranks"
-    made = Unknown(CallResult(call.name, call.allocation_site()), why, call.label, escaped_from="torch.gather")
+    made = Unknown(
+        CallResult(call.name, call.allocation_site()),
+        why,
+        call.label,
+        escaped_from=call.full_name,
+        agreed=not effect.waits,
+    )
     subject = call.given(effect.writes or effect.sends or (function.first if function is not None else ""))
     call.emit(
         Collective, call=name, by=by, subject=subject, effect=effect, in_place=bool(effect.writes),

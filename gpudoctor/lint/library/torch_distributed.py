@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.abstract_state import (
     PROCESS,
     YES,
     ContainerState,
+    MeshState,
     ProcessState,
     TensorState,
     WorkState,
@@ -37,8 +38,7 @@ from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, Group
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
 """Collectives below return a new tensor."""
-CPU_MESH = "torch.mesh.cpu"
-"""What made a mesh of CPUs, and its parts: `mesh["dp"]`."""
+MESH = "torch.distributed.device_mesh.DeviceMesh"
 
 
 def group_exists(do: LibraryContext) -> bool | None:
@@ -100,25 +100,25 @@ def _mesh(call: Call) -> Values:
     # A mesh makes the default group itself where there is none.
     begin_group(call, call.name)
     devices = devices_of(call.arg(0, "device_type"), call.place)
-    made_by = CPU_MESH if on_cpu(devices) else "torch.mesh"
-    return singleton(
-        Unknown(Anonymous("mesh", call.allocation_site()), "a device mesh", call.label, escaped_from=made_by)
-    )
+    mesh = Unknown(CallResult(call.name, call.allocation_site()), "a device mesh", call.label, escaped_from=MESH)
+    if on_cpu(devices):
+        call.do.set_flag(mesh, MeshState.of_cpus)
+    return singleton(mesh)
 
 
-@MODELS.callable("torch.mesh.get_rank", f"{CPU_MESH}.get_rank")
+@MODELS.callable(f"{MESH}.get_rank")
 def _rank_of_mesh(call: Call) -> Values:
     # The global rank, whichever part of a mesh is asked.
     return _rank(call)
 
 
-@MODELS.callable("torch.mesh.get_local_rank", f"{CPU_MESH}.get_local_rank", "torch.mesh.get_coordinate")
+@MODELS.callable(f"{MESH}.get_local_rank", f"{MESH}.get_coordinate")
 def _place_in_mesh(call: Call) -> Values:
     # Along one dimension of a mesh ranks count anew: the first is several ranks, one in each row.
     divergence = Divergence.RANK if call.do.several_processes else Divergence.NONE
     term = MethodResult(call.receiver, call.name, (call.args, tuple(call.keywords.items())))
     return singleton(
-        Unknown(term, "the place of this rank in a mesh", call.label, divergence, escaped_from="torch.mesh")
+        Unknown(term, "the place of this rank in a mesh", call.label, divergence, escaped_from=f"{MESH}.{call.name}")
     )
 
 
@@ -368,9 +368,7 @@ def _point_to_point(call: Call) -> Values:
     name, effect = call.name.rpartition(".")[2], call.effect(BetweenTwoEffect)
     if effect is None or not effect.in_background:
         return singleton(
-            Unknown(
-                CallResult(call.name, call.allocation_site()), "a request", call.label, escaped_from="torch.request"
-            )
+            Unknown(CallResult(call.name, call.allocation_site()), "a request", call.label, escaped_from=call.name)
         )
     work = Work(call.allocation_site(), call.place, call.label)
     begin_work(call, name, work, [])

@@ -448,7 +448,7 @@ def _state_items(call: Call) -> Values:
             MethodResult(call.receiver, call.name),
             "entries of a state dict",
             call.label,
-            escaped_from="torch.state_dict",
+            escaped_from=f"torch.nn.Module.state_dict.{call.name}",
         )
     )
 

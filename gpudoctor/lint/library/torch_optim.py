@@ -130,7 +130,7 @@ def _scheduler_method(call: Call) -> Values:
             MethodResult(call.receiver, call.name),
             f"what .{call.name}() returns",
             call.label,
-            escaped_from="torch.scheduler",
+            escaped_from=f"torch.optim.lr_scheduler.LRScheduler.{call.name}",
         )
     )
 
@@ -212,7 +212,7 @@ def _attribute(call: Call) -> Values:
                 Attribute(optimizer, call.name),
                 f"the {call.name} of an optimizer",
                 call.label,
-                escaped_from="torch.optim",
+                escaped_from=f"torch.optim.Optimizer.{call.name}",
             )
         )
     return NOT_ANSWERED
@@ -243,7 +243,7 @@ def _method(call: Call) -> Values:
             MethodResult(call.receiver, call.name),
             f"what .{call.name}() returns",
             call.label,
-            escaped_from="torch.optim",
+            escaped_from=f"torch.optim.Optimizer.{call.name}",
         )
     )
 
@@ -304,7 +304,7 @@ def _scaler_method(call: Call) -> Values:
             MethodResult(call.receiver, call.name),
             f"what .{call.name}() returns",
             call.label,
-            escaped_from="torch.scaler",
+            escaped_from=f"torch.amp.GradScaler.{call.name}",
         )
     )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
-from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, WrapperState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, ContextManager, Method
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.symbols import CallResult, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -20,7 +21,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.forward_calls import forward
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library.torch_distributed import CPU_MESH, begin_group, group_exists
+from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
@@ -214,13 +215,15 @@ def _in_place(call: Call) -> Values:
             )  # fmt: skip
             # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
             mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
-            stays = mesh is not None and mesh.all(_is_of_cpus)
+            stays = mesh is not None and mesh.all(lambda each: _is_of_cpus(call.do, each))
             _note_sharded(call, value, stays)
     return call.args[0] if call.args else singleton(NONE)
 
 
-def _is_of_cpus(mesh: Value) -> bool:
-    return isinstance(mesh, Unknown) and mesh.escaped_from.startswith(CPU_MESH)
+def _is_of_cpus(do: LibraryContext, mesh: Value) -> bool:
+    # A part of a mesh has the devices of the whole.
+    meshes = [each for each in provenance_of(mesh) if isinstance(each, Unknown)]
+    return any(do.flag(each, MeshState.of_cpus) is not NO for each in meshes)
 
 
 @MODELS.method(Module, "__init__")
@@ -318,10 +321,10 @@ def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, 
 def _plain(call: Call) -> Values:
     return singleton(
         Unknown(
-            MethodResult(call.receiver, call.name),
+            Attribute(call.receiver, call.name),
             f"the {call.name} of a wrapper",
             call.label,
-            escaped_from="torch.wrapper",
+            escaped_from=f"torch.nn.parallel.DistributedDataParallel.{call.name}",
         )
     )
 
