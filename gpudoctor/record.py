@@ -220,7 +220,24 @@ def _four(self: Any, a: object, b: object, c: object, d: object) -> None:
     self.d = d
 
 
-_SHORT: dict[int, Any] = {1: _one, 2: _two, 3: _three, 4: _four}
+def _five(self: Any, a: object, b: object, c: object, d: object, e: object) -> None:
+    self.a = a
+    self.b = b
+    self.c = c
+    self.d = d
+    self.e = e
+
+
+def _six(self: Any, a: object, b: object, c: object, d: object, e: object, f: object) -> None:
+    self.a = a
+    self.b = b
+    self.c = c
+    self.d = d
+    self.e = e
+    self.f = f
+
+
+_SHORT: dict[int, Any] = {1: _one, 2: _two, 3: _three, 4: _four, 5: _five, 6: _six}
 """Constructors that are there already, but for the names of the fields: to compile one takes a hundred times as long as
 to rename it."""
 

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, WrapperKind, core_of
-from gpudoctor.lint.domain.symbols import OneOfMany
+from gpudoctor.lint.domain.symbols import Widened, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
@@ -507,7 +507,7 @@ def _holds_too_many(event: Event) -> bool:
 
 
 def _is_widened(value: Value) -> bool:
-    return isinstance(value, Unknown) and isinstance(value.term, OneOfMany)
+    return isinstance(value, Unknown) and isinstance(value.term, Widened)
 
 
 def _is_known(model: Value) -> bool:
@@ -597,8 +597,7 @@ def _on_all_ways(program: Program, event: Event) -> list[Condition]:
 
 def _asks_only_the_rank(literal: Literal) -> bool:
     """`if rank == 0:`, and not `if loss > 10:` in what only rank 0 does."""
-    key = literal.atom.key
-    numbers = isinstance(key, tuple) and any(isinstance(part, Tensor) for part in key)
+    numbers = any(isinstance(part, Tensor) for part in asked_of(literal))
     return literal.atom.divergence is Divergence.RANK and not numbers
 
 

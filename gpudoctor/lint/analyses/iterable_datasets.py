@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Class, Generator
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Streamed
@@ -204,7 +205,7 @@ def _gives_all(given: Produced, heard: IterationProbe) -> bool:
 def _compares_setting(literal: Literal) -> bool:
     key = literal.atom.key
     # A switch is no share: `if self.shuffle:`.
-    return not (isinstance(key, tuple) and key[:1] == ("true",)) and _holds_setting(key)
+    return not isinstance(key, IsTrue) and _holds_setting(key)
 
 
 def _is_whole(value: Value) -> bool:

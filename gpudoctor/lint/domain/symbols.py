@@ -1,15 +1,19 @@
-"""What stands for values that could not be known: typed terms, by which the same unknown is recognised again.
+"""What stands for values that could not be known, and for tests of a program: typed terms, by which the same unknown
+and the same test are recognised again.
 
 `len(loader)` is no number that anybody knows, and still it is the same one wherever the program asks for it, and a
-rule may ask of which loader it is the length. So each `Unknown` carries a term. The family is closed: a new kind of
-term is a class here, or, where nobody will ever ask what it is made of, an `Anonymous` one (`domain/value.py`).
+rule may ask of which loader it is the length. So each `Unknown` carries a term, and the key of each `Atom` is one.
+The family is closed: a new kind of term is a class here, or, where nobody will ever ask what it is made of, an
+`Anonymous` one (`domain/value.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
+from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Term, Value, Values
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 
 
@@ -105,8 +109,67 @@ class ParameterName(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class OneOfMany(Term):
+class Widened(Term):
     """Any of the values that a key of the store held, which were too many to be followed one by one."""
 
     key: Hashable
     values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue(Term):
+    """The test `if value:`."""
+
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Term):
+    """The test `left operator right`, with `==`, `<`, `>` or `in`; the others are one of these that fails."""
+
+    operator: str
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class RankComparison(Term):
+    """The test whether the rank is `number`, or below it (`<`): the same one wherever the rank was got from."""
+
+    kind: RankKind
+    operator: str
+    number: object
+
+
+@dataclass(frozen=True, slots=True)
+class IsInstance(Term):
+    """The test `isinstance(...)` of these arguments."""
+
+    given: tuple[Values, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf(Term):
+    """The test of a name that holds these values: which of them it is decides."""
+
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf(Term):
+    """The test whether all of these tests have these answers."""
+
+    literals: frozenset[Literal]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Term):
+    """The test whether one of these tests has this answer."""
+
+    literals: frozenset[Literal]
+
+
+def asked_of(literal: Literal) -> tuple[Hashable, ...]:
+    """What a test is about: the values that it compares, the tests that it is made of."""
+    key = literal.atom.key
+    return key.parts if isinstance(key, Term) else ()

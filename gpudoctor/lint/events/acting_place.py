@@ -11,8 +11,8 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.symbols import OneOf
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import ValueSet
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event, Loop
@@ -81,8 +81,7 @@ def first_asked(test: Literal) -> Literal:
         if part.atom.divergence & Divergence.LOCAL:
             return first_asked(part)
     key = test.atom.key
-    values = key[1] if isinstance(key, tuple) and len(key) == 2 and key[0] == "one of" else None
-    for binding in values.bindings if isinstance(values, ValueSet) else ():
+    for binding in key.values.bindings if isinstance(key, OneOf) else ():
         for literal in binding.condition.depending_on(Divergence.LOCAL):
             # A flag may be made of another one; a test of itself is met where loops join.
             return literal if literal.atom == test.atom else first_asked(literal)

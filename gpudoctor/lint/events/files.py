@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.symbols import CallResult, IsTrue
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -109,6 +109,6 @@ def missing(when: Condition, path: Values | None) -> bool:
 def _not_there(literal: Literal) -> set[object]:
     """The paths that this answer says are not there."""
     match literal.atom.key:
-        case ("true", Unknown(term=CallResult(str(question), (ValueSet() as paths, *_)))) if question in EXISTENCE:
+        case IsTrue(Unknown(term=CallResult(str(question), (ValueSet() as paths, *_)))) if question in EXISTENCE:
             return set() if literal.holds else set(paths)
     return set()

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.domain.symbols import Operation, Setting
+from gpudoctor.lint.domain.symbols import Comparison, IsTrue, Operation, Setting, asked_of
 from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
@@ -103,33 +103,34 @@ def _flags(found: Iterable[Option]) -> str:
     return " and ".join(f"`{option.flag}`" for option in found)
 
 
-def _key(literal: Literal) -> tuple[Any, ...]:
-    key = literal.atom.key
-    return key if isinstance(key, tuple) else ()
-
-
 def _answer(literal: Literal, options: Mapping[str, Option]) -> bool | None:
-    atom, key = literal.atom, _key(literal)
+    atom = literal.atom
     if atom.every or atom.none:
         decisive = bool(atom.none)
         answers = [comes_to(part, options) for part in atom.every or atom.none]
         if decisive in answers:
             return decisive
         return None if None in answers else not decisive
-    values = [_value(each, options) if isinstance(each, Value) else None for each in key[1:]]
-    known = [each.value for each in values if each is not None]
-    if not values or len(known) < len(values):
+    match atom.key:
+        case IsTrue(value):
+            known = _value(value, options)
+            return None if known is None else bool(known.value)
+        case Comparison(operator, left, right) if operator in _TESTS:
+            return _compared(operator, _value(left, options), _value(right, options))
+    return None
+
+
+def _compared(operator: str, left: Const | None, right: Const | None) -> bool | None:
+    if left is None or right is None:
         return None
-    test = _TESTS.get(key[0])
     try:
-        return None if test is None else bool(test(*known))
+        return bool(_TESTS[operator](left.value, right.value))
     # `args.lr > 0` with a text for a default raises in the program, too.
     except (TypeError, ValueError):
         return None
 
 
-_TESTS: Mapping[Any, Any] = {
-    "true": bool,
+_TESTS: Mapping[str, Any] = {
     "==": lambda one, other: one == other,
     "<": lambda one, other: one < other,
     ">": lambda one, other: one > other,
@@ -157,7 +158,7 @@ def _keys(asked: Asked) -> Iterator[Hashable]:
         return
     for part in asked.atom.every + asked.atom.none:
         yield from _keys(part)
-    yield from _key(asked)[1:]
+    yield from asked_of(asked)
 
 
 def _names(keys: Iterable[Hashable]) -> Iterator[str]:

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.constant_folding import fits, joined, negative, opera
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import Operation
+from gpudoctor.lint.domain.symbols import IsInstance, Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence, Literal
@@ -114,9 +114,8 @@ def _is_container(binding: Binding[Value]) -> bool:
     if not isinstance(binding.value, Tensor):
         return False
     for atom, holds in binding.condition:
-        key = atom.key
-        if holds and isinstance(key, tuple) and key[0] == "isinstance" and len(key[1]) == 2:
-            asked, kinds = key[1]
+        if holds and isinstance(atom.key, IsInstance) and len(atom.key.given) == 2:
+            asked, kinds = atom.key.given
             each = [one for kind in kinds for one in (chain(*kind.items) if isinstance(kind, TupleOf) else (kind,))]
             names = (kind.name if isinstance(kind, Library) else "" for kind in each)
             if binding.value in list(asked) and all(name in _CONTAINERS for name in names):

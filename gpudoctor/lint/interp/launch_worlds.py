@@ -11,6 +11,7 @@ from gpudoctor.lint.discovery.classify import Classified, classify
 from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.symbols import AnyOf, asked_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import Event, EventContext
@@ -18,7 +19,7 @@ from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import ALWAYS
+from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.entry import run_as_library, run_commands
@@ -107,14 +108,14 @@ def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
     """Of `local_rank == -1 or no_cuda` the first decides how many processes there are; the other stays as it is."""
     found: set[Hashable] = set()
     for key in switches:
-        parts = key[1] if isinstance(key, tuple) and key[0] == "or" else ()
-        about_ranks = [each for each in parts if _is_about_ranks(each.atom.key)]
+        parts = key.literals if isinstance(key, AnyOf) else frozenset()
+        about_ranks = [each for each in parts if _is_about_ranks(each)]
         found |= {each.atom.key for each in parts if each not in about_ranks} if about_ranks else set()
     return found
 
 
-def _is_about_ranks(key: Hashable) -> bool:
-    return isinstance(key, tuple) and any(isinstance(each, (Rank, Size)) for each in key)
+def _is_about_ranks(literal: Literal) -> bool:
+    return any(isinstance(each, (Rank, Size)) for each in asked_of(literal))
 
 
 def _is_distributed(program: Program) -> bool:

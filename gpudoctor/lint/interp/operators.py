@@ -11,7 +11,17 @@ from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult, Length, NodeProduct, Operation
+from gpudoctor.lint.domain.symbols import (
+    AllOf,
+    AnyOf,
+    CallResult,
+    Comparison,
+    IsTrue,
+    Length,
+    NodeProduct,
+    Operation,
+    RankComparison,
+)
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Atom, Divergence, Equality, Inequality, Literal
@@ -126,9 +136,8 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
             return _compare_size(op, one, other, swapped)
     # Whether something is there at all depends on how the program is written, not on what this rank has computed.
     kind = isinstance(op, ast.Is) and Const(None) in (left, right)
-    return open_test(
-        TESTS.get(type(op), "?"), (left, right), text, place, Divergence.LOCAL if kind else Divergence.NONE
-    )
+    asked = Comparison(TESTS.get(type(op), "?"), left, right)
+    return open_test(asked, text, place, Divergence.LOCAL if kind else Divergence.NONE)
 
 
 def _is_length_of_text(value: Unknown) -> bool:
@@ -137,25 +146,22 @@ def _is_length_of_text(value: Unknown) -> bool:
     return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
 
 
-def open_test(
-    kind: str, values: tuple[Value, ...], text: str, place: object, apart_from: Divergence = Divergence.NONE
-) -> Value:
+def open_test(asked: IsTrue | Comparison, text: str, place: object, apart_from: Divergence = Divergence.NONE) -> Truth:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
+    values = (asked.value,) if isinstance(asked, IsTrue) else (asked.left, asked.right)
     divergence = Divergence.NONE
     for value in values:
         divergence |= value.divergence & ~apart_from
     # Of settings alone: the user decides it for all ranks at once.
     switch = divergence is Divergence.NONE and all(_is_setting(value) for value in values)
-    return Truth(
-        Literal(Atom((kind, *values), divergence, text, place, switch=switch, bound=bound_in((kind, *values))), True)
-    )
+    return Truth(Literal(Atom(asked, divergence, text, place, switch=switch, bound=bound_in(asked)), True))
 
 
 def bound_in(key: Hashable) -> Inequality | Equality | None:
     """The comparison with a number or a text that a test of this key is."""
-    if not isinstance(key, tuple) or len(key) != 3 or key[0] not in TURNED:
+    if not isinstance(key, Comparison) or key.operator not in TURNED:
         return None
-    kind, left, right = key
+    kind, left, right = key.operator, key.left, key.right
     if isinstance(left, Const):
         kind, left, right = TURNED[kind], right, left
     number = right.value if isinstance(right, Const) else None
@@ -235,7 +241,7 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
         bound = number
     # `--local_rank` defaults to -1: with torchrun nobody passes it.
     if _is_option(rank) and isinstance(other, Const) and (bound is None or (type(bound) is int and bound < 0)):
-        atom = Atom(("option left out", rank, bound), text=text, place=place, switch=True)
+        atom = Atom(Comparison("==", rank, other), text=text, place=place, switch=True)
         return Truth(Literal(atom, True)) if isinstance(op, (ast.Eq, ast.Is)) else FALSE
     if bound is None or isinstance(bound, (str, bytes, complex)) or bound is Ellipsis:
         if isinstance(other, Const):
@@ -267,7 +273,7 @@ def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, plac
         # Local rank 0 is one process for each node.
         ranks = f"local {ranks}"
     divergence = Divergence.RANK | (Divergence.BATCH_INDEX if _goes_round(bound) else Divergence.NONE)
-    return Truth(Literal(Atom(("rank", rank.kind, kind, bound), divergence, text, place, ranks), True))
+    return Truth(Literal(Atom(RankComparison(rank.kind, kind, bound), divergence, text, place, ranks), True))
 
 
 def _goes_round(value: object) -> bool:
@@ -286,11 +292,11 @@ def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Val
         return FALSE
     if isinstance(op, (ast.Eq, ast.Is)):
         # A world of one process needs nothing of what is judged here.
-        return FALSE if bound < 2 else open_test("==", (size, other), f"{size!r} == {bound}", None)
+        return FALSE if bound < 2 else open_test(Comparison("==", size, other), f"{size!r} == {bound}", None)
     below = isinstance(op, ast.Lt) is not swapped
     if below:
-        return FALSE if bound <= 2 else open_test("<", (size, other), f"{size!r} < {bound}", None)
-    return TRUE if bound < 2 else open_test(">", (size, other), f"{size!r} > {bound}", None)
+        return FALSE if bound <= 2 else open_test(Comparison("<", size, other), f"{size!r} < {bound}", None)
+    return TRUE if bound < 2 else open_test(Comparison(">", size, other), f"{size!r} > {bound}", None)
 
 
 def contains(items: list[Value], left: Value, text: str, place: object) -> Value:
@@ -311,36 +317,39 @@ def contains(items: list[Value], left: Value, text: str, place: object) -> Value
 
 def conjunction(parts: list[Literal], text: str, place: object) -> Truth:
     """All of the literals hold."""
-    return Truth(_composite("and", parts, text, place))
+    return Truth(_composite(AllOf, AnyOf, parts, text, place))
 
 
 def disjunction(parts: list[Literal], text: str, place: object) -> Truth:
     """One of the literals holds."""
-    return Truth(_composite("or", parts, text, place))
+    return Truth(_composite(AnyOf, AllOf, parts, text, place))
 
 
-def _composite(kind: str, parts: list[Literal], text: str, place: object) -> Literal:
-    opposite = "or" if kind == "and" else "and"
+_Kind = type[AllOf] | type[AnyOf]
+
+
+def _composite(kind: _Kind, opposite: _Kind, parts: list[Literal], text: str, place: object) -> Literal:
     negated = [part.negated() for part in parts]
     # `not a and not b` after `a or b`: one atom with two signs, so that the two tests decide each other.
-    if is_interned((opposite, frozenset(negated))):
-        return Literal(_atom(opposite, negated, f" {opposite} ".join(map(repr, negated)), place), False)
+    if is_interned(opposite(frozenset(negated))):
+        word = " and " if opposite is AllOf else " or "
+        return Literal(_atom(opposite, negated, word.join(map(repr, negated)), place), False)
     return Literal(_atom(kind, parts, text, place), True)
 
 
-def _atom(kind: str, parts: list[Literal], text: str, place: object) -> Atom:
+def _atom(kind: _Kind, parts: list[Literal], text: str, place: object) -> Atom:
     divergence = Divergence.NONE
     for part in parts:
         divergence |= part.atom.divergence
     switch = divergence is Divergence.NONE and all(part.atom.switch for part in parts)
-    ranks = next((part.atom.ranks for part in parts if part.atom.ranks and part.holds), "") if kind == "and" else ""
+    ranks = next((part.atom.ranks for part in parts if part.atom.ranks and part.holds), "") if kind is AllOf else ""
     return Atom(
-        (kind, frozenset(parts)),
+        kind(frozenset(parts)),
         divergence,
         text,
         place,
         ranks,
         switch,
-        every=tuple(parts) if kind == "and" else (),
-        none=tuple(parts) if kind == "or" else (),
+        every=tuple(parts) if kind is AllOf else (),
+        none=tuple(parts) if kind is AnyOf else (),
     )

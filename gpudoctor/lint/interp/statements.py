@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -249,7 +249,7 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
         body = None if m.unreachable else PathExit(layer, m.path)
         sides += [body] if body is not None else []
     for index, handler in enumerate(handlers):
-        atom = Atom(("raised", m.place(handler), index), text="an exception is caught")
+        atom = Atom(Anonymous("raised", (m.place(handler), index)), text="an exception is caught")
         m.path, m.unreachable = base, False
         # The body always ends: then the only handler surely runs.
         test: bool | Literal = True if raised and not sides and len(handlers) == 1 else Literal(atom, True)

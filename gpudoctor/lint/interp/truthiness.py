@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Comparison, IsTrue, OneOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
@@ -128,7 +129,7 @@ def _one_of(m: Evaluator, values: Values, answers: list[Answer], node: ast.AST) 
             divergence |= answer.atom.divergence
     # What ranks may disagree about is never taken for a setting.
     switch = switch and divergence is Divergence.NONE
-    return Literal(Atom(("one of", values), divergence, m.text(node), m.place(node), switch=switch), True)
+    return Literal(Atom(OneOf(values), divergence, m.text(node), m.place(node), switch=switch), True)
 
 
 def _ranks_disagree(answers: list[Answer]) -> bool:
@@ -184,7 +185,7 @@ def _is_ruled_out(m: Evaluator, literal: Literal) -> bool:
     """With it, a switch made of several tests could not be what was learnt: where one of `ddp` and `fsdp` is on."""
     for key, holds in m.assumptions.items():
         match key:
-            case ("or" | "and" as kind, frozenset() as parts) if (kind == "or") is holds:
+            case AnyOf(parts) | AllOf(parts) if isinstance(key, AnyOf) is holds:
                 wanted = not holds
                 if all(_given(m, literal, part) is wanted for part in parts):
                     return True
@@ -249,18 +250,14 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     if told is not None:
         told(m, value, m.place(node))
     if isinstance(value, (Unknown, Tensor)):
-        result = open_test("true", (value,), m.text(node), m.place(node))
-        assert isinstance(result, Truth)
-        return result.literal
+        return open_test(IsTrue(value), m.text(node), m.place(node)).literal
     if isinstance(value, TupleOf):
         return bool(value.items)
     if isinstance(value, (ListOf, DictOf)):
         items = containers.known_items(m, value)
         if items is not None:
             return bool(items)
-        result = open_test("true", (value,), m.text(node), m.place(node))
-        assert isinstance(result, Truth)
-        return result.literal
+        return open_test(IsTrue(value), m.text(node), m.place(node)).literal
     return True
 
 
@@ -357,7 +354,7 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -
         keys = containers.known_keys(m, right)
         if keys is not None:
             return contains(list(keys), left, text, place)
-        return open_test("in", (left, right), text, place)
+        return open_test(Comparison("in", left, right), text, place)
     items = containers.known_items(m, right)
     if items is not None and all(item.single is not None for item in items):
         return contains([item.single for item in items if item.single is not None], left, text, place)
@@ -384,6 +381,8 @@ def pattern(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
         return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
     for name in [each.name for each in ast.walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
         m.bind(name, m.unknown(case, "part of a matched pattern"))
-    made = open_test("case", tuple(subject), "a case", m.place(case))
-    assert isinstance(made, Truth)
-    return Literal(Atom((made.literal.atom.key, m.place(case)), made.divergence, "a case", m.place(case)), True)
+    divergence = Divergence.NONE
+    for value in subject:
+        divergence |= value.divergence
+    asked = Anonymous("case", (tuple(subject), m.place(case)))
+    return Literal(Atom(asked, divergence, "a case", m.place(case)), True)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from gpudoctor.lint.domain.function import Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
-from gpudoctor.lint.domain.symbols import OneOfMany
+from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.tensor import Tensor, one_of_several
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
@@ -33,7 +33,7 @@ def widened(key: Hashable, values: Values) -> Values:
         # A setting that is one of several settings is the same on all ranks still.
         config = all(isinstance(value, Unknown) and value.config for value in values)
         why = unknown[0].value.why if unknown and isinstance(unknown[0].value, Unknown) else "too many possible values"
-        return ValueSet.of(Unknown(OneOfMany(key, values), why, "", divergence, config, shards))
+        return ValueSet.of(Unknown(Widened(key, values), why, "", divergence, config, shards))
     return values
 
 

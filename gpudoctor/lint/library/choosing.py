@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import BoundMethod, ProjectModule
+from gpudoctor.lint.domain.value import Anonymous
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library_call import Call, singleton
@@ -19,7 +20,7 @@ def one_of(call: Call, choices: list[Value]) -> Values:
         return singleton(choices[0])
     bindings, when = [], ALWAYS
     for value in choices[:-1]:
-        atom = Atom(("choice", call.place, value), text=f"{name_of(value)} is chosen", switch=True)
+        atom = Atom(Anonymous("choice", (call.place, value)), text=f"{name_of(value)} is chosen", switch=True)
         bindings.append(Binding(value, when.conjoined_with(Literal(atom, True))))
         when = when.conjoined_with(Literal(atom, False))
     return ValueSet([*bindings, Binding(choices[-1], when)])

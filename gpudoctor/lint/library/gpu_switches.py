@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.symbols import IsTrue, Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ def _by_default(do: LibraryContext, literal: Literal) -> bool | None:
         decisive = bool(atom.none)
         known = decisive if decisive in answers else (None if None in answers else not decisive)
         return None if known is None else known is literal.holds
-    asked = atom.key[1] if isinstance(atom.key, tuple) and len(atom.key) == 2 and atom.key[0] == "true" else None
-    default = default_of(do, asked) if isinstance(asked, Value) else None
+    default = default_of(do, atom.key.value) if isinstance(atom.key, IsTrue) else None
     return bool(default.value) is literal.holds if isinstance(default, Const) else None
 
 

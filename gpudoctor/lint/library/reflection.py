@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.symbols import CallResult, IsInstance
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
@@ -51,7 +51,7 @@ def _isinstance(call: Call) -> Values:
     if answers is not None and answers.all(lambda answer: answer != NONE):
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
-    atom = Atom(("isinstance", call.args), Divergence.NONE, call.label, call.place, switch=False)
+    atom = Atom(IsInstance(call.args), Divergence.NONE, call.label, call.place, switch=False)
     open_ = Truth(Literal(atom, True))
     if answers is None or answers.all(lambda answer: answer == NONE):
         return singleton(open_)
@@ -138,7 +138,7 @@ def _hasattr(call: Call) -> Values:
             return union([answers])
     value = given.single if given is not None else None
     config = isinstance(value, (Namespace, Unknown)) and value.divergence is Divergence.NONE
-    atom = Atom(("hasattr", call.args), text=call.label, place=call.place, switch=config)
+    atom = Atom(Anonymous("hasattr", call.args), text=call.label, place=call.place, switch=config)
     return singleton(Truth(Literal(atom, True)))
 
 

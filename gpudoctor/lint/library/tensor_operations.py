@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.symbols import Length, ParameterName
+from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut
@@ -149,5 +149,4 @@ def _clears_gradient(do: LibraryContext, owner: Value, name: str, values: Values
 def _is_named(do: LibraryContext, owner: Value) -> bool:
     """`if "last_layer" in name:` leads here: it is about parameters of that name."""
     name = Unknown(ParameterName(owner))
-    keys = [literal.atom.key for literal in do.path if literal.holds]
-    return any(isinstance(key, tuple) and name in key for key in keys)
+    return any(name in asked_of(literal) for literal in do.path if literal.holds)

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.files import Save
@@ -111,7 +112,7 @@ def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | 
     """The loader of whose shard the test asks, where that is one that is not trained with."""
     # `first or error < best` asks for the error as well.
     parts = [guard, *guard.atom.every, *guard.atom.none]
-    values = [value for part in parts if isinstance(part.atom.key, tuple) for value in part.atom.key]
+    values = [value for part in parts for value in asked_of(part)]
     shards = {each for value in values if isinstance(value, (Tensor, Unknown)) for each in value.shards}
     found = [each for each in shards if isinstance(each, Loader) and each not in trained]
     # Several loaders may be in one number: the first in the source, so that runs agree.

@@ -34,6 +34,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
@@ -173,9 +174,7 @@ def _by_those_who_stay(event: LeaveLoop, step: Event) -> bool:
 
 def _may_agree(guard: Literal) -> bool:
     """What code that was not read has a part in may be the same everywhere, but for what a model says of a batch."""
-    key = guard.atom.key
-    asked = key if isinstance(key, tuple) else ()
-    of_a_model = any(isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT for each in asked)
+    of_a_model = any(isinstance(each, Tensor) and each.origin is TensorOrigin.OUTPUT for each in asked_of(guard))
     return bool(guard.atom.divergence & Divergence.UNREAD) and not of_a_model
 
 

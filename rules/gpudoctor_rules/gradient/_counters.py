@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.symbols import Length, Operation
+from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Comparison, IsTrue, Length, Operation, asked_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Divergence, Literal
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.flow.condition import Condition
 
 FACTOR = 4
 """Stands for a number of micro-batches that the user chooses."""
@@ -27,7 +27,7 @@ _ARITHMETIC: dict[str, Callable[[Number, Number], Number]] = {
     "//": operator.floordiv,
     "%": operator.mod,
 }
-_TESTS: dict[Hashable, Callable[[Number, Number], bool]] = {"==": operator.eq, "<": operator.lt, ">": operator.gt}
+_TESTS: dict[str, Callable[[Number, Number], bool]] = {"==": operator.eq, "<": operator.lt, ">": operator.gt}
 
 
 class _NotComputed(Exception):
@@ -38,7 +38,7 @@ def meet(one: Condition, other: Condition) -> bool:
     """In some round both hold, as far as they ask for anything; False, too, where that cannot be computed."""
     literals = list(chain(one, other))
     counters, settings = set[Value](), set[Value]()
-    for leaf in chain.from_iterable(_leaves(literal.atom.key) for literal in literals):
+    for leaf in chain.from_iterable(map(_leaves, literals)):
         (counters if leaf.divergence & Divergence.BATCH_INDEX else settings).add(leaf)
     # Of two counters or two settings it is not known how they go together.
     if len(counters) > 1 or len(settings) > 1:
@@ -59,7 +59,7 @@ def only_at_the_end(when: Condition) -> bool:
 
 
 def _is_last(literal: Literal) -> bool:
-    counters = set(_leaves(literal.atom.key))
+    counters = set(_leaves(literal))
     if len(counters) != 1 or not all(each.divergence & Divergence.BATCH_INDEX for each in counters):
         return False
     try:
@@ -70,12 +70,12 @@ def _is_last(literal: Literal) -> bool:
     return found in ([LENGTH - 1], [LENGTH])
 
 
-def _leaves(key: Hashable) -> Iterator[Unknown]:
+def _leaves(literal: Literal) -> Iterator[Unknown]:
     """What the test asks, down to what is not made of anything else, each once."""
-    todo, seen = [key], set[int]()
+    todo, seen = [asked_of(literal)], set[int]()
     while todo:
         inside = todo.pop()
-        for part in inside if isinstance(inside, (tuple, frozenset)) else ():
+        for part in inside:
             if id(part) in seen:
                 continue
             seen.add(id(part))
@@ -84,8 +84,10 @@ def _leaves(key: Hashable) -> Iterator[Unknown]:
                     todo.append(part.term.parts)
                 elif not _is_length(part):
                     yield part
-            elif hasattr(part, "atom"):
-                todo.append(part.atom.key)
+            elif isinstance(part, Literal):
+                todo.append(asked_of(part))
+            elif isinstance(part, frozenset):
+                todo.append(tuple(part))
 
 
 def _is_computed(value: Unknown) -> bool:
@@ -97,19 +99,17 @@ def _is_length(value: Unknown) -> bool:
 
 
 def _holds(literal: Literal, numbers: dict[Value, Number]) -> bool:
-    key = literal.atom.key
-    if not isinstance(key, tuple):
-        raise _NotComputed
-    kind, *parts = key
-    if kind in ("and", "or"):
-        answers = [_holds(part, numbers) for part in parts[0]]
-        answer = all(answers) if kind == "and" else any(answers)
-    elif kind == "true":
-        answer = bool(_number(parts[0], numbers))
-    elif kind in _TESTS:
-        answer = _TESTS[kind](_number(parts[0], numbers), _number(parts[1], numbers))
-    else:
-        raise _NotComputed
+    match literal.atom.key:
+        case AllOf(literals):
+            answer = all(_holds(part, numbers) for part in literals)
+        case AnyOf(literals):
+            answer = any(_holds(part, numbers) for part in literals)
+        case IsTrue(value):
+            answer = bool(_number(value, numbers))
+        case Comparison(operator, left, right) if operator in _TESTS:
+            answer = _TESTS[operator](_number(left, numbers), _number(right, numbers))
+        case _:
+            raise _NotComputed
     return answer is literal.holds
 
 

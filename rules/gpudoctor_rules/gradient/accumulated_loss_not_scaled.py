@@ -26,14 +26,14 @@ https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Operation
+from gpudoctor.lint.domain.symbols import Comparison, IsTrue, Operation, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, name_of
 from gpudoctor.lint.events.knowledge import Escape
@@ -45,6 +45,8 @@ from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -109,28 +111,20 @@ class AccumulatedLossNotScaled(Rule):
 
 def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:
     """A way that asks for the number: without `if every > 1: loss = loss / every`, each batch makes a step."""
-    numbers = [
-        number for literal in step.condition.difference(backward.condition) for number in _numbers(literal.atom.key)
-    ]
-    return any(number in _operands(literal.atom.key) for literal in backward.condition for number in numbers)
+    numbers = [number for literal in step.condition.difference(backward.condition) for number in _numbers(literal)]
+    return any(number in asked_of(literal) for literal in backward.condition for number in numbers)
 
 
-def _numbers(key: Hashable) -> list[Hashable]:
+def _numbers(literal: Literal) -> list[Value]:
     """The numbers of batches that a test of a counter is about: all `n` of `(i + 1) % n` in it."""
-    return [each.right for each in provenance_of(key) if isinstance(each, Operation) and each.operator == "%"]
-
-
-def _operands(key: Hashable) -> Iterable[Hashable]:
-    return key if isinstance(key, (tuple, frozenset)) else ()
+    return [each.right for each in provenance_of(literal) if isinstance(each, Operation) and each.operator == "%"]
 
 
 def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
     """By the number that the test of the step asks about: `if (i + 1) % every == 0:`."""
     for literal in step.condition.difference(backward.condition):
-        key = literal.atom.key
-        counted = key[1] if isinstance(key, tuple) and len(key) > 1 else None
-        match counted.term if isinstance(counted, Unknown) else None:
-            case Operation("%", _, divisor):
+        match literal.atom.key:
+            case IsTrue(Unknown(Operation("%", _, divisor))) | Comparison(_, Unknown(Operation("%", _, divisor))):
                 number = Holds(divisor, within=literal.atom.text)
                 mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
                 return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))

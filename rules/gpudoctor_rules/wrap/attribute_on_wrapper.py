@@ -33,10 +33,9 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.symbols import Attribute, OneOf
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike
@@ -147,8 +146,7 @@ def _asked_by_the_way(program: Program, event: AttributeMissed, wrapper: Wrapper
     apart, as `hasattr(model, "module")` does."""
     wrapped = [wrap.condition.literals for wrap in program.events(Wrap) if wrap.wrapper == wrapper and wrap.condition]
     keys = (literal.atom.key for literal in event.condition)
-    ways = [key[1] for key in keys if isinstance(key, tuple) and key[:1] == ("one of",)]
-    told = [each.condition.literals for way in ways if isinstance(way, ValueSet) for each in way.bindings]
+    told = [each.condition.literals for key in keys if isinstance(key, OneOf) for each in key.values.bindings]
     return any(not when.isdisjoint(each) for when in wrapped for each in told)
 
 

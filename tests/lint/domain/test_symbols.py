@@ -10,6 +10,7 @@ import pytest
 from gpudoctor.lint.domain import symbols
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, Length, MethodResult, ParameterName, Setting
 from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown
+from gpudoctor.lint.flow.condition import Atom
 from tests.support.linting import lint
 from tests.support.sources import ROOT, sources
 
@@ -34,7 +35,7 @@ def test_a_term_says_what_it_is_made_of() -> None:
 
 
 @pytest.mark.parametrize("entry", PROGRAMS, ids=lambda path: path.parent.name)
-def test_each_unknown_value_carries_a_term(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_unknown_value_and_each_test_carries_a_term(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[object] = []
     intern = Unknown.__post_init__
 
@@ -42,18 +43,27 @@ def test_each_unknown_value_carries_a_term(entry: Path, monkeypatch: pytest.Monk
         made.append(value.term)
         intern(value)
 
+    asked: list[object] = []
+    rank = Atom.__post_init__
+
+    def noting_test(atom: Atom) -> None:
+        asked.append(atom.key)
+        rank(atom)
+
     monkeypatch.setattr(Unknown, "__post_init__", noting)
+    monkeypatch.setattr(Atom, "__post_init__", noting_test)
     lint(entry, folder=entry.parent)
     assert made
-    assert [term for term in made if not isinstance(term, Term)] == []
+    assert asked
+    assert [term for term in (*made, *asked) if not isinstance(term, Term)] == []
 
 
-def test_no_unknown_value_is_made_of_a_tuple() -> None:
+def test_no_value_and_no_test_is_known_by_a_tuple() -> None:
     wrong = [
         f"{source.shown}:{node.lineno}"
         for source in sources().values()
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Unknown"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Unknown", "Atom")
         if isinstance(node.args[0], (ast.Tuple, ast.Constant, ast.JoinedStr))
     ]
     assert wrong == [], "write a term of domain/symbols.py"
@@ -64,7 +74,7 @@ def test_nobody_takes_a_term_apart_by_numbers() -> None:
         f"{source.shown}:{node.lineno}"
         for source in sources().values()
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith((".term", ".term.parts"))
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith((".term", ".term.parts", "atom.key"))
     ]
     assert wrong == [], "match on the class of the term"
 
