@@ -14,8 +14,10 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.record import dataclass
@@ -310,6 +312,12 @@ class Call:
     def allocation_site(self) -> Hashable:
         """A fresh identity for what this call makes."""
         return self.do.allocation_site(self.place)
+
+    def result(self, why: str = "", *, divergence: Divergence = Divergence.NONE, fresh: bool = False) -> Unknown:
+        """What the callable has returned, of which nothing more is known; `fresh` where the same arguments may give
+        another thing the next time."""
+        term = CallResult(self.name, self.allocation_site() if fresh else self.args)
+        return Unknown(term, why or f"what {self.name} returns", self.label, divergence, escaped_from=self.name)
 
     def emit(self, kind: type[Event], /, **fields: object) -> None:
         """Log an event at the place of this call."""

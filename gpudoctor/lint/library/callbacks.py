@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Values
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
@@ -43,6 +42,4 @@ def _memory_usage(call: Call) -> Values:
         pairs = call.do.pairs(parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
         keywords = {str(getattr(key.single, "value", "")): value for key, value in pairs or () if key is not None}
         call.do.call(parts[0], Arguments(tuple(args or ()), keywords), call.node)
-    return singleton(
-        Unknown(CallResult(call.name, call.allocation_site()), "numbers", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result("numbers", fresh=True))

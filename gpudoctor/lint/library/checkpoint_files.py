@@ -60,14 +60,7 @@ def _write(call: Call) -> Values:
     if path is not None:
         whole = not call.name.startswith("shutil")
         call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=whole)
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(fresh=True))
 
 
 def target(call: Call, index: int, name: str) -> tuple[Values | None, str]:
@@ -119,11 +112,7 @@ def _save_to_disk(call: Call) -> Values:
 def _own_file(call: Call) -> Values:
     """A file in memory or under a fresh name: each process has its own."""
     why = f"what {call.name} returns"
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()), why, call.label, Divergence.LOCAL, escaped_from=call.name
-        )
-    )
+    return singleton(call.result(why, divergence=Divergence.LOCAL, fresh=True))
 
 
 @MODELS.callable("torch.distributed.checkpoint.*")
@@ -138,14 +127,7 @@ def _sharded(call: Call) -> Values:
             content=call.arg(0, "state_dict"),
             collective=True,
         )
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(fresh=True))
 
 
 @MODELS.callable("torch.distributed.checkpoint.format_utils.dcp_to_torch_save")
@@ -157,9 +139,7 @@ def _joined(call: Call) -> Values:
 
 @MODELS.callable("torch.distributed.checkpoint.state_dict.StateDictOptions")
 def _options(call: Call) -> Values:
-    made = Unknown(
-        CallResult(call.name, call.allocation_site()), "options of a state", call.label, escaped_from=call.name
-    )
+    made = call.result("options of a state", fresh=True)
     # Only a full state is gathered: else each rank keeps its part.
     if call.is_true(0, "full_state_dict"):
         call.do.set_flag(made, SettingState.full_state)
@@ -180,14 +160,7 @@ def _get_state(call: Call) -> Values:
         # What is whole on each rank needs nobody else.
         if full and call.do.flag(core_of(value), ModuleState.sharded) is not NO:
             call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(fresh=True))
 
 
 @MODELS.callable(
@@ -198,14 +171,7 @@ def _optimizer_state(call: Call) -> Values:
     """`FSDP.optim_state_dict(model, optimizer)`."""
     only = call.args[0].single if call.args else None
     call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=only, gathers=True)
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(fresh=True))
 
 
 @MODELS.callable("torch.nn.modules.utils.consume_prefix_in_state_dict_if_present")

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.function import ContextManager
-from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Const, Values
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
@@ -28,14 +27,7 @@ def _download(call: Call) -> Values:
     # Without a target `urlretrieve` takes a temporary file, another one in each process.
     if path is not None and path.single != NONE:
         call.emit(Download, call=call.name, path=path)
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(fresh=True))
 
 
 @MODELS.callable("torch.hub.load")

@@ -81,14 +81,7 @@ def _take_charge(call: Call) -> Values:
         return singleton(managed)
     if last == "initialize" and framework == "deepspeed":
         return singleton(_deepspeed(call))
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(fresh=True))
 
 
 @MODELS.method(Instance, "__init__")

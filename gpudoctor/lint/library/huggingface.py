@@ -37,11 +37,7 @@ def _training_arguments(call: Call) -> Values:
     """Some of the settings say that the trainer is started in several processes."""
     several = any(name in call.keywords for name in SEVERAL)
     call.emit(UseManaged, framework="transformers", call=call.name, several=several)
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()), "settings of a trainer", call.label, escaped_from=call.name
-        )
-    )
+    return singleton(call.result("settings of a trainer", fresh=True))
 
 
 @MODELS.attribute(Instance, "args")
@@ -77,9 +73,7 @@ def _library(call: Call) -> Values:
     ]
     if handed:
         note_escape(call.do, call.name, tuple(handed), call.node)
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())
 
 
 @MODELS.method(Class, "from_pretrained")

@@ -130,9 +130,7 @@ def _set_start_method(call: Call) -> Values:
 
 @MODELS.callable("torch.multiprocessing.*")
 def _other(call: Call) -> Values:
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -148,9 +146,7 @@ class Cluster(Allocated):
 def _submitit(call: Call) -> Values:
     if call.name.endswith(("Executor", "JobEnvironment")):
         return singleton(Cluster(call.allocation_site(), call.place, call.label))
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())
 
 
 @MODELS.method(Cluster, "submit", "map_array")
@@ -232,14 +228,7 @@ def _launch_function(call: Call) -> Values:
     items = call.do.known_items(given.single) if given is not None and given.single is not None else ()
     if function is not None:
         call.do.run_spawned(function, Arguments(tuple(items or ())), call.node)
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            "what the processes return",
-            call.label,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result("what the processes return", fresh=True))
 
 
 @MODELS.callable("torch.distributed.launcher.api.elastic_launch")

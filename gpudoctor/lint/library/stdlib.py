@@ -257,7 +257,7 @@ def _logging(call: Call) -> Values:
         for values in call.args:
             note_printed(call.do, values, call.place)
         return singleton(NONE)
-    return singleton(Unknown(CallResult(call.name, call.args), "a logger", call.label, escaped_from=call.name))
+    return singleton(call.result("a logger"))
 
 
 @MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, RankComparison
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
@@ -100,16 +100,14 @@ def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
 @MODELS.callable(*functions("reads_file"))
 def _reads_file(call: Call) -> Values:
     call.emit(ReadFile, call=call.name)
-    return _what_returns(call)
+    return singleton(call.result(fresh=True))
 
 
 @MODELS.callable(*functions("starts_logger"))
 def _starts_logger(call: Call) -> Values:
     effect = call.effect(LoggerEffect) or LoggerEffect()
     call.emit(StartLogger, call=call.name, path=call.given(effect.path), shared=_is_meant_for_all(call, effect))
-    return singleton(
-        Unknown(Anonymous("logger", call.allocation_site()), "an experiment logger", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result("an experiment logger", fresh=True))
 
 
 def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:
@@ -118,14 +116,3 @@ def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:
     muted = mode is not None and (mode.single == Const("disabled") or any(each.condition for each in mode.bindings))
     named = any(call.given(name) is not None for name in effect.shared_by.split(" | ") if name)
     return muted or named or any(value.divergence & Divergence.RANK for value in call.all_values())
-
-
-def _what_returns(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.allocation_site()),
-            f"what {call.name} returns",
-            call.label,
-            escaped_from=call.name,
-        )
-    )

@@ -37,9 +37,7 @@ def _optim(call: Call) -> Values:
     # `add_weight_decay(model)` and `param_groups_layer_decay(model)` sort parameters into groups.
     if modules:
         return singleton(Parameters(call.allocation_site(), call.place, call.label, modules, complete))
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())
 
 
 def _optimizer(call: Call) -> Optimizer:

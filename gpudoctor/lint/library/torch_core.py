@@ -15,7 +15,6 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -130,15 +129,7 @@ def _operation(call: Call) -> Values:
     divergence = Divergence.NONE
     for value in given:
         divergence |= value.divergence
-    return singleton(
-        Unknown(
-            CallResult(call.name, call.args),
-            f"what {call.name} returns",
-            call.label,
-            divergence,
-            escaped_from=call.name,
-        )
-    )
+    return singleton(call.result(divergence=divergence))
 
 
 def _operands(call: Call) -> list[Value]:
@@ -240,9 +231,7 @@ def _compile(call: Call) -> Values:
         return singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.COMPILED, only))
     if only is not None:
         return singleton(only)
-    return singleton(
-        Unknown(CallResult(call.name, call.allocation_site()), "a compiler", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result("a compiler", fresh=True))
 
 
 @MODELS.callable("torch.is_tensor")
@@ -275,9 +264,7 @@ def _take_gradient(call: Call) -> Values:
         complete=all(isinstance(value, (Tensor, Const, Parameters)) for value in given),
     )
     if call.name != "torch.autograd.grad":
-        return singleton(
-            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-        )
+        return singleton(call.result())
     # Gradient penalties differentiate the gradient again.
     graph = bool(call.is_true(3, "create_graph"))
     owner = tensors[0].device if tensors else None

@@ -8,8 +8,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.library.devices import devices_of, use
@@ -122,9 +121,7 @@ def _other(call: Call) -> Values:
         start(call)
     if last in MAKE_CONTEXT:
         call.emit(ContextMade, call=call.name)
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())
 
 
 @MODELS.attribute(Device, "type", "index")

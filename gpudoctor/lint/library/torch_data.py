@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Class, Instance
-from gpudoctor.lint.domain.symbols import Attribute, CallResult
+from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, Split
@@ -49,9 +49,7 @@ RANDOM_TRANSFORMS = (
 @MODELS.callable(*READY_DATASETS)
 def _dataset(call: Call) -> Values:
     if not call.name.rpartition(".")[2][:1].isupper():
-        return singleton(
-            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-        )
+        return singleton(call.result())
     # Nothing is locked: each rank that finds no files writes them.
     if call.is_true(-1, "download"):
         call.emit(Download, call=call.name, path=call.arg(0, "root"))
@@ -128,7 +126,7 @@ def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
 @MODELS.callable(*(f"torchvision.transforms.{part}{name}" for part in ("", "v2.") for name in RANDOM_TRANSFORMS))
 def _augments(call: Call) -> Values:
     call.emit(Augments, call=call.name)
-    return singleton(Unknown(CallResult(call.name, call.args), "a transform", call.label, escaped_from=call.name))
+    return singleton(call.result("a transform"))
 
 
 @MODELS.callable("torch.utils.data.Subset")
@@ -422,6 +420,4 @@ def _getitem(call: Call) -> Values:
 
 @MODELS.callable("torch.utils.data.default_collate", "torch.utils.data.get_worker_info")
 def _helpers(call: Call) -> Values:
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())

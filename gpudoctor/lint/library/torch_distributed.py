@@ -344,9 +344,7 @@ def _functional(call: Call) -> Values:
     name = call.name.rpartition(".")[2]
     if name[:1].isupper():
         # `torch.distributed.nn.RemoteModule` and its kind are classes, which one process may make alone.
-        return singleton(
-            Unknown(CallResult(call.name, call.allocation_site()), f"a {name}", call.label, escaped_from=call.name)
-        )
+        return singleton(call.result(f"a {name}", fresh=True))
     given = flatten(call.do, call.all_values())
     known = any(isinstance(value, Tensor) for value in given)
     # Differentiable collectives return a new tensor and keep the graph.
@@ -367,9 +365,7 @@ def _functional(call: Call) -> Values:
 def _point_to_point(call: Call) -> Values:
     name, effect = call.name.rpartition(".")[2], call.effect(BetweenTwoEffect)
     if effect is None or not effect.in_background:
-        return singleton(
-            Unknown(CallResult(call.name, call.allocation_site()), "a request", call.label, escaped_from=call.name)
-        )
+        return singleton(call.result("a request", fresh=True))
     work = Work(call.allocation_site(), call.place, call.label)
     begin_work(call, name, work, [])
     call.do.set_state(work, WorkState.call, singleton(Const(name)))
@@ -394,9 +390,7 @@ def _other(call: Call) -> Values:
     # A manager that gets a handle waits for it.
     for work in [value for value in call.all_values() if isinstance(value, Work)]:
         end_work(call, work)
-    return singleton(
-        Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-    )
+    return singleton(call.result())
 
 
 @MODELS.attribute(Group)

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, ParameterName
+from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState
@@ -74,9 +74,7 @@ def _layer(call: Call) -> Values:
         "Mixup",
         "get_weight",
     ):
-        return singleton(
-            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-        )
+        return singleton(call.result())
     module = new_module(call, call.name, list(children), ready)
     if "reduction" in call.keywords:
         call.do.set_state(module, ModuleState.reduction, call.keywords["reduction"])

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState, ShardedState
@@ -81,9 +81,7 @@ def _optimizer(call: Call) -> Values:
     last = call.name.rpartition(".")[2]
     # `torch.optim.swa_utils.update_bn` and the like are functions.
     if last != "*" and not last[:1].isupper():
-        return singleton(
-            Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label, escaped_from=call.name)
-        )
+        return singleton(call.result())
     return singleton(new_optimizer(call))
 
 
