@@ -14,7 +14,7 @@ from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
-from gpudoctor.lint.domain.module import UNSEEN, Module, WrapperKind, core_of
+from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
 from gpudoctor.lint.domain.symbols import Widened, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
@@ -191,7 +191,7 @@ class Program:
         # A tool that builds the trainer to take the model out of it is not started as the training is.
         trains = self.has(Backward) or any(each.loop is not None for each in self.events(Iterate))
         tool = self.has_entry and not trains and not self.stops
-        return not (alone or tool) and any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
+        return not (alone or tool) and any(event.kind.synchronises for event in self.events(Wrap))
 
     @property
     def may_begin_group(self) -> bool:
@@ -278,7 +278,7 @@ class Program:
         """Where its own file makes a wrapper that averages gradients, and the kind of it."""
         for event in self.events(Wrap):
             kind = event.kind
-            if isinstance(kind, WrapperKind) and kind.synchronises and event.location.path == self.entry:
+            if kind.synchronises and event.location.path == self.entry:
                 return Stop(kind.value, event.location)
         return None
 
@@ -327,7 +327,7 @@ class Program:
     def taken_on(self) -> frozenset[Literal]:
         """The tests behind which the program is launched and trains: what nobody leaves out who has these troubles."""
         several = self.world.several_processes
-        wraps = (event for event in self.events(Wrap) if not several or event.kind.synchronises)  # type: ignore[attr-defined]
+        wraps = (event for event in self.events(Wrap) if not several or event.kind.synchronises)
         launch = [*self.events(InitGroup), *self.events(Spawn), *wraps, *self.events(UseManaged)]
         found = frozenset(literal for event in launch for literal in event.condition)
         trains = [event.condition for event in self.events(Backward)]
@@ -378,7 +378,7 @@ class Program:
     def first_worker(self) -> str:
         """The test for the first of the processes that it starts itself, where they make no process group that could be
         asked; empty where they may make one."""
-        wraps = any(event.kind.synchronises for event in self.events(Wrap))  # type: ignore[attr-defined]
+        wraps = any(event.kind.synchronises for event in self.events(Wrap))
         if not self.spawned or wraps or self.stops or self.has(InitGroup) or self._begins_group is not None:
             return ""
         # `mp.spawn` hands the number over first; where processes are started one by one, any argument may be it.

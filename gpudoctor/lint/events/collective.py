@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
@@ -102,22 +104,22 @@ class StartWork(Event):
     """A collective, or a transfer between two ranks, goes on in the background; `work` is its handle."""
 
     call: str
-    work: Value
+    work: Work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkDone(Event):
     """Somebody waits for this work, or (None) for all that was begun before."""
 
-    work: Value | None
+    work: Work | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadTooEarly(Event):
     """The numbers of a tensor are used that unfinished `work` may still be writing."""
 
-    work: Value
-    subject: Value
+    work: Work
+    subject: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

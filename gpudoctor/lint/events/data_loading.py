@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.record import dataclass
@@ -20,7 +21,7 @@ class Split(Event):
 class MakeSampler(Event):
     """A sampler is made."""
 
-    sampler: Value
+    sampler: Sampler
     group_exists: bool | None = None
 
 
@@ -28,14 +29,14 @@ class MakeSampler(Event):
 class MakeLoader(Event):
     """A loader is made."""
 
-    loader: Value
+    loader: Loader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iterate(Event):
     """A loop over the batches of a loader begins. The loop itself is the innermost of `within` where it is a `for`."""
 
-    loader: Value
+    loader: Loader
     loop: Loop | None = None
 
 
@@ -58,14 +59,14 @@ class Augments(Event):
 class BatchCut(Event):
     """Each rank takes its own rows of a batch of `loader`, of which all ranks have the whole."""
 
-    loader: Value
+    loader: Loader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRead(Event):
     """A data set of the project reads a file, here, for each item that it is asked for."""
 
-    dataset: Value
+    dataset: Dataset
     call: str
 
 
@@ -73,7 +74,7 @@ class ItemRead(Event):
 class Streamed(Event):
     """A stream or a sampler of the project (`source`) was followed through its `__iter__`."""
 
-    source: Value
+    source: Dataset | Sampler
     same_on_ranks: bool
     """It gives all that it holds, once, and nothing in it depends on the rank."""
     same_in_workers: bool

@@ -54,7 +54,7 @@ class Load(Event):
     path: Values | None
     spelled: str = ""
     map_location: Values | None = None
-    result: Value | None = None
+    result: Unknown | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class LoadState(Event):
     target: Value
     state: Values | None
     strict: Values | None = None
-    loaded: Value | None = None
+    loaded: Unknown | None = None
     """The result of the `Load` that it is, or is an entry of."""
     entry: str | None = None
     """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""

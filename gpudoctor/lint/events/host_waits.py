@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -15,7 +15,7 @@ class HostSync(Event):
     of a tensor (`bool`)."""
 
     call: str
-    subject: Value | None = None
+    subject: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

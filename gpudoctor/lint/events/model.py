@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import Class
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -14,9 +16,9 @@ from gpudoctor.record import dataclass
 class Wrap(Event):
     """A module is wrapped. `model_device` is where it was at that moment, None where that is not known."""
 
-    wrapper: Value
+    wrapper: Module | Wrapper
     inner: Value
-    kind: object
+    kind: WrapperKind
     device_ids: Values | None = None
     output_device: Values | None = None
     model_device: Values | None = None
@@ -51,7 +53,7 @@ class SyncNorm(Event):
 class AttributeMissed(Event):
     """An attribute is read from a wrapper that has none of that name; `inner_has` says whether the model has it."""
 
-    wrapper: Value
+    wrapper: Wrapper
     name: str
     inner_has: bool | None
     called: bool = False
@@ -64,7 +66,7 @@ class ModuleClassFlaw(Event):
     `count` is how many layers a container holds; where one was dropped, 1 if a comma has made a tuple of it."""
 
     flaw: str
-    cls: Value
+    cls: Class
     attribute: str
     count: int = 0
     keyed: bool = False
@@ -162,8 +164,8 @@ class WeightsDrawn(Event):
 class UnusedPart(Event):
     """The `forward` of `module` never looks at its layer `part`, which has parameters or may have."""
 
-    module: Value
-    part: Value
+    module: Module
+    part: Module
     name: str
 
 
@@ -171,4 +173,4 @@ class UnusedPart(Event):
 class ForwardTalks(Event):
     """The `forward` of `module` calls a collective: it brings the ranks together itself."""
 
-    module: Value
+    module: Module

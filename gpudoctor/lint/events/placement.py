@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -61,8 +64,8 @@ class ConstantMixed(Event):
     """A tensor that the program made on the CPU meets one on a GPU, in an operation or a module (`by`)."""
 
     by: str
-    constant: Value
-    other: Value
+    constant: Tensor
+    other: Tensor
     module: Value | None = None
 
 
@@ -71,8 +74,8 @@ class Crossed(Event):
     """Tensors on two GPUs meet, in an operation or a module (`by`)."""
 
     by: str
-    tensor: Value
-    other: Value
+    tensor: Tensor
+    other: Tensor
     module: Value | None = None
 
 
@@ -80,9 +83,9 @@ class Crossed(Event):
 class TensorKept(Event):
     """The constructor of a module keeps a tensor that it made on the CPU, or on one GPU, as a plain attribute."""
 
-    module: Value
+    module: Module
     name: str
-    tensor: Value
+    tensor: Tensor
     taken_along: bool = False
     """The class has a move of its own, which may take it along."""
 
@@ -93,13 +96,13 @@ class FixedMet(Event):
     on the GPU of each copy."""
 
     by: str
-    wrapper: Value
-    fixed: Value
-    other: Value
+    wrapper: Wrapper
+    fixed: Tensor
+    other: Tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemOnGpu(Event):
     """A data set of the project puts each item on a GPU, here, or the function does that makes batches of a loader."""
 
-    loader: Value
+    loader: Loader

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -81,7 +82,7 @@ class EnvironmentWrite(Event):
 class RankTextUsed(Event):
     """The string of a rank variable is used where a number is needed. `use` says how: `compared with 0`."""
 
-    rank: Value
+    rank: Rank | Size
     use: str
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Divergence
@@ -21,7 +22,7 @@ class StartLogger(Event):
 class Averaged(Event):
     """What this rank computed from its own share of some loaders (`shards`) is divided by the length of `dataset`."""
 
-    dataset: Value
+    dataset: Dataset
     shards: frozenset[Value]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.optim import Optimizer, Scaler
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -18,7 +21,7 @@ class Backward(Event):
     forwards: frozenset[Hashable] = frozenset()
     complete: bool = True
     managed: str = ""
-    scaler: Value | None = None
+    scaler: Scaler | None = None
     """The gradient scaler that has scaled the loss."""
 
 
@@ -26,7 +29,7 @@ class Backward(Event):
 class ScalerCall(Event):
     """A method of a gradient scaler: `scale`, `unscale_`, `step` or `update`, the middle two of an `optimizer`."""
 
-    scaler: Value
+    scaler: Scaler
     call: str
     optimizer: Value | None = None
 
@@ -60,7 +63,7 @@ class Recompute(Event):
     looks for unused parameters."""
 
     reentrant: bool | None
-    module: Value | None = None
+    module: Wrapper | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ class GradientsSwitched(Event):
 class MakeOptimizer(Event):
     """An optimizer is made."""
 
-    optimizer: Value
+    optimizer: Optimizer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,7 @@ class Accumulated(Event):
     a loop, the graphs of the rounds add up.
     """
 
-    tensor: Value
+    tensor: Tensor
     into: str
     held: frozenset[Hashable] = frozenset()
     used: bool = True

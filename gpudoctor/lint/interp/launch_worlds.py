@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, classify
-from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, asked_of
@@ -131,8 +130,7 @@ def _is_distributed(program: Program) -> bool:
         return True
     if any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap)):
         return True
-    samplers = [event.sampler for event in program.events(MakeSampler)]
-    shards = any(isinstance(sampler, Sampler) and sampler.distributed for sampler in samplers)
+    shards = any(event.sampler.distributed for event in program.events(MakeSampler))
     # A DistributedSampler beside DataParallel is a mistake of its own, in one process.
     return shards and not _uses_data_parallel(program)
 

@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard, ReadTooEarly, ResultUsed, StartWork, WorkDone
@@ -37,6 +36,7 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.group import Work
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
@@ -61,7 +61,7 @@ class WorkNotWaited(Rule):
         told: set[Location] = set()
         for read in program.events(ReadTooEarly):
             work = read.work
-            if not isinstance(work, Work) or work.place in told or work in program.escaped:
+            if work.place in told or work in program.escaped:
                 continue
             if _managed(program, work) or _synchronized(program, work, read.order):
                 continue
@@ -86,7 +86,7 @@ class WorkNotWaited(Rule):
         # A handle that is taken for the tensor is reported as that.
         told |= {used.collective_at for used in program.events(ResultUsed)}
         for start in program.events(StartWork):
-            if start.work.place in told or not _is_never_done(program, start):  # type: ignore[attr-defined]
+            if start.work.place in told or not _is_never_done(program, start):
                 continue
             told.add(start.location)
             dropped = next((each for each in program.events(Discard) if each.value == start.work), None)
@@ -144,7 +144,7 @@ def _is_never_done(program: Program, start: StartWork) -> bool:
         return False
     for done in program.events(WorkDone):
         # Rounds of a loop may wait for the work of the round before.
-        same = isinstance(done.work, Work) and isinstance(work, Work) and done.work.place == work.place
+        same = done.work is not None and done.work.place == work.place
         if same or (done.work is None and done.order > start.order):
             return False
     return not any(sync.call in SYNCHRONIZE and sync.order > start.order for sync in program.events(HostSync))

@@ -38,7 +38,7 @@ class LearningPass:
 def training_passes(program: Program) -> Iterator[LearningPass]:
     """The passes in which a model learns from the batches."""
     for start in program.events(Iterate):
-        if isinstance(start.loader, Loader) and (backward := _backward_of(program, start, start.loader)) is not None:
+        if (backward := _backward_of(program, start, start.loader)) is not None:
             yield LearningPass(start.loader, start, backward)
 
 
@@ -106,20 +106,18 @@ def unused_samplers(program: Program) -> list[Sampler]:
     """The distributed samplers that no loader was given, and no code that could not be read."""
     made = [event.sampler for event in program.events(MakeSampler)]
     # A batch sampler hands the indices of the sampler inside on, so that one is in use.
-    batched = {each.base for each in made if isinstance(each, Sampler) and each.base != each}
+    batched = {each.base for each in made if each.base != each}
     loaders = [event.loader for event in program.events(MakeLoader)]
     given = {
         value.base
         for loader in loaders
-        if isinstance(loader, Loader)
         for value in (*(loader.sampler or ()), *(loader.batch_sampler or ()))
         if isinstance(value, Sampler)
     }
     return [
         each
         for each in made
-        if isinstance(each, Sampler)
-        and each.distributed
+        if each.distributed
         # What wraps a sampler is reported by way of the one inside.
         and each.inner is None
         and each not in batched | given

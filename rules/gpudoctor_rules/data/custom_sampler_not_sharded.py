@@ -69,7 +69,7 @@ class CustomSamplerNotSharded(Rule):
         # A sampler may be wrapped into one that shares it out.
         if unused_samplers(program):
             return
-        alike = {event.source for event in program.events(Streamed) if event.same_on_ranks}
+        alike: set[Value] = {event.source for event in program.events(Streamed) if event.same_on_ranks}
         for loader, training in trained_with(program).items():
             averaged = synchronised(program, training)
             sampler = _only_sampler(loader, training.when)

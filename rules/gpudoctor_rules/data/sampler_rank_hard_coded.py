@@ -70,7 +70,7 @@ class SamplerRankHardCoded(Rule):
             return
         for event in program.events(MakeSampler):
             sampler = event.sampler
-            if isinstance(sampler, Sampler) and sampler.distributed:
+            if sampler.distributed:
                 yield from self._of(program, sampler, _is_alone(program, event))
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

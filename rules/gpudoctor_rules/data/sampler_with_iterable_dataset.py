@@ -50,7 +50,7 @@ class SamplerWithIterableDataset(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):
             loader = event.loader
-            if not isinstance(loader, Loader) or loader.managed or not _is_stream(event, loader.dataset):
+            if loader.managed or not _is_stream(event, loader.dataset):
                 continue
             data = next(iter(loader.dataset or ()), None)
             option, picked = _option(event, loader)

@@ -31,7 +31,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
@@ -43,6 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import first_name
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Sampler
     from gpudoctor.run.recording import Recording
 
 
@@ -66,7 +66,7 @@ class SamplerWithoutProcessGroup(Rule):
             return
         for event in program.events(MakeSampler):
             sampler = event.sampler
-            if not isinstance(sampler, Sampler) or not sampler.distributed or not _takes_one_share(program, sampler):
+            if not sampler.distributed or not _takes_one_share(program, sampler):
                 continue
             yield self.found(
                 at=sampler.place,

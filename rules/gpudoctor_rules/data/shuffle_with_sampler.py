@@ -58,7 +58,7 @@ class ShuffleWithSampler(Rule):
         for event in program.events(MakeLoader):
             loader = event.loader
             # Left out it is False for a loader.
-            if not isinstance(loader, Loader) or loader.shuffle is None:
+            if loader.shuffle is None:
                 continue
             for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
                 # Asked path by path, since `shuffle` and `sampler` are often two answers to one test.

@@ -66,7 +66,7 @@ class SplitDiffersPerRank(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence() or program.cut_short:
             return
-        together = [event for event in program.events(Wrap) if event.kind.synchronises]  # type: ignore[attr-defined]
+        together = [event for event in program.events(Wrap) if event.kind.synchronises]
         for split in program.events(Split):
             why = _why(program, split) if together and program.by_every_rank(split) else None
             if why is None:

@@ -152,7 +152,7 @@ def _deals(event: UseManaged) -> bool:
 def _as_written(program: Program, loader: Loader) -> Loader:
     """The loader that the program has made, where a framework put another one in its place."""
     made = (event.loader for event in program.events(MakeLoader))
-    same = (each for each in made if isinstance(each, Loader) and each.dataset == loader.dataset)
+    same = (each for each in made if each.dataset == loader.dataset)
     return next(same, loader) if loader.managed else loader
 
 

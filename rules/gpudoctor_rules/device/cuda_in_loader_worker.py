@@ -27,7 +27,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.value import NONE, Const, name_of
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
@@ -35,6 +34,7 @@ from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
@@ -52,7 +52,7 @@ class CudaInLoaderWorker(Rule):
         told: set[Location] = set()
         for event in program.events(ItemOnGpu):
             loader = event.loader
-            if not isinstance(loader, Loader) or event.location in told or not _forks(loader):
+            if event.location in told or not _forks(loader):
                 continue
             # What was set to `spawn` or by an option holds for loaders as well.
             if program.has(SetStartMethod) or not _used_before(program, event):

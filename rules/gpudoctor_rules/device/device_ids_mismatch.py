@@ -61,7 +61,9 @@ class DeviceIdsMismatch(Rule):
                 told.add(wrap.location)
                 yield found
         # `DataParallel` checks at the call, not in its constructor: the model may be moved in between.
-        wraps = {wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL}
+        wraps: dict[Value | None, Wrap] = {
+            wrap.wrapper: wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL
+        }
         for call in program.events(Forward):
             wrapped = wraps.get(_only_wrapper(call.module))
             if wrapped is None or wrapped.location in told or not (found := self._of_parallel(program, wrapped, call)):

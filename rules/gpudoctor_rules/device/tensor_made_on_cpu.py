@@ -52,14 +52,14 @@ class TensorMadeOnCpu(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What a module keeps should be a buffer: GPU211 says so. A move that was dropped is the cause: GPU203.
-        kept = {each.tensor.root for each in program.events(TensorKept) if isinstance(each.tensor, Tensor)}
+        kept = {each.tensor.root for each in program.events(TensorKept)}
         dropped = {each.location for each in program.events(Discard)}
         kept |= {each.subject.root for each in program.events(Move) if _is_in(each, dropped)}  # type: ignore[attr-defined]
         told: set[Location] = set()
         for event in program.events(ConstantMixed):
             # Each operation is one mistake: a tensor may be moved for one of them.
             tensor = event.constant
-            if not isinstance(tensor, Tensor) or tensor.root in kept or event.location in told:
+            if tensor.root in kept or event.location in told:
                 continue
             told.add(event.location)
             # A layer is best named by its weights: they are what lies on the GPU.

@@ -52,7 +52,7 @@ class TensorNotABuffer(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What is computed from a constant, as `self.table[:n]`, is known by what it began as.
-        kept = {each.tensor.root: each for each in program.events(TensorKept) if isinstance(each.tensor, Tensor)}
+        kept = {each.tensor.root: each for each in program.events(TensorKept)}
         told: set[Location] = set()
         for event in program.events(ConstantMixed, FixedMet):
             met = _met(event, program)

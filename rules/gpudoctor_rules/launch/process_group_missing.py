@@ -34,7 +34,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -107,8 +106,8 @@ def _without_group(event: Event) -> bool:
     if isinstance(event, MakeSampler):
         sampler = event.sampler
         # Given both numbers, the sampler never asks the group.
-        told = isinstance(sampler, Sampler) and sampler.rank is not None and sampler.replicas is not None
-        return event.group_exists is False and not told and isinstance(sampler, Sampler) and bool(sampler.distributed)
+        told = sampler.rank is not None and sampler.replicas is not None
+        return event.group_exists is False and not told and bool(sampler.distributed)
     # Some rank's barrier in a shared helper does not make a program of one process one of several.
     return isinstance(event, Collective) and event.group_exists is False and not event.rank_guards
 

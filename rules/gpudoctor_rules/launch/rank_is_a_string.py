@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.rank import Rank, RankKind, Size, SizeKind
+from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.domain.value import NONE, Value
 from gpudoctor.lint.events.process import EnvironmentRead, RankTextUsed
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
@@ -59,8 +59,6 @@ class RankIsAString(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(RankTextUsed):
-            if not isinstance(event.rank, (Rank, Size)):
-                continue
             # One reading may be used at many places, and mends them all.
             place = event.rank.place or event.location
             if place in told:

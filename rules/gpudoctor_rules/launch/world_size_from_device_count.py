@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.rank import Rank, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import Const, Values
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -38,6 +37,7 @@ from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Sampler
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -73,7 +73,7 @@ class WorldSizeFromDeviceCount(Rule):
                 )
         for made in program.events(MakeSampler):
             sampler = made.sampler
-            if not isinstance(sampler, Sampler) or (count := _device_count(sampler.replicas)) is None:
+            if (count := _device_count(sampler.replicas)) is None:
                 continue
             # What numbers the ranks counts the processes.
             if _is_launched(sampler.rank) and program.has(InitGroup):

@@ -37,7 +37,7 @@ def evaluations(program: Program) -> Iterator[Evaluation]:
     trained = _trained(program)
     for start in program.events(Iterate) if trained else ():
         loop = start.loop or _drawing_loop(program, start)
-        if loop is None or not isinstance(start.loader, Loader) or not loop.repeats or trains(program, loop):
+        if loop is None or not loop.repeats or trains(program, loop):
             continue
         call = next((e for e in program.during(loop, Forward) if core_of(e.module) in trained), None)
         # Who leaves early looks at a few batches, which costs little.

@@ -136,7 +136,7 @@ def _waits_for_gpu(event: HostSync) -> bool:
     # `torch.cuda.synchronize()` waits for all, whatever was computed.
     if tensor is None:
         return True
-    if not isinstance(tensor, Tensor) or (isinstance(tensor.device, Device) and tensor.device.is_cpu):
+    if isinstance(tensor.device, Device) and tensor.device.is_cpu:
         return False
     on_gpu = isinstance(tensor.device, Device) and tensor.device.is_accelerator
     # What a model returned is on the GPU in any training that is worth this advice.

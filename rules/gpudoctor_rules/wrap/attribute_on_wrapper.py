@@ -65,7 +65,7 @@ class AttributeOnWrapper(Rule):
         for event in program.events(AttributeMissed):
             wrapper = event.wrapper
             # What the model lacks as well is another mistake, or was set in a way that was not seen.
-            if not isinstance(wrapper, Wrapper) or wrapper.kind not in KINDS or event.inner_has is False:
+            if wrapper.kind not in KINDS or event.inner_has is False:
                 continue
             if (event.location, event.name) in told or _asked_before(event, wrapper):
                 continue

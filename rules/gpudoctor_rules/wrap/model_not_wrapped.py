@@ -165,7 +165,7 @@ def _alone(program: Program, model: Module) -> bool:
     related = program.within(model)
     classes = {each.cls for each in related if isinstance(each, Module)}
     # Each rank holds a part of the classes, or of each layer, and the forward gets what it needs from the others.
-    if any(isinstance(each.module, Module) and each.module.cls in classes for each in program.events(ForwardTalks)):
+    if any(each.module.cls in classes for each in program.events(ForwardTalks)):
         return False
     for wrap in program.events(Wrap):
         core = core_of(wrap.inner)

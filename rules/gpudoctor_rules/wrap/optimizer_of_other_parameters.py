@@ -196,7 +196,7 @@ def _all_known(program: Program, held: Optimizer) -> bool:
     return (
         all(each.complete for each in grads)
         and not held.modules & program.escaped
-        and all(isinstance(each, Optimizer) and each.complete for each in optimizers)
+        and all(each.complete for each in optimizers)
         and all(isinstance(step.optimizer, Optimizer) for step in program.events(OptimizerStep))
     )
 
@@ -204,7 +204,7 @@ def _all_known(program: Program, held: Optimizer) -> bool:
 def _is_free(program: Program, core: Value) -> bool:
     """No optimizer holds it. In meta-learning a copy has one, and the gradients of the other are written by hand."""
     optimizers = (event.optimizer for event in program.events(MakeOptimizer))
-    return not any(isinstance(each, Optimizer) and _related(program, each, core) for each in optimizers)
+    return not any(_related(program, each, core) for each in optimizers)
 
 
 def _related(program: Program, held: Optimizer, core: Value) -> bool:
