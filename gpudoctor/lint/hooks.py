@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import Class, Library
-    from gpudoctor.lint.domain.value import Unknown, Value, Values
+    from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.library_call import LibraryContext
 
@@ -120,7 +120,7 @@ class Hooks:
         self.cut_by_rank: list[Callable[[LibraryContext, Values, Location], None]] = []
         """The rank decides what `value[...]` is."""
         # --- one answers for all --------------------------------------------------------------------------------------
-        self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Value]] = []
+        self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Allocated]] = []
         """The value of a new object of a class of the project."""
         self.context_name: list[Callable[[str], str]] = []
         """How an open context of a library is called in the log; empty for one that means nothing."""

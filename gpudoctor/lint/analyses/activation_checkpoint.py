@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -24,7 +24,7 @@ def looks_inside(do: LibraryContext) -> bool:
 
 def look_inside(call: Call, wrapper: Value, core: Value) -> None:
     """Log what a model recomputes in its forward, where its wrapper looks for unused parameters."""
-    if not isinstance(wrapper, Wrapper):
+    if not isinstance(wrapper, Wrapper) or not isinstance(core, Module):
         return
     searching = call.do.flag(wrapper, WrapperState.finds_unused) is not NO
     # `model._set_static_graph()`: with it the first step tells which parameters are used.

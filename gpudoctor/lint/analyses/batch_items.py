@@ -49,7 +49,9 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
         return
     do.set_flag(loader, LoaderState.collate_followed)
     # Whose items take too long to follow is not asked again.
-    getter = do.find_method(dataset, "__getitem__") if do.flag(_source(dataset), DatasetState.too_deep) is NO else None
+    source = _source(dataset)
+    too_deep = isinstance(source, Dataset) and do.flag(source, DatasetState.too_deep) is not NO
+    getter = None if too_deep else do.find_method(dataset, "__getitem__")
     # What the data set returns is what the function gets, in a list.
     item = _analyze(do, partial(_item, do, getter, node))[0] if getter is not None else unknown(do, node, "an item")
     joined, events, whole = _analyze(

@@ -25,12 +25,12 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Unknown, Value, Values
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.container import DictOf, ListOf
     from gpudoctor.lint.domain.data import Dataset, Loader, RandomGenerator, Sampler
-    from gpudoctor.lint.domain.function import Class, Instance
+    from gpudoctor.lint.domain.function import Class, Commands, Instance, Namespace, Parser
     from gpudoctor.lint.domain.group import ManagedObject, Work
     from gpudoctor.lint.domain.module import Module, Wrapper
     from gpudoctor.lint.domain.optim import Optimizer
@@ -123,7 +123,8 @@ def written_of(values: Values, path: Condition, collects: bool) -> Values | None
 
 
 class ModuleState:
-    """A module, or what lies under the wrappers of a model where that was not seen to be one."""
+    """A module, or what lies under the wrappers of a model where that was not seen to be one: where a cell is for the
+    latter too, its owner is any value."""
 
     device: ValueCell[Value] = ValueCell()
     """Where it is now, parts that were moved on their own apart. Written by who makes, moves or wraps modules; read by
@@ -155,7 +156,7 @@ class ModuleState:
     """Frozen, it handed out parts that are not followed: some of them may learn again. Written by `freezing`."""
     restored: Flag[Value] = Flag()
     """A state was loaded into it. Written by `torch_nn`; read by `after_wrap` where a part is exchanged."""
-    recomputes_nothing: Flag[Value] = Flag()
+    recomputes_nothing: Flag[Module] = Flag()
     """Its forward was followed once and ran nothing again. Written and read by `activation_checkpoint`."""
     reduction: ValueCell[Module] = ValueCell()
     """The argument `reduction` of a loss. Written by `torch_nn`, read by `forward_calls`."""
@@ -168,7 +169,7 @@ class WrapperState:
     """DDP looks for parameters that got no gradient. Written by `wrapping`, read by `activation_checkpoint`."""
     static_graph: Flag[Wrapper] = Flag()
     """It was told that the graph never changes. Written and read by `activation_checkpoint`."""
-    prepared: Flag[Value] = Flag()
+    prepared: Flag[Wrapper] = Flag()
     """A framework made it of a model: handed in again, it stays what it is. Written and read by `frameworks`."""
 
 
@@ -200,7 +201,7 @@ class TensorState:
     """The handle of a collective that may still write it, NONE once that was reported. Written by `async_work`."""
     written_items: ValueCell[Tensor] = CollectingCell()
     """What was put into it item by item, whose share of the data is its own. By `containers`, for `tensors`."""
-    rewritten: Flag[Value] = Flag()
+    rewritten: Flag[Tensor | Unknown] = Flag()
     """Entries of a batch or of a loaded state were replaced. Written by `containers` and `checkpoint_files`."""
     sum_of_means: Flag[Tensor] = Flag()
     """It is the sum of the means of several batches. Written and read by `loss_scale`."""
@@ -232,7 +233,7 @@ class DatasetState:
     """How it makes its items was looked at, which is done once. Written by `batch_items`."""
     picks_given: Flag[Dataset | Sampler] = Flag()
     """Its constructor picks some of what it was given. Written and read by `iterable_datasets`."""
-    too_deep: Flag[Value] = Flag()
+    too_deep: Flag[Dataset] = Flag()
     """What makes an item was not followed to its end. Written and read by `batch_items`."""
     moves_items: Flag[Dataset] = Flag()
     """Its items may lie elsewhere than on the CPU. Written by `batch_items` and `torch_data`, read by `tensors`."""
@@ -281,29 +282,29 @@ class ContainerState:
 class ObjectState:
     """An object of a class of the project, and its class."""
 
-    as_made: ValueCell[Value] = ValueCell()
+    as_made: ValueCell[Allocated] = ValueCell()
     """It as the constructor of its library base has left it: the value to go on with. Written by `torch_data` and
     `torch_optim`, read by `calls`."""
-    opened: Flag[Value] = Flag()
+    opened: Flag[Class | Instance | Namespace | Parser] = Flag()
     """It may have attributes that nobody was seen to set: unread code has got it, or one was set under a name that is
     not known. Of parsers and namespaces too. Written by `missing_attributes` and `argument_parsers`."""
-    of_settings: Flag[Value] = Flag()
+    of_settings: Flag[Allocated] = Flag()
     """A dictionary of the project's own class, made of nothing but what the user chose. Written by `calls`."""
 
 
 class SettingState:
     """What the user chooses at the start: parsers, what they return, and the settings in it."""
 
-    option_names: ValueCell[Value] = ValueCell()
+    option_names: ValueCell[Namespace | Parser] = ValueCell()
     """A tuple of the names of all options that were declared. Written by `argument_parsers` for the parser, then for
     each namespace that it returns."""
-    declared: ValueTable[Value] = ValueTable()
+    declared: ValueTable[Namespace | Parser] = ValueTable()
     """What an option is where the launcher or the environment decides it. Written by the parsers' models."""
-    kinds: ValueTable[Value] = ValueTable()
+    kinds: ValueTable[Namespace | Parser] = ValueTable()
     """The type that an option surely has, as text; empty where it is not known. By `argument_parsers`."""
-    choices: ValueTable[Value] = ValueTable()
+    choices: ValueTable[Namespace | Parser] = ValueTable()
     """A tuple of all that an option can be, empty where that is not known. By `argument_parsers`."""
-    commands: ValueTable[Value] = ValueTable()
+    commands: ValueTable[Parser] = ValueTable()
     """The functions that subparsers put under this name, one for each command. By `argument_parsers`."""
     can_be: ValueCell[Unknown] = ValueCell()
     """Of a setting that was read: the tuple of its choices. Written by `attributes`, read by `builtin`."""
@@ -345,9 +346,9 @@ class ManagerState:
 class CommandState:
     """A group of commands of click, typer or cyclopts."""
 
-    callback: ValueCell[Value] = ValueCell()
+    callback: ValueCell[Commands] = ValueCell()
     """The function that runs before any of the commands. Written and read by `cli_libraries`."""
-    commands: ValueCell[Value] = ValueCell()
+    commands: ValueCell[Commands] = ValueCell()
     """A tuple of the functions behind the commands. Written and read by `cli_libraries`."""
 
 

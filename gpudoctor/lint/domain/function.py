@@ -129,6 +129,24 @@ class Namespace(Allocated):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Parser(Allocated):
+    """`argparse.ArgumentParser` and its groups; groups share the identity of their parser."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Commands(Allocated):
+    """A group of commands, of which the user names one: `@click.group()`, `typer.Typer()`."""
+
+    identity: Hashable
+    place: Location
+    label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Generator(Allocated):
     """A started generator: its body runs when it is iterated or entered."""
 

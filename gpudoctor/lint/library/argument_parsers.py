@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Partial
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Parser, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
-from gpudoctor.record import dataclass, replace
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Parser(Allocated):
-    """`argparse.ArgumentParser` and its groups; groups share the identity of their parser."""
-
-    identity: Hashable
-    place: Location
-    label: str
-
+from gpudoctor.record import replace
 
 SUPPRESS = Library("argparse.SUPPRESS")
 
@@ -49,13 +36,13 @@ _TAKE_FROM_ELSEWHERE = frozenset({"parents", "argument_default", "namespace"})
 
 @MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")
 def _group(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     return singleton(call.receiver)
 
 
 @MODELS.method(Parser, "add_subparsers", "add_parser")
 def _subparsers(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     # Which command is given decides which options there are.
     call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(call.receiver)
@@ -81,7 +68,7 @@ def _add_argument(call: Call) -> Values:
     switch = switched is not None and left_out == switched.single
     call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out, switch=switch)
     note_default(call, name, default)
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
     passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
     declared = declared_by(call, "local_rank" if passed else name, default)
@@ -102,7 +89,7 @@ def _add_argument(call: Call) -> Values:
 
 def _note_choices(call: Call, name: str, default: Values | None, left_out: Value | None) -> None:
     """Remember what an option can be, given or left out, where all of that is known."""
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     given = call.keywords.get("choices")
     items = call.do.known_items(given.single) if given is not None and given.single is not None else None
     found = [item.single for item in items or ()]
@@ -143,7 +130,7 @@ _TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str
 
 def _add_name(call: Call, name: str) -> None:
     # Groups and sub-parsers share the parser's facts, so all options are here.
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     names = call.do.state(call.receiver, SettingState.option_names)
     known = names.single.items if names is not None and isinstance(names.single, TupleOf) else ()
     if names is not None and names.single is None:
@@ -167,7 +154,7 @@ def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Val
 
 @MODELS.method(Parser, "set_defaults")
 def _set_defaults(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     for name, values in call.keywords.items():
         call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const("")))
         call.do.set_entry(call.receiver, SettingState.choices, name, singleton(TupleOf(())))
@@ -182,7 +169,7 @@ def _set_defaults(call: Call) -> Values:
 def _add_command(call: Call, name: str, values: Values) -> None:
     """`subparser.set_defaults(func=train)`, then `args.func(args)`: nobody can give a function on the command line, so
     it is that of the command that is given."""
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     if not values.all(lambda each: isinstance(each, (Function, BoundMethod, Partial, Class))):
         return
     before = call.do.entry(call.receiver, SettingState.commands, name)
@@ -240,7 +227,7 @@ def _parse_known(call: Call) -> Values:
 
 @MODELS.method(Parser)
 def _other(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     if call.name not in _ONLY_TELL:
         call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
@@ -251,7 +238,7 @@ _ONLY_TELL = frozenset({"print_help", "print_usage", "format_help", "format_usag
 
 def _namespace(call: Call) -> Namespace:
     made = Namespace(call.allocation_site(), call.place, call.label, "argparse")
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Parser)
     names = call.do.state(call.receiver, SettingState.option_names)
     if names is not None:
         call.do.set_state(made, SettingState.option_names, names)

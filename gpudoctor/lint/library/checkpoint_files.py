@@ -8,6 +8,7 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.files import Load, Save, ShardedState
 from gpudoctor.lint.flow.condition import Divergence
@@ -178,7 +179,8 @@ def _optimizer_state(call: Call) -> Values:
 def _take_prefix_off(call: Call) -> Values:
     for value in call.args[0] if call.args else ():
         # Keys no longer carry `module.`, so they fit a bare model.
-        call.do.set_flag(value, TensorState.rewritten)
+        if isinstance(value, (Tensor, Unknown)):
+            call.do.set_flag(value, TensorState.rewritten)
     return singleton(NONE)
 
 

@@ -15,7 +15,7 @@ from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.domain.value import Allocated, Values
     from gpudoctor.lint.library_call import LibraryContext
 
 DATASETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"})
@@ -49,7 +49,7 @@ _MODULES_SAY_SO = prefixes("modules_say_so")
 
 
 @told(HOOKS.instance)
-def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: LibraryContext) -> Value:
+def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: LibraryContext) -> Allocated:
     """The value of a new object of this class."""
     # First, since a LightningModule also has what looks like a data set or an optimizer.
     if is_module_class(cls):

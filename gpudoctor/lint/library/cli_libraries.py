@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace
+from gpudoctor.lint.domain.function import BoundMethod, Class, Commands, Function, Library, Namespace
 from gpudoctor.lint.domain.symbols import CallResult, Setting
-from gpudoctor.lint.domain.value import NONE, Allocated, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
-from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
 
 ADD = Library("click.Group.add_command")
 CALLBACK = Library("typer.Typer.set_callback")
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Commands(Allocated):
-    """A group of commands, of which the user names one: `@click.group()`, `typer.Typer()`."""
-
-    identity: Hashable
-    place: Location
-    label: str
 
 
 @MODELS.callable("click.option", "typer.Option", "typer.Argument", "rich_click.option")
@@ -63,7 +56,7 @@ def _group(call: Call) -> Values:
 
 @MODELS.method(Commands, "command", "group")
 def _command(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Commands)
     # `@app.command` without brackets is given the function at once.
     if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
         return _add(call, call.receiver, call.args[0])
@@ -72,14 +65,14 @@ def _command(call: Call) -> Values:
 
 @MODELS.method(Commands, "callback", "default")
 def _callback(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Commands)
     return singleton(BoundMethod(call.receiver, CALLBACK))
 
 
 @MODELS.callable(CALLBACK.name)
 def _set_callback(call: Call) -> Values:
     owner = call.args[0].single if len(call.args) > 1 else None
-    if owner is not None:
+    if isinstance(owner, Commands):
         call.do.set_state(owner, CommandState.callback, call.args[1])
     return call.args[1] if len(call.args) > 1 else singleton(NONE)
 
@@ -87,16 +80,16 @@ def _set_callback(call: Call) -> Values:
 @MODELS.callable(ADD.name)
 def _added(call: Call) -> Values:
     owner = call.args[0].single if len(call.args) > 1 else None
-    return _add(call, owner, call.args[1]) if owner is not None else singleton(NONE)
+    return _add(call, owner, call.args[1]) if isinstance(owner, Commands) else singleton(NONE)
 
 
 @MODELS.method(Commands, "add_typer", "add_command")
 def _add_group(call: Call) -> Values:
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Commands)
     return _add(call, call.receiver, call.args[0]) if call.args else singleton(NONE)
 
 
-def _add(call: Call, owner: Value, command: Values) -> Values:
+def _add(call: Call, owner: Commands, command: Values) -> Values:
     before = call.do.state(owner, CommandState.commands)
     known = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
     call.do.set_state(owner, CommandState.commands, singleton(TupleOf((*known, command))))
@@ -106,7 +99,7 @@ def _add(call: Call, owner: Value, command: Values) -> Values:
 @MODELS.called(Commands)
 def _run_group(call: Call) -> Values:
     owner = call.receiver
-    assert owner is not None
+    assert isinstance(owner, Commands)
     callback, commands = call.do.state(owner, CommandState.callback), call.do.state(owner, CommandState.commands)
     for value in callback or ():
         _start(call, value)

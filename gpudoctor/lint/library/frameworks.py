@@ -186,8 +186,8 @@ def _prepare(call: Call) -> Values:
 
 def _note_broadcast(call: Call, managed: ManagedObject) -> None:
     """Each model is wrapped into `DistributedDataParallel`, which sends the parameters of rank 0 to all others."""
-    models = [value for value in call.all_values() if isinstance(value, Module)]
-    new = any(call.do.flag(value, WrapperState.prepared) is NO for value in models)
+    # What was prepared before is a wrapper.
+    new = any(isinstance(value, Module) for value in call.all_values())
     alone = call.do.flag(managed, ManagerState.alone) is not NO or not call.do.several_processes
     # What all ranks do is the framework's affair.
     if new and not alone and call.do.path.divergence & Divergence.RANK:
@@ -196,7 +196,7 @@ def _note_broadcast(call: Call, managed: ManagedObject) -> None:
 
 def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     # What comes back from `prepare` may go in again, and stays what it is.
-    if call.do.flag(value, WrapperState.prepared) is not NO:
+    if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value
     if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.

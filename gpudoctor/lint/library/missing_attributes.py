@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace
+from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, Parser
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.argument_parsers import Parser
 from gpudoctor.lint.library.library_names import PLAIN
 
 if TYPE_CHECKING:
@@ -42,13 +41,15 @@ def declares(do: LibraryContext, value: Namespace, name: str) -> bool:
 
 def lacks(do: LibraryContext, value: Value, name: str) -> bool:
     """It surely has no such attribute, where none was found in it or in its class."""
+    if not isinstance(value, (Instance, Namespace)) or name.startswith("__"):
+        return False
     # What one branch sets, or a round of a loop, may be there in another one.
-    if name.startswith("__") or do.flag(value, ObjectState.opened) is not NO or name in do.names_of(value):
+    if do.flag(value, ObjectState.opened) is not NO or name in do.names_of(value):
         return False
     if isinstance(value, Namespace):
         options = _options(do, value)
         return options is not None and name not in options
-    return isinstance(value, Instance) and _never_sets(do, value.cls, name)
+    return _never_sets(do, value.cls, name)
 
 
 def _options(do: LibraryContext, value: Namespace) -> set[object] | None:

@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag
