@@ -1,0 +1,34 @@
+"""The names under which values say which library made them: each is one that the library has."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from pydoc import locate
+
+import pytest
+
+from gpudoctor.lint.library.torch_distributed import MESH
+from tests.support.sources import sources
+
+
+def _written(node: ast.expr) -> str:
+    """A constant, or the part of an f-string before what is put in."""
+    first = node.values[0] if isinstance(node, ast.JoinedStr) else node
+    return first.value.rstrip(".") if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+
+
+NAMES = {MESH} | {
+    _written(keyword.value)
+    for source in sources().values()
+    for node in ast.walk(source.tree)
+    if isinstance(node, ast.Call)
+    for keyword in node.keywords
+    if keyword.arg == "escaped_from" and _written(keyword.value)
+}
+INSTALLED = sorted(name for name in NAMES if importlib.util.find_spec(name.partition(".")[0]) is not None)
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_library_has_what_is_said_to_be_its_own(name: str) -> None:
+    assert locate(name) is not None
