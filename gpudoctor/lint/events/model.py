@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -82,14 +83,14 @@ class Forward(Event):
     """
 
     identity: Hashable
-    module: Value
+    module: Module | Wrapper
     reached_at: Location | None = None
     inputs: tuple[Value, ...] = ()
     device: Values | None = None
     graph: bool = True
     training: bool | None = None
     """In training mode: True, False, or None where that is not known."""
-    output: Value | None = None
+    output: Tensor | None = None
     buffers: bool | None = None
     """The model has buffers; None where that is not known."""
     unseen: bool = False
@@ -118,7 +119,7 @@ class ReplicaRead(Event):
 class ModeChange(Event):
     """`model.train()` or `model.eval()`."""
 
-    module: Value
+    module: Module | Wrapper
     training: bool | None
 
 

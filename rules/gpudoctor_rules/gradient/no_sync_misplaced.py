@@ -124,7 +124,7 @@ class NoSyncMisplaced(Rule):
             opened.location,
             "`no_sync()` does nothing here: the forward ran outside of "
             "it, so this backward averages the gradients over all ranks.",
-            remedy=f"Put the forward, `{calls[0].module.label}(...)`, under the same `with`."  # type: ignore[attr-defined]
+            remedy=f"Put the forward, `{calls[0].module.label}(...)`, under the same `with`."
             if calls[0].context.frames == backward.context.frames
             else "Put the forward under the same `with`.",
             because=[("the forward", calls[0].location), ("the backward", backward.location)],

@@ -65,7 +65,7 @@ class StepMissing(Rule):
         told: Told = set()
         # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
         for made in program.events(MakeOptimizer):
-            if is_followed(program, made.optimizer) and isinstance(made.optimizer, Optimizer):
+            if is_followed(program, made.optimizer):
                 yield from self._never_steps(program, made.optimizer)
         for step in program.events(OptimizerStep):
             optimizer = step.optimizer

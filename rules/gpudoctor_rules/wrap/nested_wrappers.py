@@ -105,7 +105,7 @@ class NestedWrappers(Rule):
 
 def _wrongly_inside(event: Wrap) -> Wrapper | None:
     # The inner module must be a wrapper on every path: `model` from an `if` with two outcomes may be bare here.
-    if not isinstance(event.inner, Wrapper) or not isinstance(event.kind, WrapperKind):
+    if not isinstance(event.inner, Wrapper):
         return None
     kinds = NEVER_INSIDE.get(event.kind, ())
     # The whole chain counts: `torch.compile` between the two hides nothing.
