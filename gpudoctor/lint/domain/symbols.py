@@ -124,7 +124,7 @@ class IsTrue(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Term):
+class Compares(Term):
     """The test `left operator right`, with `==`, `<`, `>` or `in`; the others are one of these that fails."""
 
     operator: str
@@ -133,7 +133,7 @@ class Comparison(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class RankComparison(Term):
+class RankIs(Term):
     """The test whether the rank is `number`, or below it (`<`): the same one wherever the rank was got from."""
 
     kind: RankKind

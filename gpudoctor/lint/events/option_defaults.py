@@ -6,7 +6,7 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.domain.symbols import Comparison, IsTrue, Operation, Setting, asked_of
+from gpudoctor.lint.domain.symbols import Compares, IsTrue, Operation, Setting, asked_of
 from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
@@ -115,7 +115,7 @@ def _answer(literal: Literal, options: Mapping[str, Option]) -> bool | None:
         case IsTrue(value):
             known = _value(value, options)
             return None if known is None else bool(known.value)
-        case Comparison(operator, left, right) if operator in _TESTS:
+        case Compares(operator, left, right) if operator in _TESTS:
             return _compared(operator, _value(left, options), _value(right, options))
     return None
 

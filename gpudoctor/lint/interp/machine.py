@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import Comparison
+from gpudoctor.lint.domain.symbols import Compares
 from gpudoctor.lint.domain.value import (
     FALSE,
     TRUE,
@@ -436,7 +436,7 @@ class Machine(Position):
     def assume_several_processes(self, values: Values) -> None:
         """So many processes are started, which are several in a world of several."""
         fresh = {
-            Comparison(">", each, Const(1)) for each in values if isinstance(each, Unknown)
+            Compares(">", each, Const(1)) for each in values if isinstance(each, Unknown)
         } - self.assumptions.keys()
         if fresh and self.several_processes:
             self.refinements.update(dict.fromkeys(fresh, True))
@@ -461,7 +461,7 @@ class Machine(Position):
         for key, holds in self.assumptions.items() if value.config else ():
             match key:
                 # Where `backend == "ddp"` has turned it on, the backend is that in all other questions, too.
-                case Comparison("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
+                case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
                     return only
         return value
 

@@ -15,12 +15,12 @@ from gpudoctor.lint.domain.symbols import (
     AllOf,
     AnyOf,
     CallResult,
-    Comparison,
+    Compares,
     IsTrue,
     Length,
     NodeProduct,
     Operation,
-    RankComparison,
+    RankIs,
 )
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
@@ -136,7 +136,7 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
             return _compare_size(op, one, other, swapped)
     # Whether something is there at all depends on how the program is written, not on what this rank has computed.
     kind = isinstance(op, ast.Is) and Const(None) in (left, right)
-    asked = Comparison(TESTS.get(type(op), "?"), left, right)
+    asked = Compares(TESTS.get(type(op), "?"), left, right)
     return open_test(asked, text, place, Divergence.LOCAL if kind else Divergence.NONE)
 
 
@@ -146,7 +146,7 @@ def _is_length_of_text(value: Unknown) -> bool:
     return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
 
 
-def open_test(asked: IsTrue | Comparison, text: str, place: object, apart_from: Divergence = Divergence.NONE) -> Truth:
+def open_test(asked: IsTrue | Compares, text: str, place: object, apart_from: Divergence = Divergence.NONE) -> Truth:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
     values = (asked.value,) if isinstance(asked, IsTrue) else (asked.left, asked.right)
     divergence = Divergence.NONE
@@ -159,7 +159,7 @@ def open_test(asked: IsTrue | Comparison, text: str, place: object, apart_from: 
 
 def bound_in(key: Hashable) -> Inequality | Equality | None:
     """The comparison with a number or a text that a test of this key is."""
-    if not isinstance(key, Comparison) or key.operator not in TURNED:
+    if not isinstance(key, Compares) or key.operator not in TURNED:
         return None
     kind, left, right = key.operator, key.left, key.right
     if isinstance(left, Const):
@@ -241,7 +241,7 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
         bound = number
     # `--local_rank` defaults to -1: with torchrun nobody passes it.
     if _is_option(rank) and isinstance(other, Const) and (bound is None or (type(bound) is int and bound < 0)):
-        atom = Atom(Comparison("==", rank, other), text=text, place=place, switch=True)
+        atom = Atom(Compares("==", rank, other), text=text, place=place, switch=True)
         return Truth(Literal(atom, True)) if isinstance(op, (ast.Eq, ast.Is)) else FALSE
     if bound is None or isinstance(bound, (str, bytes, complex)) or bound is Ellipsis:
         if isinstance(other, Const):
@@ -273,7 +273,7 @@ def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, plac
         # Local rank 0 is one process for each node.
         ranks = f"local {ranks}"
     divergence = Divergence.RANK | (Divergence.BATCH_INDEX if _goes_round(bound) else Divergence.NONE)
-    return Truth(Literal(Atom(RankComparison(rank.kind, kind, bound), divergence, text, place, ranks), True))
+    return Truth(Literal(Atom(RankIs(rank.kind, kind, bound), divergence, text, place, ranks), True))
 
 
 def _goes_round(value: object) -> bool:
@@ -292,11 +292,11 @@ def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Val
         return FALSE
     if isinstance(op, (ast.Eq, ast.Is)):
         # A world of one process needs nothing of what is judged here.
-        return FALSE if bound < 2 else open_test(Comparison("==", size, other), f"{size!r} == {bound}", None)
+        return FALSE if bound < 2 else open_test(Compares("==", size, other), f"{size!r} == {bound}", None)
     below = isinstance(op, ast.Lt) is not swapped
     if below:
-        return FALSE if bound <= 2 else open_test(Comparison("<", size, other), f"{size!r} < {bound}", None)
-    return TRUE if bound < 2 else open_test(Comparison(">", size, other), f"{size!r} > {bound}", None)
+        return FALSE if bound <= 2 else open_test(Compares("<", size, other), f"{size!r} < {bound}", None)
+    return TRUE if bound < 2 else open_test(Compares(">", size, other), f"{size!r} > {bound}", None)
 
 
 def contains(items: list[Value], left: Value, text: str, place: object) -> Value:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Comparison, IsTrue, OneOf
+from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, OneOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
@@ -354,7 +354,7 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -
         keys = containers.known_keys(m, right)
         if keys is not None:
             return contains(list(keys), left, text, place)
-        return open_test(Comparison("in", left, right), text, place)
+        return open_test(Compares("in", left, right), text, place)
     items = containers.known_items(m, right)
     if items is not None and all(item.single is not None for item in items):
         return contains([item.single for item in items if item.single is not None], left, text, place)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult, RankComparison
+from gpudoctor.lint.domain.symbols import CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
@@ -39,7 +39,7 @@ def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value
     if kind in _SIZES:
         return Size(_SIZES[kind], place=place)
     # The same atom as `rank == 0`, so guards of both kinds are recognised alike.
-    atom = Atom(RankComparison(RankKind.GLOBAL, "==", 0), Divergence.RANK, label, place, "rank 0")
+    atom = Atom(RankIs(RankKind.GLOBAL, "==", 0), Divergence.RANK, label, place, "rank 0")
     return Truth(Literal(atom, True))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Comparison, IsTrue, Length, Operation, asked_of
+from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, Length, Operation, asked_of
 from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.flow.condition import Divergence, Literal
 
@@ -106,7 +106,7 @@ def _holds(literal: Literal, numbers: dict[Value, Number]) -> bool:
             answer = any(_holds(part, numbers) for part in literals)
         case IsTrue(value):
             answer = bool(_number(value, numbers))
-        case Comparison(operator, left, right) if operator in _TESTS:
+        case Compares(operator, left, right) if operator in _TESTS:
             answer = _TESTS[operator](_number(left, numbers), _number(right, numbers))
         case _:
             raise _NotComputed

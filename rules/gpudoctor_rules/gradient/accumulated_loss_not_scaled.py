@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import Comparison, IsTrue, Operation, asked_of
+from gpudoctor.lint.domain.symbols import Compares, IsTrue, Operation, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, name_of
 from gpudoctor.lint.events.knowledge import Escape
@@ -124,7 +124,7 @@ def _divide(backward: Backward, step: OptimizerStep) -> Repair | None:
     """By the number that the test of the step asks about: `if (i + 1) % every == 0:`."""
     for literal in step.condition.difference(backward.condition):
         match literal.atom.key:
-            case IsTrue(Unknown(Operation("%", _, divisor))) | Comparison(_, Unknown(Operation("%", _, divisor))):
+            case IsTrue(Unknown(Operation("%", _, divisor))) | Compares(_, Unknown(Operation("%", _, divisor))):
                 number = Holds(divisor, within=literal.atom.text)
                 mean: Code = ("(", Source(backward.location, "receiver"), " / ", number, ")")
                 return Repair("Divide the loss", (Replace(backward.location, mean, part="receiver"),))
