@@ -22,7 +22,7 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
-from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Imprecision, UseManaged
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
 from gpudoctor.lint.events.option_defaults import Option, comes_to, only_with, options_of
 from gpudoctor.lint.events.process import ArgumentDeclared, DestroyGroup, InitGroup, Spawn
@@ -299,13 +299,17 @@ class Program:
             return about
         return next((each for each in self.events(Escape) if about in {*each.values, *map(core_of, each.values)}), None)
 
-    def doubt_at(self, place: Location) -> str:
-        """Why what happens there is not sure although it was seen, as a sentence; empty where it is."""
+    def doubt_at(self, place: Location, *related: Location) -> str:
+        """Why what happens there is not sure although it was seen, as a sentence; empty where it is. `related` are the
+        other places that a finding names."""
         if self.stops:
             return "The program was not followed to its end: what comes later may change this."
         if any(map(_holds_too_many, self.at(place))):
             return "One of its values may be too many things to follow each of them."
-        return ""
+        guesses = {event.location: event for event in self.events(Guess)}
+        named = {place, *related, *(each for event in self.at(place) for each in _made_at(event))} if guesses else ()
+        found = next((guesses[each] for each in guesses if each in named), None)
+        return f"`{found.name}` is taken for {found.means} by its name." if found is not None else ""
 
     @cached_property
     def forwards(self) -> dict[Hashable, Forward]:
@@ -504,6 +508,20 @@ def _holds_too_many(event: Event) -> bool:
     """A value of it stands for more alternatives than are followed one by one."""
     held = (getattr(event, each.name) for each in fields(event))
     return any(each.any(_is_widened) for each in held if isinstance(each, ValueSet))
+
+
+def _made_at(event: Event) -> Iterator[Location]:
+    """Where the values of an event were made, and what a loader goes over."""
+    for name in (each.name for each in fields(event)):
+        held = getattr(event, name)
+        for value in held if isinstance(held, ValueSet) else (held,):
+            place = getattr(value, "place", None)
+            if place is not None:
+                yield place
+            for inside in (getattr(value, "dataset", None), getattr(value, "sampler", None)):
+                for part in inside if isinstance(inside, ValueSet) else ():
+                    if getattr(part, "place", None) is not None:
+                        yield part.place
 
 
 def _is_widened(value: Value) -> bool:

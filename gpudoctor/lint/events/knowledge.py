@@ -38,3 +38,11 @@ class Imprecision(Event):
 
     why: str
     limit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess(Event):
+    """What was made here is taken for something (`means`: `an optimizer`) on account of its name alone."""
+
+    name: str
+    means: str

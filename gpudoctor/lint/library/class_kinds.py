@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instanc
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.heuristics import AVERAGED_MODEL, COLLATOR, DATASET, NO_MODULE, SAMPLER, guess
 from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
@@ -18,30 +19,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Allocated, Values
     from gpudoctor.lint.library_call import LibraryContext
 
-DATASETS = frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"})
-SAMPLERS = frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"})
 MODULE_ROOTS = prefixes("modules")
-# Libraries of models hold as many classes that are none.
-NOT_MODULES = (
-    "Config",
-    "Tokenizer",
-    "Dataset",
-    "Trainer",
-    "Callback",
-    "DataModule",
-    "Arguments",
-    "Parameter",
-    "Processor",
-    "Scheduler",
-    "Pipeline",
-    "Criteria",
-    "Extractor",
-    "Output",
-    "State",
-    "Streamer",
-    "Collator",
-    "Mixin",
-)
 LIBRARIES_OF_MODELS = prefixes("models")
 LOSSES = prefixes("losses")
 _TOOLS = prefixes("tools")
@@ -54,13 +32,16 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
     # First, since a LightningModule also has what looks like a data set or an optimizer.
     if is_module_class(cls):
         return Module(identity, place, label, cls=cls, exact=cls.complete)
-    names = {name.rpartition(".")[2] for name in cls.library_bases}
-    if names & DATASETS:
-        iterable = "IterableDataset" in names
+    base = next(filter(DATASET.fits, sorted(cls.library_bases)), None)
+    if base is not None:
+        guess(do, DATASET, base, place)
+        iterable = any(each.endswith(".IterableDataset") for each in cls.library_bases)
         return Dataset(identity, place, label, cls=cls, iterable=iterable, draws=draws_items(cls))
-    if names & SAMPLERS:
+    base = next(filter(SAMPLER.fits, sorted(cls.library_bases)), None)
+    if base is not None:
+        guess(do, SAMPLER, base, place)
         # An own Sampler may shard in `__iter__`; whether it does is not known.
-        distributed = True if "DistributedSampler" in names else None
+        distributed = any(each.endswith(".DistributedSampler") for each in cls.library_bases) or None
         own = counts_epochs(cls)
         return Sampler(identity, place, label, made_by=cls.label, distributed=distributed, sets_own_epoch=own, own=cls)
     # Its sampler may be built anywhere in the class: opaque until `super().__init__` is seen.
@@ -130,8 +111,7 @@ def is_module_class(cls: Class) -> bool:
 
 def is_tool(name: str) -> bool:
     """A name of a library of models that is none."""
-    # An average of the weights is a model of its own.
-    return name.startswith(_TOOLS) and not name.rpartition(".")[2].startswith("ModelEma")
+    return name.startswith(_TOOLS) and not AVERAGED_MODEL.fits(name)
 
 
 def is_no_module(made_by: str) -> bool:
@@ -140,7 +120,7 @@ def is_no_module(made_by: str) -> bool:
         return False
     # Activations have no weights, wherever they are.
     parts = (part.removesuffix("Fast") for part in made_by.split("."))
-    return any(part.endswith(NOT_MODULES) or part == "activations" for part in parts)
+    return any(NO_MODULE.fits(part) or part == "activations" for part in parts)
 
 
 def is_module_name(name: str) -> bool:
@@ -154,8 +134,7 @@ def is_module_name(name: str) -> bool:
         return False
     if name.startswith(_MODULES_SAY_SO) and not last.endswith("Module"):
         return False
-    # The mixin of models of diffusers is a module itself.
-    return last == "ModelMixin" or not (last.endswith(NOT_MODULES) or last.startswith("DataCollator"))
+    return not (NO_MODULE.fits(last) or COLLATOR.fits(last))
 
 
 def is_sketch(method: Values | None) -> bool:

@@ -18,6 +18,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.gpu_switches import take_gpu
+from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import check_initialised, children_of, device_of, has_buffers, has_parameters
 from gpudoctor.lint.library.train_eval import in_training_mode
@@ -56,7 +57,7 @@ def forward(call: Call, module: Value | None) -> Values:
         if not tensors:
             return singleton(made(call.do, call.place, call.label, TensorOrigin.OTHER))
         operands = computing(core.made_by, call.sure_values())
-        if core.made_by.lower().endswith("loss"):
+        if LOSS.fits(core.made_by):
             check_meeting(call.do, operands, call.label, call.place)
         result = combined(call.do, [*tensors], call.place, call.label, operands)
         how = call.do.state(core, ModuleState.reduction)

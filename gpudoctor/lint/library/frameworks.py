@@ -20,6 +20,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.heuristics import RUNS_TRAINING
 from gpudoctor.lint.library.stub_models import alone, run_collective, value_of_kind
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.unread_code import note_escape
@@ -34,15 +35,12 @@ PLUGINS = frozenset(
     {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
 )
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
-OWNERS = ("Trainer", "Runner", "Engine", "LearningRunner")
-"""How classes end that run the training."""
-_RUNS = (*OWNERS, "LightningCLI")
 
 
 def _without_constructor(name: str) -> str:
     """The class for `Runner.from_cfg`: another way to make one."""
     owner, _, last = name.rpartition(".")
-    return owner if owner.endswith(OWNERS) and last.startswith(("from_", "build")) else name
+    return owner if RUNS_TRAINING.fits(owner) and last.startswith(("from_", "build")) else name
 
 
 def _framework(name: str) -> str:
@@ -57,7 +55,7 @@ def _take_charge(call: Call) -> Values:
     name = _without_constructor(call.name)
     framework, last = _framework(name), name.rpartition(".")[2]
     known = framework_of(framework)
-    if name in TAKE_CHARGE or last.endswith(OWNERS) or known.by_any_call:
+    if name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or known.by_any_call:
         call.emit(
             UseManaged,
             framework=framework,
@@ -89,11 +87,15 @@ def _own_trainer(call: Call) -> Values:
     """A trainer of the project, which has the training from the framework's class."""
     cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
     bases = sorted(cls.library_bases) if isinstance(cls, Class) else ()
-    base = next((each for each in bases if each in TAKE_CHARGE and each.endswith(_RUNS)), None)
+    base = next((each for each in bases if each in TAKE_CHARGE and _runs(each)), None)
     if base is not None:
         call.emit(UseManaged, framework=TAKE_CHARGE[base], call=base)
         _group_exists(call)
     return NOT_ANSWERED
+
+
+def _runs(name: str) -> bool:
+    return RUNS_TRAINING.fits(name) or name.endswith(".LightningCLI")
 
 
 def _one_process(call: Call) -> bool:

@@ -12,14 +12,10 @@ from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value,
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
+from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-
-NO_MODELS = (
-    "Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "ImageProcessor", "Scheduler", "Pipeline",
-    "Collator", "Arguments", "Dataset",
-)  # fmt: skip
 
 LOADING = (
     "config", "cache_dir", "state_dict", "from_tf", "ignore_mismatched_sizes", "force_download", "local_files_only",
@@ -45,7 +41,7 @@ def _settings_of_trainer(call: Call) -> Values:
     """`self.args` of a class under `transformers.Trainer`: these know the process that they are read in."""
     cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
     bases = cls.library_bases if isinstance(cls, Class) else ()
-    if not any(base.startswith("transformers.") and base.endswith("Trainer") for base in bases):
+    if not any(base.startswith("transformers.") and RUNS_TRAINING.fits(base) for base in bases):
         return NOT_ANSWERED
     made = Namespace(("settings of the trainer", call.receiver), call.place, call.label, "transformers")
     several = call.do.several_processes
@@ -63,9 +59,9 @@ def _settings_of_trainer(call: Call) -> Values:
 def _library(call: Call) -> Values:
     owner, _, last = call.name.rpartition(".")
     made = owner.rpartition(".")[2]
-    if last in ("from_pretrained", "from_config") and made[:1].isupper() and not made.endswith(NO_MODELS):
+    if last in ("from_pretrained", "from_config") and made[:1].isupper() and not NO_READY_MODEL.fits(made):
         return singleton(_ready_model(call))
-    if last[:1].isupper() and last.endswith(("Model", "LMHeadModel", "Classification", "Generation", "LM")):
+    if last[:1].isupper() and READY_MODEL.fits(last):
         return singleton(_ready_model(call))
     # What is handed over to be called may use anything that it knows.
     handed = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.library.heuristics import NORMALISED
+
 # DDP refuses a module none of whose parameters needs a gradient, so which layers have any matters.
 WITH_PARAMETERS = frozenset(
     """
@@ -15,19 +17,13 @@ WITH_PARAMETERS = frozenset(
 WITH_BUFFERS = frozenset(["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"])
 CONTAINERS = frozenset(["Sequential", "ModuleList", "ModuleDict"])
 
-_NORMALISED = (
-    "resnet", "resnext", "wide_resnet", "densenet", "mobilenet", "efficientnet", "googlenet", "inception",
-    "shufflenet", "mnasnet", "regnet",
-)  # fmt: skip
-"""Families of torchvision that are made with batch normalisation."""
-
 
 def has_running_statistics(made_by: str) -> bool:
     """A ready model of torchvision that surely has layers of batch normalisation, unless it is given another kind."""
     last = made_by.rpartition(".")[2]
     # Those of `detection` are made with frozen ones.
     known = made_by.startswith("torchvision.models.") and ".detection." not in made_by
-    return known and (last.startswith(_NORMALISED) or (last.startswith("vgg") and last.endswith("_bn")))
+    return known and NORMALISED.fits(last)
 
 
 INNER_MODULES = ("modules", "children", "named_modules", "named_children")

@@ -26,6 +26,7 @@ from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import moved_to, use
+from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
 from gpudoctor.record import replace
 
@@ -180,10 +181,7 @@ NOT_DIFFERENTIABLE = frozenset(
 
 def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = False) -> Value:
     """What a loss function returns surely has a graph: nobody gives it anything else. It is a number if `reduced`."""
-    last = made_by.rpartition(".")[2].lower()
-    # `nll_loss`, `CrossEntropyLoss`, `F.kl_div`: torch's names for losses have no other word in common.
-    is_loss = "loss" in last or "cross_entropy" in last or last == "kl_div"
-    if not is_loss or not isinstance(value, Tensor):
+    if not LOSS.fits(made_by) or not isinstance(value, Tensor):
         return value
     return replace(value, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
 

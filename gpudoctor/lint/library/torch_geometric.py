@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.library.devices import made_on
+from gpudoctor.lint.library.heuristics import CONVOLUTION
 from gpudoctor.lint.library.torch_nn import take_in
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -21,7 +22,7 @@ AROUND = ("HeteroConv", "HeteroGraphConv")
 def _layer(call: Call) -> Values:
     last = call.name.rpartition(".")[2]
     # What models and functions of these libraries hold is not known.
-    if not last.endswith("Conv") or not last[:1].isupper():
+    if not CONVOLUTION.fits(last) or not last[:1].isupper():
         return NOT_ANSWERED
     module = Module(
         call.allocation_site(), call.place, call.label, made_by=call.name,

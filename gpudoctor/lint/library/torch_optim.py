@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
+from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.layer_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
@@ -103,6 +104,7 @@ def maybe_optimizer(call: Call) -> Values:
     # A function that gets parameters clips or counts; classes that do are Lion, LAMB, Adan, SAM.
     if given is None or not given.any(lambda value: isinstance(value, Parameters)) or not last[:1].isupper():
         return NOT_ANSWERED
+    guess(call.do, OPTIMIZER, call.name, call.place)
     return singleton(new_optimizer(call))
 
 

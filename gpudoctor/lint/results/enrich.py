@@ -60,7 +60,7 @@ def _blamed(finding: Finding) -> tuple[Event, bool] | None:
 
 def _doubted(finding: Finding, program: Program) -> Finding:
     """Likely at most, where the program was cut or a value behind it was given up."""
-    doubt = program.doubt_at(finding.location)
+    doubt = program.doubt_at(finding.location, *(each.location for each in finding.related))
     if not doubt or finding.confidence is Confidence.LIKELY:
         return finding
     return replace(finding, confidence=Confidence.LIKELY, doubt=doubt)

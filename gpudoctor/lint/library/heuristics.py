@@ -1,0 +1,107 @@
+"""What a name says by itself. Where a library's stub says nothing of a thing, its name decides what it is taken for:
+all such guesses are here, each with how good it is known to be.
+
+One that is `DEFINITE` rests on a convention that the library itself keeps, and its exceptions are listed. One that is
+`LIKELY` is logged where it decides (`guess`), and what is found with the value is reported as likely, with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence
+from gpudoctor.lint.events.knowledge import Guess
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_call import LibraryContext
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristic:
+    """A guess by the last part of a dotted name."""
+
+    means: str
+    """What the thing is taken for, with its article."""
+    confidence: Confidence
+    names: frozenset[str] = frozenset()
+    endings: tuple[str, ...] = ()
+    beginnings: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """Of names in lower case."""
+    but: tuple[str, ...] = ()
+    """Beginnings of names that mean something else."""
+    sure_in: tuple[str, ...] = ()
+    """Libraries in which it is no guess."""
+
+    def fits(self, name: str) -> bool:
+        """The name says so."""
+        last = name.rpartition(".")[2]
+        said = last in self.names or last.endswith(self.endings) or last.startswith(self.beginnings)
+        return (said or any(part in last.lower() for part in self.parts)) and not last.startswith(self.but)
+
+
+_SURE, _LIKELY = Confidence.DEFINITE, Confidence.LIKELY
+
+OPTIMIZER = Heuristic("an optimizer", _LIKELY)
+"""A class of any library that is given the parameters of a model: Lion, LAMB, Adan, SAM. What is no class clips them or
+counts them."""
+DATASET = Heuristic(
+    "a data set",
+    _LIKELY,
+    names=frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"}),
+    sure_in=("torch.", "torchvision.", "torch_geometric.", "datasets."),
+)
+SAMPLER = Heuristic(
+    "a sampler",
+    _LIKELY,
+    names=frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"}),
+    sure_in=("torch.",),
+)
+LOSS = Heuristic("a loss", _SURE, names=frozenset({"kl_div"}), parts=("loss", "cross_entropy"))
+"""`nll_loss`, `CrossEntropyLoss`: the names of torch and of libraries of losses have no other word in common."""
+CONVOLUTION = Heuristic("a layer", _SURE, endings=("Conv",))
+"""In the libraries of layers for graphs: what models and functions of these hold is not known."""
+NO_MODULE = Heuristic(
+    "no module",
+    _SURE,
+    endings=(
+        *("Config", "Tokenizer", "Dataset", "Trainer", "Callback", "DataModule", "Arguments", "Parameter", "Processor"),
+        *("Scheduler", "Pipeline", "Criteria", "Extractor", "Output", "State", "Streamer", "Collator", "Mixin"),
+    ),
+    # The mixin of models of diffusers is a module itself.
+    but=("ModelMixin",),
+)
+"""Libraries of models hold as many classes that are none."""
+NO_READY_MODEL = Heuristic(
+    "no model",
+    _SURE,
+    endings=(
+        *("Tokenizer", "TokenizerFast", "Processor", "Config", "FeatureExtractor", "ImageProcessor", "Scheduler"),
+        *("Pipeline", "Collator", "Arguments", "Dataset"),
+    ),
+)
+"""What else has a `from_pretrained`."""
+READY_MODEL = Heuristic("a model", _SURE, endings=("Model", "LMHeadModel", "Classification", "Generation", "LM"))
+AVERAGED_MODEL = Heuristic("an average of the weights", _SURE, beginnings=("ModelEma",))
+"""A model of its own, among the tools of a library of models."""
+COLLATOR = Heuristic("a collator", _SURE, beginnings=("DataCollator",))
+RUNS_TRAINING = Heuristic("what runs the training", _SURE, endings=("Trainer", "Runner", "Engine"))
+"""In frameworks: where it is wrong, rules stand back that had something to say."""
+NORMALISED = Heuristic(
+    "a model with batch normalisation",
+    _SURE,
+    beginnings=(
+        *("resnet", "resnext", "wide_resnet", "densenet", "mobilenet", "efficientnet", "googlenet", "inception"),
+        *("shufflenet", "mnasnet", "regnet"),
+    ),
+    endings=("_bn",),
+)
+"""Families of torchvision, unless they are given another kind of layer."""
+
+
+def guess(do: LibraryContext, heuristic: Heuristic, name: str, place: Location) -> None:
+    """Log that what is made at a place is taken for something on account of its name, unless that is sure."""
+    if heuristic.confidence is Confidence.LIKELY and not name.startswith(heuristic.sure_in):
+        do.emit(Guess, at=place, name=name, means=heuristic.means)
