@@ -70,6 +70,12 @@ def declared(name: str) -> Declared | None:
     return Declared(name, marshal.loads(found)) if found is not None else None
 
 
+def layers(what: str) -> frozenset[str]:
+    """The names of layers of `torch.nn` that have `weights` or `buffers`, or that only hold (`holds`) others."""
+    found: frozenset[str] = table()["layers"][what]
+    return found
+
+
 def kind_of_attribute(cls: str, name: str) -> str:
     """What an attribute of the objects of a class is; empty where no stub says so."""
     return str(table()["attributes"].get(f"{cls}.{name}", ""))
@@ -224,6 +230,14 @@ def _compiled() -> dict[str, Any]:
         "values": said["values"],
         "attributes": said["attributes"],
         "training": found.pop("training"),
+        "layers": {
+            what: frozenset(
+                name.rpartition(".")[2]
+                for name, (*_, effects) in said["functions"].items()
+                if effects.get("layer", {}).get(what)
+            )
+            for what in ("weights", "buffers", "holds")
+        },
         # Each for itself: a program calls few of them.
         "signatures": {
             name: marshal.dumps(entry, _MARSHAL_VERSION)

@@ -86,6 +86,18 @@ class BetweenTwoEffect(Effect):
 
 
 @dataclass
+class LayerEffect(Effect):
+    """It makes a layer."""
+
+    weights: bool = False
+    """It has some of its own: DDP refuses a module none of whose parameters needs a gradient."""
+    buffers: bool = False
+    """It has running statistics, which DDP broadcasts at each forward: one on rank 0 alone waits."""
+    holds: bool = False
+    """It holds other layers, and has nothing of its own."""
+
+
+@dataclass
 class TrainEffect(Effect):
     """Whoever calls it trains, makes what trains, or starts the ranks that do. How, a model in Python says."""
 
@@ -139,6 +151,7 @@ class GroupEffect(Effect):
 
 collective = CollectiveEffect
 between_two = BetweenTwoEffect
+layer = LayerEffect
 makes_group = GroupEffect
 matters = MatterEffect
 reads_file = ReadFileEffect
@@ -149,6 +162,7 @@ trains = TrainEffect
 WORDS: dict[str, type[Effect]] = {
     "collective": CollectiveEffect,
     "between_two": BetweenTwoEffect,
+    "layer": LayerEffect,
     "makes_group": GroupEffect,
     "matters": MatterEffect,
     "reads_file": ReadFileEffect,

@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.flow.condition import Divergence
@@ -21,9 +21,12 @@ from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import check_initialised, children_of, device_of, has_buffers, has_parameters
-from gpudoctor.lint.library.train_eval import in_training_mode
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
+
+BEGIN_EVALUATING = (*prefixes("begins_evaluating"), "unknown")
+"""Modules of these begin in evaluation mode, or in nobody knows which."""
 
 
 @MODELS.called(Module)
@@ -84,7 +87,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
     if divergence & Divergence.RANK:
         divergence = divergence & ~Divergence.RANK | Divergence.LOCAL
-    training = in_training_mode(call.do, core)
+    training = _in_training_mode(call.do, core)
     # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
     asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
     graph = asked and not call.do.evaluating
@@ -142,3 +145,12 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
                 return
         standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
+
+
+def _in_training_mode(do: LibraryContext, core: Value) -> bool | None:
+    """Modules begin in training mode, except for those that Hugging Face loads."""
+    mode = do.own_attribute(core, "training")
+    if mode is None:
+        loaded = isinstance(core, Module) and core.made_by.startswith(BEGIN_EVALUATING)
+        return None if loaded or not isinstance(core, Module) else True
+    return True if mode.single == TRUE else False if mode.single == FALSE else None

@@ -11,29 +11,36 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.events.knowledge import Guess
-from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_call import LibraryContext
 
 
-@dataclass(frozen=True, slots=True)
 class Heuristic:
-    """A guess by the last part of a dotted name."""
+    """A guess by the last part of a dotted name. `means` is what the thing is taken for, with its article."""
 
-    means: str
-    """What the thing is taken for, with its article."""
-    confidence: Confidence
-    names: frozenset[str] = frozenset()
-    endings: tuple[str, ...] = ()
-    beginnings: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
-    """Of names in lower case."""
-    but: tuple[str, ...] = ()
-    """Beginnings of names that mean something else."""
-    sure_in: tuple[str, ...] = ()
-    """Libraries in which it is no guess."""
+    __slots__ = ("beginnings", "but", "confidence", "endings", "means", "names", "parts", "sure_in")
+
+    # Written out: these few are made at each start.
+    def __init__(
+        self,
+        means: str,
+        confidence: Confidence,
+        *,
+        names: tuple[str, ...] = (),
+        endings: tuple[str, ...] = (),
+        beginnings: tuple[str, ...] = (),
+        parts: tuple[str, ...] = (),
+        but: tuple[str, ...] = (),
+        sure_in: tuple[str, ...] = (),
+    ) -> None:
+        self.means, self.confidence = means, confidence
+        self.names, self.endings, self.beginnings = names, endings, beginnings
+        # What stands anywhere in a name, in lower case.
+        self.parts = parts
+        # How names begin that mean something else, and the libraries in which it is no guess.
+        self.but, self.sure_in = but, sure_in
 
     def fits(self, name: str) -> bool:
         """The name says so."""
@@ -50,16 +57,16 @@ counts them."""
 DATASET = Heuristic(
     "a data set",
     _LIKELY,
-    names=frozenset({"Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"}),
-    sure_in=("torch.", "torchvision.", "torch_geometric.", "datasets."),
+    names=("Dataset", "IterableDataset", "VisionDataset", "ImageFolder", "TensorDataset", "Subset"),
+    sure_in=("torch.", "torchvision."),
 )
 SAMPLER = Heuristic(
     "a sampler",
     _LIKELY,
-    names=frozenset({"Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"}),
+    names=("Sampler", "BatchSampler", "DistributedSampler", "RandomSampler", "SubsetRandomSampler"),
     sure_in=("torch.",),
 )
-LOSS = Heuristic("a loss", _SURE, names=frozenset({"kl_div"}), parts=("loss", "cross_entropy"))
+LOSS = Heuristic("a loss", _SURE, names=("kl_div",), parts=("loss", "cross_entropy"))
 """`nll_loss`, `CrossEntropyLoss`: the names of torch and of libraries of losses have no other word in common."""
 CONVOLUTION = Heuristic("a layer", _SURE, endings=("Conv",))
 """In the libraries of layers for graphs: what models and functions of these hold is not known."""

@@ -25,21 +25,17 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.library.dropped_layers import note_missed
-from gpudoctor.lint.library.layer_names import (
-    CONTAINERS,
-    INNER_MODULES,
-    WITH_BUFFERS,
-    WITH_PARAMETERS,
-    has_running_statistics,
-)
+from gpudoctor.lint.library.heuristics import NORMALISED
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import made
-from gpudoctor.lint.library.wrapper_names import MODULE_API, every_module_has
+from gpudoctor.lint.library.wrapper_names import INNER_MODULES, MODULE_API, every_module_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.manifest.compiled import layers
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
+_WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
 """Parts of parts whose device is looked at."""
 
@@ -81,14 +77,20 @@ def _layer(call: Call) -> Values:
     return singleton(module)
 
 
+def _has_running_statistics(made_by: str) -> bool:
+    """A ready model of torchvision that surely has layers of batch normalisation, unless it is given another kind."""
+    # Those of `detection` are made with frozen ones.
+    return made_by.startswith("torchvision.models.") and ".detection." not in made_by and NORMALISED.fits(made_by)
+
+
 def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> Module:
     """A module of a library, on the CPU unless it is told where."""
     last = made_by.rpartition(".")[2]
-    parameters: bool | None = bool(ready or last in WITH_PARAMETERS)
-    normalised = has_running_statistics(made_by) and "norm_layer" not in call.keywords and not call.open_ended
-    buffers: bool | None = (normalised or None) if ready else last in WITH_BUFFERS
+    parameters: bool | None = bool(ready or last in _WITH_WEIGHTS)
+    normalised = _has_running_statistics(made_by) and "norm_layer" not in call.keywords and not call.open_ended
+    buffers: bool | None = (normalised or None) if ready else last in layers("buffers")
     exact = False
-    if last in CONTAINERS:
+    if last in layers("holds"):
         # A container has what its parts have, those included that join it later.
         parameters = buffers = None
         # `Sequential(*[Block() for _ in range(depth)])`: however many there are, they are of this kind.
@@ -529,7 +531,7 @@ def _attribute(call: Call) -> Values:
     # Models of libraries say where they are, and so do wrappers.
     if call.name == "device" and (where := call.do.state(module, ModuleState.device)) is not None:
         return where
-    if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in WITH_PARAMETERS and module.cls is None:
+    if call.name in ("weight", "bias") and module.made_by.rpartition(".")[2] in _WITH_WEIGHTS and module.cls is None:
         return singleton(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:

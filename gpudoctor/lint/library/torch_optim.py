@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, V
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
-from gpudoctor.lint.library.layer_names import INNER_MODULES
+from gpudoctor.lint.library.wrapper_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
 from gpudoctor.record import replace
 

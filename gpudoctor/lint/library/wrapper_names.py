@@ -56,6 +56,8 @@ CALLABLES = {
 """The canonical names of the classes."""
 
 
+INNER_MODULES = ("modules", "children", "named_modules", "named_children")
+"""The methods of a module that hand out its parts."""
 _PROTOCOLS = frozenset(
     "__enter__ __exit__ __next__ __aiter__ __anext__ __await__ __copy__ __deepcopy__ __getattr__ __setstate__ __del__ "
     "__constants__ __torch_function__ __array__ __fspath__ __file__ __path__ __version__ __slots__ __weakref__".split()
