@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
-from gpudoctor.record import dataclass
+if TYPE_CHECKING:
+    from dataclasses import dataclass
+else:
+
+    def dataclass(cls: type) -> type:
+        """Nothing but a class: to make more of it would take longer than all the rest of this file."""
+        return cls
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Framework:
     """A library, or several, or a part of one, that may own the wrapping, placement, sharding or saving."""
 
@@ -25,6 +32,12 @@ class Framework:
     """Whatever is called of it, it is in charge from there on."""
     leaves_loaders: bool = False
     """Loaders stay those of the program, in number of workers and order, but for the share of each rank."""
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, *given: object, **known: object) -> None:
+            # The name, the title and what starts the processes may be given in order.
+            self.__dict__.update(zip(self.__annotations__, given, strict=False), **known)
 
 
 def _frameworks() -> Iterator[Framework]:

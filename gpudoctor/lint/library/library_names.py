@@ -43,7 +43,7 @@ def is_harmless(name: str) -> bool:
 
 # `update` is left out: an EMA has one that averages weights. So are `step`, `to` and all else that models have too.
 DATA_METHODS = (
-    frozenset(name for kind in (str, bytes, list, dict, set, int, float) for name in dir(kind) if name[0] != "_")
+    frozenset(name for kind in (str, bytes, list, dict, set, int, float) for name in vars(kind) if name[0] != "_")
     - {"update", "clear", "join"}
 ) | frozenset(
     ["abs", "all", "any", "argmax", "argmin", "argsort", "as_posix", "astype", "chunk", "clamp", "clip",
