@@ -19,7 +19,7 @@ from gpudoctor.lint.domain.symbols import Widened, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
-from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
@@ -472,13 +472,15 @@ _DEEDS = (
     Forward,
     Iterate,
     LeaveLoop,
+    MakeSampler,
     MetricShown,
     ModeChange,
     OptimizerStep,
     Save,
     TakeGradient,
 )
-"""What is over when it is done. What is made, moved or loaded may be handed to the ranks."""
+"""What is over when it is done, and a sampler, which ranks make for themselves. What else is made, moved or loaded may
+be handed to them."""
 
 
 def _may_begin_group(escape: Escape) -> bool:

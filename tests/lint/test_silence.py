@@ -654,3 +654,29 @@ def test_results_that_were_kept_tell_the_same(
         cli.main(["lint", "--output-format=json", "."])
         out, err = capsys.readouterr()
         assert (json.loads(out)["programs"], err.splitlines()) == (first.document["programs"], first.lines)
+
+
+JOBS = """
+    import torch
+    import torch.multiprocessing as mp
+    from torch import nn
+
+    def job(number):
+        layer = nn.Linear(8, 8).to("cuda:0")
+        return layer
+
+    if __name__ == "__main__":
+        for number in range(4):
+            mp.Process(target=job, args=(number,)).start()
+    """
+
+
+def test_processes_of_a_program_that_was_cut_need_be_no_ranks(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they make a process group was not seen."""
+    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    told = tell("train.py", train=dedent(JOBS) + "x = 1\n" * 1_600)
+    assert told.document["programs"][0]["ended_by"] is not None
+    assert "GPU204" not in {each["code"] for each in told.document["findings"]}
+    together = JOBS.replace("layer = nn", "torch.distributed.init_process_group('nccl')\n        layer = nn")
+    told = tell("train.py", train=dedent(together) + "x = 1\n" * 1_600)
+    assert "GPU204" in {each["code"] for each in told.document["findings"]}

@@ -30,7 +30,7 @@ from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Inequality, Literal, complement
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -69,6 +69,15 @@ _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
+
+
+def _asks_for_one(literal: Literal) -> bool:
+    """It holds where there is one of something: `processes == 1`, `not processes > 1`."""
+    bound = literal.atom.bound
+    return isinstance(bound, Inequality) and (bound.kind, bound.number, literal.holds) in _ONE
+
+
+_ONE = (("==", 1, True), (">", 1, False), ("<", 2, True))
 
 
 def _rank_of(setting: Term, kind: RankKind) -> Hashable:
@@ -408,7 +417,10 @@ class Machine(Position):
             # Who returned before is another run: `if not args.distributed: train(); return`.
             for literal in (*self.enclosing, *self.path.literals)
             # A rank test is no switch: all ranks initialise, or none would get on.
-            if literal.atom.switch and literal.atom.key not in self.assumptions
+            if literal.atom.switch
+            and literal.atom.key not in self.assumptions
+            # Nor is this what turns it on: `if processes == 1: worker(0)`, beside the spawn of more.
+            and not _asks_for_one(literal)
         }
         if fresh:
             self.refinements.update(fresh)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
@@ -69,8 +69,9 @@ class AllRanksOnOneGpu(Rule):
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
         if not program.distributed or managed(program) or one_visible(program):
             return
-        # Actors and learners that share the memory of a model live where it is, and are no ranks.
-        if program.first_worker:
+        # Actors and learners that share the memory of a model live where it is, and are no ranks. Nor may those be of
+        # which it was not seen that they come together.
+        if program.first_worker or not (_come_together(program) or program.absence()):
             return
         found = first_choice(program)
         if found is None:
@@ -88,6 +89,11 @@ class AllRanksOnOneGpu(Rule):
             severity=Severity.WARNING if spread else None,
             repair=None if beside else _take_own(program, event, device),
         )
+
+
+def _come_together(program: Program) -> bool:
+    wraps = any(wrap.kind is not WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
+    return wraps or program.has(InitGroup) or program.may_begin_group
 
 
 def _is_of(program: Program, move: Move, wrap: Wrap) -> bool:
