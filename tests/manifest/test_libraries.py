@@ -45,6 +45,9 @@ def test_what_takes_charge_lies_in_its_library():
         ("torch.distributed.distributed_c10d.all_reduce", "torch.distributed.all_reduce"),
         ("torch.cuda.amp.GradScaler", "torch.amp.GradScaler"),
         ("torch.distributed.all_reduce", "torch.distributed.all_reduce"),
+        ("horovod.tensorflow.keras.rank", "horovod.torch.rank"),
+        ("horovod.mxnet.allreduce", "horovod.torch.allreduce"),
+        ("horovod.tensorflow.init", "horovod.tensorflow.init"),
     ],
 )
 def test_a_thing_has_one_name(name: str, known: str):
