@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 @MODELS.callable("os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.fspath")
 def _path(call: Call) -> Values:
-    return singleton(Text(tuple(flatten(call.do, call.all_values()))))
+    # Each of the paths that it may be stays one of its own.
+    return call.args[0].map(lambda path: Text((path,))) if len(call.args) == 1 else NOT_ANSWERED
 
 
 @MODELS.callable("os.path.join")
@@ -37,12 +38,17 @@ def _join(call: Call) -> Values:
 
 @MODELS.callable("os.path.dirname")
 def _folder(call: Call) -> Values:
+    path = call.arg(0, "p")
+    return path.map(_without_last) if path is not None else NOT_ANSWERED
+
+
+def _without_last(path: Value) -> Value:
     """What stands before the last part that was joined on; all of it where that is not known."""
-    whole = Text(tuple(flatten(call.do, call.all_values())))
+    whole = path if isinstance(path, Text) else Text((path,))
     last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
     # What tells the ranks apart may itself hold a separator.
     apart = any(part.divergence for part in whole.parts[last:])
-    return singleton(whole if apart or not last else Text(whole.parts[:last]))
+    return whole if apart or not last else Text(whole.parts[:last])
 
 
 _SEPARATOR = Const("/")
