@@ -174,3 +174,18 @@ def test_batch_norm_over_all_ranks(paper):
     assert in_place.given == in_place.module
     # What was not read is the same module to the conversion and to the wrapper.
     assert unseen.module == found.event(Wrap).inner
+
+
+def test_what_the_class_of_a_library_returns_is_no_none(paper):
+    paper(
+        """
+        import argparse
+        from torch.utils.tensorboard import SummaryWriter
+        args = argparse.ArgumentParser().parse_args()
+        writer = SummaryWriter("runs") if args.log else None
+        if args.log:
+            reveal(writer is None)  #: False
+        else:
+            reveal(writer is None)  #: True
+        """
+    )
