@@ -3,13 +3,14 @@
 ## What goes wrong
 
 `DistributedDataParallel` broadcasts the buffers of a model (the running statistics of batch norm, for example) from
-rank 0 at every forward, also under `eval()` and `no_grad()`. FSDP gathers the parameters at every forward. Both need
-all ranks (the processes, one for each GPU). Where only rank 0 evaluates or draws samples through the wrapper, it
-stands still, or its broadcast is taken for another one of the other ranks. The watchdog ends the job after minutes
-(`Watchdog caught collective operation timeout: WorkNCCL(... OpType=BROADCAST ...)`). Between two epochs the broadcast
-may meet that of the others' next training step by luck; the job then goes on, and stands still after the last epoch.
-With gradients switched on, DDP may wait even for a model without buffers, because it rearranges its buckets together
-with the others in the first forward after the first backward.
+rank 0 at every forward, also under `eval()` and `no_grad()`, but for those that follow another forward without
+gradients. FSDP gathers the parameters at every forward. Both need all ranks (the processes, one for each GPU). Where
+only rank 0 evaluates or draws samples through the wrapper, it stands still, or its broadcast is taken for another one
+of the other ranks. The watchdog ends the job after minutes (`Watchdog caught collective operation timeout: WorkNCCL(...
+OpType=BROADCAST ...)`). Between two epochs the broadcast may meet that of the others' next training step by luck; the
+job then goes on, and stands still after the last epoch. With gradients switched on, DDP may wait even for a model
+without buffers, because it rearranges its buckets together with the others in the first forward after the first
+backward.
 
 ## Fix
 
@@ -20,9 +21,9 @@ would no longer be averaged. Under FSDP there is no such way: let every rank mak
 
 Every rank makes the call, on either side of the test; the module inside the wrapper is called; the model is known to
 have no buffers, or `broadcast_buffers=False`, and no gradients are recorded or all ranks have trained it for more than
-a step before; the wrapper is that of apex; the call that trains on some ranks leads to other collectives, too, of which
-GPU501 tells. Where it
-cannot be known whether the model has buffers, the finding is a warning.
+a step before; the last forward of all ranks recorded no gradients, and this one does not, so that DDP broadcasts
+nothing; the wrapper is that of apex; the call that trains on some ranks leads to other collectives, too, of which
+GPU501 tells. Where it cannot be known whether the model has buffers, the finding is a warning.
 
 ## Sources
 
@@ -124,6 +125,8 @@ def _severity(program: Program, event: Forward) -> Severity | None:
     wrapper = _wrapper(event)
     if wrapper.has(WrapperKind.FSDP):
         return Severity.ERROR
+    if _follows_evaluation(program, event):
+        return None
     # Without the broadcast only the rearranging of buckets is left, which needs gradients.
     silenced = any(each.kind is WrapperKind.DDP and each.broadcast_buffers == FALSE for each in wrapper.chain)
     buffers = False if silenced else event.buffers
@@ -131,6 +134,18 @@ def _severity(program: Program, event: Forward) -> Severity | None:
         return Severity.ERROR
     alone = event.context.evaluating or not all(each.rearranges for each in wrapper.chain)
     return None if buffers is False and (alone or _has_rearranged(program, event)) else Severity.WARNING
+
+
+def _follows_evaluation(program: Program, event: Forward) -> bool:
+    """DDP broadcasts where gradients were recorded since the last forward; without any, nothing is new."""
+    if not event.context.evaluating:
+        return False
+    place = _wrapper(event).place
+    before = [each for each in program.events(Forward) if each.order < event.order and _through_wrapper(each)]
+    last = next(
+        (each for each in reversed(before) if _wrapper(each).place == place and program.by_every_rank(each)), None
+    )
+    return last is not None and last.context.evaluating and event.condition.implies(last.condition)
 
 
 def _has_rearranged(program: Program, event: Forward) -> bool:
