@@ -34,7 +34,7 @@ _LONG, _LONGEST = 100, 120
 
 def rewrite_of(text: str) -> FileRewrite | None:
     """A file's rewrite, kept for the other programs that share it; none where libcst does not read it as Python does:
-    where it is newer, or nested too deeply."""
+    where it is newer, nested too deeply, or written as its checks do not expect: `[(x if a else b)for x in y]`."""
     # What is asked of it adds to what it knows, so that two threads do not share one.
     return _rewrite_in_thread(text, get_ident())
 
@@ -43,7 +43,7 @@ def rewrite_of(text: str) -> FileRewrite | None:
 def _rewrite_in_thread(text: str, _: int) -> FileRewrite | None:
     try:
         rewrite = FileRewrite(text)
-    except (cst.ParserSyntaxError, RecursionError):
+    except (cst.ParserSyntaxError, cst.CSTValidationError, RecursionError):
         return None
     return rewrite if "".join(rewrite.pieces) == text else None
 

@@ -284,6 +284,12 @@ def test_what_is_nested_too_deeply_has_no_fix(text: str) -> None:
     assert rewrite_of(text) is None
 
 
+def test_what_libcst_takes_for_invalid_has_no_fix() -> None:
+    text = "pairs = [(x if a else b)for x in y]\n"
+    compile(text, "train.py", "exec")
+    assert rewrite_of(text) is None
+
+
 def test_only_what_differs_is_an_edit() -> None:
     text = "import os\n\nmodel = f(a, shuffle=True)\nprint(1)\n"
     changes = (
