@@ -420,6 +420,11 @@ class Program:
         """What came first is known: functions of a library are read one by one, whichever is called first."""
         return self.has_entry or one.context.frames[:2] == other.context.frames[:2]
 
+    def shared_by(self, event: Event) -> Condition:
+        """What had to hold for all events of its kind at its place: told once, they need no more than that."""
+        alike = (each.condition for each in self.at(event.location) if type(each) is type(event))
+        return reduce(Condition.intersection, alike, event.condition)
+
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""
         core = core_of(module)

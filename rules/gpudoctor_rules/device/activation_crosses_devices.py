@@ -62,7 +62,7 @@ class ActivationCrossesDevices(Rule):
                 f"{name_of(event.tensor, 'a tensor')} is on {here} and "
                 f"meets {other} on {there}: the step ends with an error.",
                 remedy=f'Move it between the two: `x = x.to("{there}")`.',
-                needs=event.condition,
+                needs=program.shared_by(event),
             )
 
 

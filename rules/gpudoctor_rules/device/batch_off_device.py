@@ -93,7 +93,7 @@ class BatchOffDevice(Rule):
                 ],
                 repair=_move(program, event, left, other),
                 cause=first.setdefault(mended, event.location),
-                needs=event.condition,
+                needs=program.shared_by(event),
             )
 
 

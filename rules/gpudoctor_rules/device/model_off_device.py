@@ -28,6 +28,7 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
@@ -35,6 +36,7 @@ from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule
@@ -82,8 +84,14 @@ class ModelOffDevice(Rule):
                     ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
                 ],
                 repair=_move(program, event, core, where),
-                needs=event.condition,
+                needs=_shared(program, core),
             )
+
+
+def _shared(program: Program, core: Value) -> Condition:
+    """What had to hold for all calls in which the model is at odds with its inputs: they are told as one."""
+    calls = (each for each in program.events(Forward) if core_of(each.module) == core and _at_odds(each))
+    return reduce(Condition.intersection, (each.condition for each in calls))
 
 
 def _move(program: Program, event: Forward, core: Value, where: Value | None) -> Repair | None:

@@ -71,7 +71,7 @@ class TensorMadeOnCpu(Rule):
                 because=[("it comes from here", tensor.place if tensor.place != event.location else None)],
                 repair=_make_there(tensor, event.other),
                 cause=tensor.place,
-                needs=event.condition,
+                needs=program.shared_by(event),
             )
 
 

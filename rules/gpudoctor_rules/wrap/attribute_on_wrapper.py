@@ -87,7 +87,7 @@ class AttributeOnWrapper(Rule):
                 confidence=Confidence.LIKELY if sometimes or event.inner_has is None else Confidence.DEFINITE,
                 severity=Severity.WARNING if sometimes else None,
                 repair=None if sometimes or _leads_to_training(program, event) else _reach(event, wrapper),
-                needs=event.condition,
+                needs=program.shared_by(event),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
