@@ -142,6 +142,18 @@ class ReadFileEffect(Effect):
 
 
 @dataclass
+class DownloadEffect(Effect):
+    """It fetches a file from the network, with no lock."""
+
+    to: str = ""
+    """The parameter that says where to; without it the place is another one in each process."""
+
+    def parameters(self) -> tuple[str, ...]:
+        """The parameters that it speaks of."""
+        return (self.to,)
+
+
+@dataclass
 class GroupEffect(Effect):
     """It makes a process group, for which all ranks must call it, also those outside."""
 
@@ -151,6 +163,7 @@ class GroupEffect(Effect):
 
 collective = CollectiveEffect
 between_two = BetweenTwoEffect
+downloads = DownloadEffect
 layer = LayerEffect
 makes_group = GroupEffect
 matters = MatterEffect
@@ -162,6 +175,7 @@ trains = TrainEffect
 WORDS: dict[str, type[Effect]] = {
     "collective": CollectiveEffect,
     "between_two": BetweenTwoEffect,
+    "downloads": DownloadEffect,
     "layer": LayerEffect,
     "makes_group": GroupEffect,
     "matters": MatterEffect,

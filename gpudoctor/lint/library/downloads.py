@@ -6,24 +6,13 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.value import NONE, Const, Values
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-
-# The argument that says where to: its position and its name. Those of the Hugging Face hub lock their files.
-TARGETS = {
-    "urllib.request.urlretrieve": (1, "filename"),
-    "wget.download": (1, "out"),
-    "gdown.download": (1, "output"),
-    "gdown.cached_download": (1, "path"),
-    "gdown.download_folder": (2, "output"),
-    "torchvision.datasets.utils.download_url": (1, "root"),
-    "torchvision.datasets.utils.download_and_extract_archive": (1, "download_root"),
-    "torchvision.datasets.utils.download_file_from_google_drive": (1, "root"),
-}
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import DownloadEffect
 
 
-@MODELS.callable(*TARGETS)
+@MODELS.callable(*functions("downloads"))
 def _download(call: Call) -> Values:
-    index, name = TARGETS[call.name]
-    path = call.arg(index, name)
+    path = call.given((call.effect(DownloadEffect) or DownloadEffect()).to)
     # Without a target `urlretrieve` takes a temporary file, another one in each process.
     if path is not None and path.single != NONE:
         call.emit(Download, call=call.name, path=path)

@@ -1,0 +1,6 @@
+"""Files from the network."""
+
+from gpudoctor.manifest.effects import downloads
+
+@downloads(to="filename")
+def urlretrieve(url, filename=None, reporthook=None, data=None): ...
