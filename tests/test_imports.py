@@ -98,7 +98,23 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     # --- from trees to events ---
+    # What a model may ask and do, as types.
+    "gpudoctor.lint.library_context": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.diagnostic",
+    },
+    # What containers hold, and what classes have: asked by models and by the evaluation.
+    "gpudoctor.lint.contents": {
+        "gpudoctor.lint.library_context",
+        "gpudoctor.lint.hooks",
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.flow",
+    },
     "gpudoctor.lint.library_call": {
+        "gpudoctor.lint.library_context",
+        "gpudoctor.lint.contents",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
@@ -107,12 +123,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # What the evaluation raises, for those who know what values stand for.
     "gpudoctor.lint.hooks": {
-        "gpudoctor.lint.library_call",
+        "gpudoctor.lint.library_context",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.analyses": {
+        "gpudoctor.lint.contents",
+        "gpudoctor.lint.library_context",
         "gpudoctor.lint.hooks",
         "gpudoctor.lint.library_call",
         "gpudoctor.lint.domain",
@@ -122,6 +140,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.manifest",
     },
     "gpudoctor.lint.library": {
+        "gpudoctor.lint.contents",
+        "gpudoctor.lint.library_context",
         "gpudoctor.lint.analyses",
         "gpudoctor.lint.hooks",
         "gpudoctor.lint.library.library_names",
@@ -143,6 +163,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.library.library_names": {"gpudoctor.manifest"},
     # Python and nothing else: no model, no analysis.
     "gpudoctor.lint.interp": {
+        "gpudoctor.lint.contents",
+        "gpudoctor.lint.library_context",
         "gpudoctor.lint.library.register",
         "gpudoctor.lint.library.library_names",
         "gpudoctor.lint.hooks",
@@ -346,6 +368,10 @@ LATE = {
     "gpudoctor.lint.results.remedy_words",
     # Programs are mostly named: no folder is searched.
     "gpudoctor.lint.discovery.gitignore",
+    # Most files that are linted are programs, and start in one way.
+    "gpudoctor.lint.interp.entry",
+    # Most programs import no star of a module that was not executed.
+    "gpudoctor.lint.interp.exports",
     # Most programs train in all of their files that do.
     "gpudoctor.lint.interp.unreached_training",
     # Most projects have no notebooks.

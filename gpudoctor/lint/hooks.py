@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Class, Library
     from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 F = TypeVar("F")
 
@@ -88,8 +88,6 @@ class Hooks:
         """A test asks whether it is true."""
         self.agreed: dict[type[Value], Callable[[LibraryContext, Any], bool]] = {}
         """All ranks surely have the same of it, whichever it is of several values."""
-        self.attribute_reads: dict[type[Value], Callable[[LibraryContext, Any, str, ast.AST], None]] = {}
-        """`value.name`."""
         self.contexts: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], None]], None]] = {}
         """`with value:` around a block."""
         self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
@@ -97,6 +95,8 @@ class Hooks:
         # --- told to all --------------------------------------------------------------------------------------------
         self.attribute_sets: list[Callable[[LibraryContext, Value, str, Values, Location], None]] = []
         """`owner.name = values`, before it is done."""
+        self.watched_reads: list[Callable[[LibraryContext, Value, str, ast.AST], None]] = []
+        """`value.name` is read, which is among the watched attributes of the execution."""
         self.opened: list[Callable[[LibraryContext, Iterable[Value]], None]] = []
         """From here on these may have attributes that nobody was seen to set."""
         self.subtracted: list[Callable[[LibraryContext, Value, Value, ast.AST], None]] = []

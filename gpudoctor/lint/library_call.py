@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterable
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from gpudoctor.diagnostic import Location
+from gpudoctor.lint.contents import known_items, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -23,175 +23,22 @@ from gpudoctor.manifest.compiled import declared
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
-    from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
-    from gpudoctor.lint.domain.function import Generator
-    from gpudoctor.lint.domain.rank import RankKind
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.library_context import LibraryContext
+
+    Ready = Callable[[LibraryContext, Value], None]
+    Setter = Callable[[LibraryContext, Value, str, Values, Location], None]
     from gpudoctor.manifest.compiled import Declared
     from gpudoctor.manifest.effects import Effect
 
     E = TypeVar("E", bound=Effect)
+else:
+    # A record asks for the names of its types, and nobody needs to run what only says which members there are.
+    LibraryContext = object
 
-    Owner = TypeVar("Owner", bound=Value)
 
 T = TypeVar("T", bound=Value)
-
-
-class Listener:
-    """Somebody who is told what is done for a while: what is executed inside of `listening`."""
-
-    __slots__ = ()
-
-    def called(self, name: str, args: tuple[Values, ...]) -> None:
-        """A library callable is called."""
-
-    def calculated(self, op: ast.operator, left: Values, right: Values) -> None:
-        """A binary operation."""
-
-    def sliced(self, start: Values | None) -> None:
-        """A slice begins here."""
-
-    def repeats_for_ever(self) -> None:
-        """`while True`."""
-
-    def leaves_loop(self) -> None:
-        """A loop is left before its end."""
-
-    def hands_on(self, source: Values) -> None:
-        """`yield from source`."""
-
-
-class SpeculativeRun(Protocol):
-    """What is known of a speculative run when it is over."""
-
-    __slots__ = ()
-
-    @property
-    def events(self) -> list[Event]: ...
-    @property
-    def studied(self) -> list[Value]: ...
-    @property
-    def whole(self) -> bool: ...
-
-
-@dataclass(frozen=True, slots=True)
-class ChosenCall:
-    """A call that was not followed, because a setting chooses what is called: `instantiate(cfg.trainer).train()`, a
-    method `name` of what the library callable `by` returned, each empty where that is not known."""
-
-    node: ast.Call
-    place: Location
-    name: str
-    by: str
-    given: tuple[Values, ...]
-    """Its arguments."""
-
-
-class LibraryContext(Protocol):
-    """What a model may ask and do."""
-
-    __slots__ = ()
-
-    @property
-    def several_processes(self) -> bool: ...
-    @property
-    def launched_by(self) -> str: ...
-    @property
-    def counts_ranks(self) -> bool: ...
-    @property
-    def receiver(self) -> Value | None: ...
-    @property
-    def path(self) -> Condition: ...
-    @property
-    def parts(self) -> dict[Value, set[Value]]: ...
-    @property
-    def studied(self) -> dict[Value, None]: ...
-    @property
-    def reads(self) -> list[Hashable]: ...
-    @property
-    def statements(self) -> int: ...
-    @property
-    def replicated(self) -> set[tuple[Value, str]]: ...
-
-    def place(self, node: ast.AST) -> Location: ...
-    def text(self, node: ast.AST, limit: int = 60) -> str: ...
-    def argument_places(self, node: ast.Call) -> dict[str, Location]: ...
-    def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None: ...
-    def assume_rank(self, values: Values, kind: RankKind = ...) -> None: ...
-    def assume_counted(self) -> None: ...
-    def assume(self, literal: Literal) -> None: ...
-    def assume_several_processes(self, values: Values) -> None: ...
-    def add_search_path(self, folder: str) -> None: ...
-    def reached_at(self, value: Value) -> Location | None: ...
-    def allocation_site(self, place: Location) -> Hashable: ...
-    def state(self, owner: Owner, cell: ValueCell[Owner]) -> Values | None: ...
-    def set_state(self, owner: Owner, cell: ValueCell[Owner], values: Values) -> None: ...
-    def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary: ...
-    def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None: ...
-    def entry(self, owner: Owner, table: ValueTable[Owner], name: str) -> Values | None: ...
-    def set_entry(self, owner: Owner, table: ValueTable[Owner], name: str, values: Values) -> None: ...
-    def own_attribute(self, owner: Value, name: str) -> Values | None: ...
-    def set_own_attribute(self, owner: Value, name: str, values: Values) -> None: ...
-    def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values: ...
-    def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values: ...
-    def import_named(self, name: str, node: ast.AST) -> Value: ...
-    def modules_below(self, package: str) -> tuple[str, ...]: ...
-    def bound_in(self, module: Value, name: str) -> Values | None: ...
-    def defined_in(self, module: Value) -> list[Value]: ...
-    def own_functions(self) -> list[Value]: ...
-    def find_in_class(self, cls: Value, name: str) -> Values | None: ...
-    def fields_of(self, cls: Value) -> tuple[str, ...]: ...
-    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values: ...
-    def items_of(self, values: Values, node: ast.AST) -> Values: ...
-    def known_items(self, value: Value) -> tuple[Values, ...] | None: ...
-    def run_spawned(
-        self,
-        function: Values,
-        arguments: Arguments,
-        node: ast.AST,
-        prepare: Callable[[], None] = ...,
-    ) -> None: ...
-    def open_context(self, manager: Values, node: ast.AST) -> Values: ...
-    def replay_event(self, event: Event) -> None: ...
-    def speculative(self, statements: int | None = None) -> AbstractContextManager[SpeculativeRun]: ...
-    @property
-    def listener(self) -> Listener | None: ...
-    def listening(self, listener: Listener) -> AbstractContextManager[None]: ...
-    @property
-    def loop_sources(self) -> list[Values]: ...
-    def held(self, key: Hashable) -> Values | None: ...
-    def run_generator(
-        self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
-    ) -> Values: ...
-    def result_name(self, node: ast.AST) -> str | None: ...
-    @property
-    def chosen_calls(self) -> dict[ast.AST, ChosenCall]: ...
-    def setting(self, value: Unknown, place: Location) -> Value: ...
-    def in_contexts(self, *names: str) -> AbstractContextManager[None]: ...
-    def record_imprecision(self, why: str, at: Location) -> None: ...
-    def find_method(self, value: Value, name: str) -> Values | None: ...
-    def new_list(self, items: list[Values], node: ast.AST, exact: bool = True) -> Values: ...
-    def new_dict(self, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values: ...
-    def pairs(self, value: Value | None) -> list[tuple[Values, Values]] | None: ...
-    def possible_pairs(self, value: DictOf) -> list[tuple[Values, Values]]: ...
-    def put_item(self, owner: Value, index: Values, values: Values, node: ast.AST) -> None: ...
-    def add_items(self, owner: Value, items: list[Values], exact: bool = True) -> None: ...
-    def names_of(self, value: Value) -> list[str]: ...
-    def terminate(self, failed: bool, by: str, at: Location) -> None: ...
-    @property
-    def under_main_guard(self) -> bool: ...
-    @property
-    def in_main_module(self) -> bool: ...
-    def at_main_guard(self) -> AbstractContextManager[None]: ...
-    @property
-    def in_loop(self) -> bool: ...
-    @property
-    def evaluating(self) -> bool: ...
-    @property
-    def augmenting(self) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -246,7 +93,11 @@ class Call:
     @property
     def argument_places(self) -> dict[str, Location]:
         """Where the arguments stand, by their position or name."""
-        return self.do.argument_places(self.node) if isinstance(self.node, ast.Call) else {}
+        node = self.node
+        if not isinstance(node, ast.Call):
+            return {}
+        found = {each.arg: self.do.place(each.value) for each in node.keywords if each.arg}
+        return found | {str(index): self.do.place(each) for index, each in enumerate(node.args)}
 
     def arg(self, index: int, name: str) -> Values | None:
         """The argument at this position or of this name, None where it was left out."""
@@ -325,8 +176,6 @@ class Call:
 
 
 Model = Callable[[Call], Values]
-Ready = Callable[[LibraryContext, Value], None]
-Setter = Callable[[LibraryContext, Value, str, Values, Location], None]
 NOT_ANSWERED: Values = ValueSet(())
 """What a model of all attributes or methods of a kind returns for one that it does not know."""
 
@@ -480,8 +329,8 @@ def alternatives(do: LibraryContext, values: Values, depth: int = 3) -> list[Val
     plain: list[Binding[Value]] = []
     found: list[Values] = []
     for binding in values.bindings:
-        inner = do.pairs(binding.value)
-        items = [item for _, item in inner] if inner is not None else list(do.known_items(binding.value) or ())
+        inner = pairs(do, binding.value)
+        items = [item for _, item in inner] if inner is not None else list(known_items(do, binding.value) or ())
         if items and depth:
             found += [leaf for item in items for leaf in alternatives(do, item, depth - 1)]
         else:
@@ -497,7 +346,7 @@ def flatten(
     `of_several` says how to take what one place may hold."""
     found: list[Value] = []
     for value in values:
-        inner = do.possible_pairs(value) if isinstance(value, DictOf) else None
+        inner = possible_pairs(do, value) if isinstance(value, DictOf) else None
         items = [item for _, item in inner] if inner is not None else _items(do, value)
         if (items or inner is not None) and depth:
             found += flatten(do, [each for item in items for each in of_several(item)], depth - 1, of_several)
@@ -514,8 +363,8 @@ def definite_values(do: LibraryContext, given: list[Values], depth: int = 3) -> 
         # What may be something else proves no mistake.
         if only is None:
             continue
-        inner = do.pairs(only)
-        items = [item for _, item in inner] if inner is not None else list(do.known_items(only) or ())
+        inner = pairs(do, only)
+        items = [item for _, item in inner] if inner is not None else list(known_items(do, only) or ())
         found += definite_values(do, items, depth - 1) if items and depth else [only]
     return found
 
@@ -529,7 +378,7 @@ def _one_place(values: Values) -> Value | None:
 
 def _items(do: LibraryContext, value: Value) -> list[Values]:
     """The items that are known one by one, and what the others may be."""
-    known = do.known_items(value)
+    known = known_items(do, value)
     if known is not None or not isinstance(value, ListOf):
         return list(known or ())
     # What is put in on some path only may be there as well.

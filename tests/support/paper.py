@@ -12,6 +12,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, TypeVar
 
+from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.device import Device
@@ -92,11 +93,11 @@ def _container(call: Call, value: Value) -> str:
     if isinstance(value, Text):
         return " + ".join(described(call, part) for part in value.parts)
     if isinstance(value, DictOf):
-        entries = call.do.pairs(value)
+        entries = pairs(call.do, value)
         shown = [f"{_alternatives(call, key)}: {_alternatives(call, item)}" for key, item in entries or ()]
         return "{" + ", ".join(shown) + "}"
     if isinstance(value, (TupleOf, ListOf)):
-        items = call.do.known_items(value)
+        items = known_items(call.do, value)
         shown = ", ".join(_alternatives(call, item) for item in items) if items is not None else "..."
         return f"({shown})" if isinstance(value, TupleOf) else f"[{shown}]"
     return type(value).__name__

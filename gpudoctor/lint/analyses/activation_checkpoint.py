@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, Wrapper
@@ -12,7 +13,7 @@ from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 OPTIONS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 
@@ -31,10 +32,10 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
     searching = searching and call.do.flag(wrapper, WrapperState.static_graph) is NO
     # Without gradients nothing runs again, and what was once seen to run nothing again will not do so now.
     searching = searching and not call.do.evaluating and call.do.flag(core, ModuleState.recomputes_nothing) is NO
-    own = call.do.find_method(core, "forward") if searching and not looks_inside(call.do) else None
+    own = find_method(call.do, core, "forward") if searching and not looks_inside(call.do) else None
     if own is None:
         return
-    with call.do.speculative() as run:
+    with call.do.execution.speculative() as run:
         call.do.set_flag(PROCESS, ProcessState.looks_inside)
         call.do.call(own, call.arguments, call.node)
     if not any(isinstance(event, Recompute) for event in run.events):

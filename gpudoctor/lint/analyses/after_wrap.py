@@ -12,10 +12,11 @@ from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 RANDOM = (
     "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
@@ -96,7 +97,7 @@ def note_applied(call: Call, module: Value) -> None:
         return
     # Tests of its kind are open then, and both sides are followed.
     part = singleton(Module(("some part", call.allocation_site()), call.place, "part", made_by="a part of a module"))
-    with call.do.speculative() as run:
+    with call.do.execution.speculative() as run:
         call.do.call(function, Arguments((part,)), call.node)
     drawn = next((event for event in run.events if isinstance(event, WeightsDrawn)), None)
     if drawn is not None:

@@ -11,10 +11,11 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.collective import ReadTooEarly, StartWork, WorkDone
-from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import Call, flatten, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 WAITING = frozenset({"wait", "result", "get_future", "synchronize", "is_completed", "is_success"})
 """What one asks a handle for who waits for it, or lets something else wait."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.iterable_datasets import analyze_iteration
+from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -23,7 +24,7 @@ from gpudoctor.lint.library_call import flatten, unknown
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 MAX_ITEM_STATEMENTS = 600
 """Statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several images
@@ -51,11 +52,11 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
     # Whose items take too long to follow is not asked again.
     source = _source(dataset)
     too_deep = isinstance(source, Dataset) and do.flag(source, DatasetState.too_deep) is not NO
-    getter = None if too_deep else do.find_method(dataset, "__getitem__")
+    getter = None if too_deep else find_method(do, dataset, "__getitem__")
     # What the data set returns is what the function gets, in a list.
     item = _analyze(do, partial(_item, do, getter, node))[0] if getter is not None else unknown(do, node, "an item")
     joined, events, whole = _analyze(
-        do, lambda: do.call(function, Arguments((do.new_list([item], node, exact=False),)), node)
+        do, lambda: do.call(function, Arguments((new_list(do, [item], node, exact=False),)), node)
     )
     _note_gpu(do, loader, events)
     if not whole:
@@ -80,7 +81,7 @@ def _moves(events: list[Event]) -> bool:
 def _is_followed(do: LibraryContext, value: Value) -> bool:
     # `collate_fn=PadBatch(0)`: an object that is called.
     if isinstance(value, Instance):
-        return do.find_method(value, "__call__") is not None
+        return find_method(do, value, "__call__") is not None
     return isinstance(value, (Function, BoundMethod, Partial))
 
 
@@ -107,7 +108,7 @@ def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast
     dataset = _source(dataset)
     if not isinstance(dataset, Dataset) or _was_seen(do, dataset):
         return
-    getter = do.find_method(dataset, "__getitem__")
+    getter = find_method(do, dataset, "__getitem__")
     # Rehearsed: loading an item in a worker is no event of the training loop.
     if getter is not None:
         ask = partial(_item, do, getter, node)
@@ -142,7 +143,7 @@ def _was_seen(do: LibraryContext, source: Dataset | Sampler) -> bool:
 
 def _analyze(do: LibraryContext, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
     """What something would return and log, without a trace, and whether all of it was followed."""
-    with do.speculative(MAX_ITEM_STATEMENTS) as run:
+    with do.execution.speculative(MAX_ITEM_STATEMENTS) as run:
         values = act()
     return values, run.events, run.whole
 
@@ -153,9 +154,9 @@ def _item(do: LibraryContext, getter: Values, node: ast.AST) -> Values:
 
 def _note_reading(do: LibraryContext, dataset: Dataset, ask: Callable[[], Values]) -> None:
     """Log where a data set reads a file for an item, unless it keeps what it has read once."""
-    with do.speculative(MAX_ITEM_STATEMENTS):
+    with do.execution.speculative(MAX_ITEM_STATEMENTS):
         ask()
-        with do.speculative() as again:
+        with do.execution.speculative() as again:
             ask()
     for event in again.events:
         # What stands under a test may be read once and kept.

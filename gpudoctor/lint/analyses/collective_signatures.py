@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const
@@ -47,7 +48,7 @@ def _uneven(call: Call, effect: CollectiveEffect) -> str:
 
 
 def _is_full(call: Call, value: object) -> bool:
-    return isinstance(value, ListOf) and call.do.known_items(value) != ()
+    return isinstance(value, ListOf) and known_items(call.do, value) != ()
 
 
 def _is_no_list(value: object) -> bool:

@@ -15,10 +15,11 @@ from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import Call, flatten, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
     from gpudoctor.manifest.effects import CollectiveEffect
 
 SCALING = frozenset({"div", "mul", "true_divide", "divide", "multiply", "floor_divide", "copy", "fill", "zero", "set"})

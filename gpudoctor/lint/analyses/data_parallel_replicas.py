@@ -5,19 +5,21 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
-from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import Call, LibraryContext, singleton
+from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library_call import Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.library_context import LibraryContext
 
 ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "contiguous", "abs", "neg"})
 """Methods that change values, not how many there are."""
@@ -27,7 +29,7 @@ def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
     """The output of a forward as `DataParallel` hands it on: single numbers have become one for each GPU."""
     if not isinstance(core, Module):
         return output
-    own = call.do.find_method(core, "forward")
+    own = find_method(call.do, core, "forward")
     if own is None or call.do.state(PROCESS, ProcessState.replica_of) is not None:
         # transformers returns the loss, first and by name, where it is given labels.
         labels = call.keywords.get("labels")
@@ -44,7 +46,7 @@ def _rehearsed(
     """Whether a forward returns a single number, which of its parts are some, and what it would log.
 
     `held` is what attributes are taken to hold, in place of what they do."""
-    with call.do.speculative() as run:
+    with call.do.execution.speculative() as run:
         call.do.set_state(PROCESS, ProcessState.replica_of, singleton(core))
         for (owner, name), values in (held or {}).items():
             call.do.set_own_attribute(owner, name, values)
@@ -65,7 +67,7 @@ def _note_writes(call: Call, core: Module, forward: Values, writes: list[Replica
     events = _rehearsed(call, core, forward, held)[2] if held else []
     carried = {event.location for event in events if isinstance(event, ReplicaWrite) and event.carried}
     for event in writes:
-        call.do.replicated.add((event.module, event.name))
+        call.do.execution.watched.add((event.module, event.name))
         call.do.emit(
             ReplicaWrite, at=event.location, module=event.module, name=event.name, carried=event.location in carried
         )
@@ -83,30 +85,30 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
     """An attribute of a module is set, which counts where a copy of the model is running."""
     if do.state(PROCESS, ProcessState.replica_of) is None:
         # Set on the model itself, it is there to be read.
-        do.replicated.discard((owner, name))
+        do.execution.watched.discard((owner, name))
         return
     old = do.own_attribute(owner, name)
     # `self.mean += x` of a tensor works in place, and the first copy shares its memory with the model.
-    if do.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
+    if do.execution.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
         return
     mark = Unknown(Anonymous("state of a replica", (owner, name)))
     carried = values.any(lambda value: isinstance(value, (Tensor, Unknown)) and mark in value.shards)
     do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
 
 
-@answers(HOOKS.attribute_reads, Module)
+@told(HOOKS.watched_reads)
 def _note_read(do: LibraryContext, owner: Value, name: str, node: ast.AST) -> None:
     """An attribute is read that only copies of the model have been given."""
-    if (owner, name) in do.replicated and do.state(PROCESS, ProcessState.replica_of) is None:
+    if do.state(PROCESS, ProcessState.replica_of) is None:
         do.emit(ReplicaRead, at=do.place(node), module=owner, name=name)
 
 
 def _numbers_in(do: LibraryContext, returned: Values) -> tuple[object, ...]:
     only = returned.single
     if isinstance(only, DictOf):
-        pairs = [(key.single, item) for key, item in do.pairs(only) or ()]
-        return tuple(key.value for key, item in pairs if isinstance(key, Const) and _is_number(item))
-    items = do.known_items(only) if isinstance(only, (TupleOf, ListOf)) else None
+        entries = [(key.single, item) for key, item in pairs(do, only) or ()]
+        return tuple(key.value for key, item in entries if isinstance(key, Const) and _is_number(item))
+    items = known_items(do, only) if isinstance(only, (TupleOf, ListOf)) else None
     return tuple(index for index, item in enumerate(items or ()) if _is_number(item))
 
 

@@ -13,7 +13,7 @@ from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.hooks import HOOKS, told
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 @told(HOOKS.dropped)

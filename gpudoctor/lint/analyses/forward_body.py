@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import note_returned
+from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_call import Call, LibraryContext
+    from gpudoctor.lint.library_call import Call
+    from gpudoctor.lint.library_context import LibraryContext
 
 MEETING = frozenset(
     """
@@ -73,7 +75,7 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
         return call.allocation_site()
     # `torch.zeros(size)` may be a number: `size` may be an empty tuple.
     first = call.args[0].single if call.args else None
-    items = call.do.known_items(first) if first is not None else None
+    items = known_items(call.do, first) if first is not None else None
     # What holds nothing keeps a place: what is computed with comes later.
     if kind in _SIZED and any(size.single == Const(0) for size in (items or call.args)):
         return None
@@ -167,7 +169,7 @@ def note_kept(do: LibraryContext, owner: Module, name: str, value: Tensor, place
     """A constructor keeps a tensor as a plain attribute, which neither moves nor wrappers take along."""
     if value.root is None or do.flag(owner, ModuleState.constructed) is not NO:
         return
-    own = any(do.find_method(owner, method) is not None for method in ("_apply", "to", "cuda"))
+    own = any(find_method(do, owner, method) is not None for method in ("_apply", "to", "cuda"))
     do.emit(TensorKept, at=place, module=owner, name=name, tensor=value, taken_along=own)
 
 
@@ -183,28 +185,28 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     cls = core.cls if isinstance(core, Module) else None
     if not isinstance(core, Module) or not isinstance(cls, Class):
         return
-    own = do.find_method(core, "forward")
-    if own is None or do.statements > MOST_STATEMENTS or cls in do.studied:
+    own = find_method(do, core, "forward")
+    if own is None or do.execution.statements > MOST_STATEMENTS or cls in do.execution.studied:
         _call_handed(call)
         return
     # A class has one `forward`: its hundred objects would tell the same.
-    do.studied[cls] = None
+    do.execution.studied[cls] = None
     # Only a wrapper brings the inputs along.
     there = device if isinstance(device, Device) and isinstance(module, Wrapper) else None
     positional = tuple(_moved(values, there) for values in call.args)
     named = {name: _moved(values, there) for name, values in call.keywords.items()}
     arguments = Arguments(positional, named, call.arguments.rest)
     # What is read tells what is used, whatever way it is written.
-    begin = len(do.reads)
-    with do.speculative() as run:
+    begin = len(do.execution.reads)
+    with do.execution.speculative() as run:
         if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
             do.set_state(PROCESS, ProcessState.replicas_by, singleton(module))
         returned = do.call(own, arguments, call.node)
     events = run.events
     note_returned(do, cls, returned)
     # A speculative run forgets what was looked at in it; of this one the events are kept.
-    do.studied.update(dict.fromkeys(run.studied))
-    reads = set(do.reads[begin:])
+    do.execution.studied.update(dict.fromkeys(run.studied))
+    reads = set(do.execution.reads[begin:])
     for event in events:
         _tell_again(do, event)
     tell_guarded(do, events)
@@ -227,7 +229,7 @@ def _call_handed(call: Call) -> None:
             given = singleton(
                 Unknown(Anonymous("handed", call.allocation_site()), "what a forward hands to a function")
             )
-            with call.do.speculative():
+            with call.do.execution.speculative():
                 call.do.call(values, Arguments((given,)), call.node)
 
 
@@ -270,7 +272,7 @@ def tell_guarded(do: LibraryContext, events: list[Event]) -> None:
     """Log the collectives inside a forward to which a test on the rank leads in there: the others go no way astray."""
     for event in events:
         if isinstance(event, Collective) and event.condition.difference(do.path).divergence & Divergence.RANK:
-            do.replay_event(event)
+            do.execution.replay_event(event)
 
 
 def _note_unused(do: LibraryContext, core: Module, reads: set[Hashable], events: list[Event]) -> None:
@@ -312,5 +314,5 @@ def _modules(do: LibraryContext, values: Values | None) -> set[Value]:
             continue
         found.add(each)
         todo += do.parts.get(each, ())
-        todo += [value for item in do.known_items(each) or () for value in item]
+        todo += [value for item in known_items(do, each) or () for value in item]
     return found

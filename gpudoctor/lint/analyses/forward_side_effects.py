@@ -12,7 +12,7 @@ from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library_call import singleton
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 def forget_what_forward_sets(do: LibraryContext, module: Value) -> None:

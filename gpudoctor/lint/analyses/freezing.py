@@ -9,10 +9,11 @@ from gpudoctor.lint.domain.module import Module, Wrapper, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Const, Value, Values
 from gpudoctor.lint.events.model import GradientFlag
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 def is_frozen(do: LibraryContext, module: Value) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, TupleOf
@@ -23,12 +24,13 @@ from gpudoctor.lint.events.process import EnvironmentRead
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import LibraryContext, Listener, singleton
+from gpudoctor.lint.library_call import singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.library_context import LibraryContext
 
 WORKER_INFO = "torch.utils.data.get_worker_info"
 SHARES = prefixes("shares")
@@ -48,7 +50,7 @@ RANKED = OWN | Divergence.UNREAD
 """What may differ between ranks, as code that was not read may see to."""
 
 
-class IterationProbe(Listener):
+class IterationProbe:
     """How a class of the project gives out its items."""
 
     __slots__ = ("calls", "endless", "handed_on", "leaves", "picks")
@@ -103,8 +105,8 @@ class IterationProbe(Listener):
 @contextmanager
 def _probing(do: LibraryContext) -> Iterator[IterationProbe]:
     """Listen to what is executed inside."""
-    outer, heard = do.listener, IterationProbe()
-    with do.listening(heard):
+    outer, heard = do.execution.listener, IterationProbe()
+    with do.execution.listening(heard):
         yield heard
     if isinstance(outer, IterationProbe):
         outer.add(heard)
@@ -145,15 +147,15 @@ class Produced:
 def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.AST) -> tuple[Values, list[Event]]:
     """Follow `__iter__` without a trace, and log how it gives out its items: one of them, and what was logged."""
     cls = source.cls if isinstance(source, Dataset) else source.own
-    iterator = do.find_in_class(cls, "__iter__") if isinstance(cls, Class) else None
+    iterator = find_in_class(do, cls, "__iter__") if isinstance(cls, Class) else None
     if iterator is None or not isinstance(cls, Class):
         return NOTHING, []
-    given, begin = Produced(), len(do.reads)
+    given, begin = Produced(), len(do.execution.reads)
     with _probing(do) as heard:
-        with do.speculative() as run:
+        with do.execution.speculative() as run:
             items = _follow(do, source, iterator, given, heard, node)
         events = run.events
-    read = [value for key in dict.fromkeys(do.reads[begin:]) for value in do.held(key) or ()]
+    read = [value for key in dict.fromkeys(do.execution.reads[begin:]) for value in do.execution.held(key) or ()]
     known = cls.complete and bool(given.items) and not any(isinstance(event, Imprecision) for event in events)
     straight = known and not heard.endless and not heard.calls & ENDLESS
     picked = heard.picks or do.flag(source, DatasetState.picks_given) is not NO
@@ -161,7 +163,7 @@ def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.A
     # A sampler that draws each item once gives all ranks all of them, in whatever order.
     drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
     same = same and not any(name.startswith(drawn) for name in heard.calls)
-    pieces = straight and not heard.leaves and do.find_in_class(cls, "__len__") is None and _by_pieces(do, given, node)
+    pieces = straight and not heard.leaves and find_in_class(do, cls, "__len__") is None and _by_pieces(do, given, node)
     # What does not shuffle has asked for no generator.
     shuffles = any(name.startswith(GENERATORS) for name in heard.calls)
     by_epoch = isinstance(source, Sampler) and shuffles and _seeds_by_epoch(cls)
@@ -175,11 +177,11 @@ def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.A
 def _follow(
     do: LibraryContext, source: Value, iterator: Values, given: Produced, heard: IterationProbe, node: ast.AST
 ) -> Values:
-    base, outer = do.path, len(do.loop_sources)
+    base, outer = do.path, len(do.execution.open_loops)
 
     def on_yield(values: Values) -> None:
         given.items.append(values)
-        around = do.loop_sources[outer:]
+        around = [loop.source for loop in do.execution.open_loops[outer:]]
         given.sources.append([each for each in (*around, heard.handed_on) if each.bindings])
         given.tests.update(do.path.difference(base))
         heard.handed_on = NOTHING

@@ -20,7 +20,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub"}
 FACTORY = TensorOrigin.FACTORY

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import possible_pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
@@ -11,7 +14,10 @@ from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import Call, LibraryContext, flatten
+from gpudoctor.lint.library_call import Call, flatten
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 _DEPTH = 6
 """Entries of entries, and calls of calls, that are followed back to the file."""
@@ -22,7 +28,7 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Valu
     found: list[tuple[str, Value]] = []
     for value in content or ():
         # `if fp16: state["amp"] = …`: what is there on some path may be written.
-        for key, each in do.possible_pairs(value) if isinstance(value, DictOf) else ():
+        for key, each in possible_pairs(do, value) if isinstance(value, DictOf) else ():
             name = key.single.value if isinstance(key.single, Const) else None
             # Saved as `{"model": model.state_dict(), …}`, read back by the same entry.
             if isinstance(name, str):

@@ -13,7 +13,7 @@ from gpudoctor.lint.hooks import HOOKS, Handled, told
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 CATCH_ALL = frozenset({"Exception", "BaseException"})
 SHOW_ERRORS = ("traceback.", "logging.", "builtins.", "loguru.", "warnings.", "sys.stderr", "sys.stdout")

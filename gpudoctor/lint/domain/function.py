@@ -185,3 +185,16 @@ def class_of(value: Value) -> Class | None:
     """The project's class of an object."""
     cls = getattr(value, "cls", None) if isinstance(value, Allocated) else None
     return cls if isinstance(cls, Class) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCall:
+    """A call that was not followed, because a setting chooses what is called: `instantiate(cfg.trainer).train()`, a
+    method `name` of what the library callable `by` returned, each empty where that is not known."""
+
+    node: ast.Call
+    place: Location
+    name: str
+    by: str
+    given: tuple[Values, ...]
+    """Its arguments."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, TypeGuard
 
+from gpudoctor.lint.contents import set_item
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.interp import attributes, containers, library
+from gpudoctor.lint.interp import attributes, library
+from gpudoctor.lint.interp.items import unpack
 from gpudoctor.lint.interp.machine import UNBOUND_SET
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.record import replace
@@ -52,7 +54,7 @@ def _is_batch(value: Value) -> TypeGuard[Tensor]:
 def _unpack(m: Evaluator, target: ast.Tuple | ast.List, values: Values) -> None:
     count = len(target.elts)
     star = next((i for i, each in enumerate(target.elts) if isinstance(each, ast.Starred)), None)
-    columns = containers.unpack(m, values, count, star, target)
+    columns = unpack(m, values, count, star, target)
     for each, column in zip(target.elts, columns, strict=True):
         assign(m, each, column)
 
@@ -109,4 +111,4 @@ def _set_item(m: Evaluator, target: ast.Subscript, values: Values) -> None:
     for value in owner.restrict(m.path):
         # `os.environ["X"] = …` is a write to the environment, not to a dictionary.
         if not library.set_library_item(m, value, index, values, target):
-            containers.set_item(m, value, index, values, target)
+            set_item(m, value, index, values, target)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.contents import ancestry, find_in_class
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -44,9 +45,9 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     if ask is not None:
         return ask(m, value, name, node)
     stored = m.read((value, name))
-    look = HOOKS.attribute_reads.get(type(value))
-    if look is not None:
-        look(m, value, name, node)
+    if m.watched and (value, name) in m.watched:
+        for told in HOOKS.watched_reads:
+            told(m, value, name, node)
     if stored is not None and not stored.any(lambda each: each is UNBOUND_SET.single):
         return stored
     # Attributes of the object first, then its class, then its library base: Python's order.
@@ -139,39 +140,6 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
     return singleton(Unknown(Attribute(value, name), "an attribute that was never seen to be set", m.text(node, 40)))
 
 
-def ancestry(cls: Class) -> Iterator[Class]:
-    """The class and its project bases, nearest first, each once."""
-    seen: set[Class] = set()
-    todo = [cls]
-    while todo:
-        current = todo.pop(0)
-        if current not in seen:
-            seen.add(current)
-            yield current
-            # Depth first, which is Python's order but for diamonds.
-            todo = [base for base in current.bases if isinstance(base, Class)] + todo
-
-
-def find_in_class(m: Evaluator, cls: Class, name: str, after: Value | None = None) -> Values | None:
-    """What a class or its bases bind a name to; the search begins behind `after` where that is given."""
-    skipping = after is not None
-    for each in ancestry(cls):
-        if skipping:
-            skipping = each != after
-            continue
-        found = m.read((each.scope, name))
-        if found is not None:
-            return found
-    return None
-
-
-def fields_of(cls: Class) -> Iterator[str]:
-    """The annotated names of a class and its bases, those of the bases first."""
-    for each in reversed(list(ancestry(cls))):
-        fields = (statement.target for statement in each.node.body if isinstance(statement, ast.AnnAssign))
-        yield from (target.id for target in fields if isinstance(target, ast.Name))
-
-
 def bind(m: Evaluator, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
     """What reading a class attribute through an object gives: a bound method, a property's value, or the value."""
     if not isinstance(found, Function):
@@ -260,12 +228,3 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
             told(m, owner, target.attr, values, m.place(target))
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
         m.write(key, values)
-
-
-def find_method(m: Evaluator, value: Value, name: str) -> Values | None:
-    """A method that the project's class of this object has."""
-    cls = class_of(value)
-    found = find_in_class(m, cls, name) if cls is not None else None
-    if found is None:
-        return None
-    return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)

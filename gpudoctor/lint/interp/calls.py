@@ -6,6 +6,16 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.contents import (
+    MAX_TUPLE,
+    fields_of,
+    find_in_class,
+    find_method,
+    known_items,
+    new_dict,
+    pairs,
+    possible_pairs,
+)
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -27,9 +37,8 @@ from gpudoctor.lint.domain.symbols import Item, Setting
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp import attributes, containers, library
-from gpudoctor.lint.interp.attributes import fields_of, find_in_class, library_call
-from gpudoctor.lint.interp.containers import MAX_TUPLE
+from gpudoctor.lint.interp import library
+from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
@@ -83,7 +92,7 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
     for each in node.args:
         if isinstance(each, ast.Starred):
             values = m.evaluate(each.value)
-            known = containers.known_items(m, values.single) if values.single is not None else None
+            known = known_items(m, values.single) if values.single is not None else None
             # `f(*args, *args)` doubles with each call.
             if known is None or len(args) + len(known) > MAX_TUPLE:
                 rest = [*(rest or ()), *_inside(m, values)]
@@ -98,7 +107,7 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
             continue
         # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
         only = values.single
-        entries = containers.pairs(m, only) if isinstance(only, DictOf) else None
+        entries = pairs(m, only) if isinstance(only, DictOf) else None
         if entries is None or not isinstance(only, DictOf) or m.state(only, ContainerState.more) is not None:
             rest = [*(rest or ()), *_inside(m, values)]
         for key, value in entries or ():
@@ -143,7 +152,7 @@ def call_value(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) 
         answered = model(library_call(m, "__call__", arguments, node, value))
         if answered is not NOT_ANSWERED:
             return answered
-    custom = attributes.find_method(m, value, "__call__")
+    custom = find_method(m, value, "__call__")
     if custom is not None:
         return call(m, custom, arguments, node)
     return HOOKS.unknown_call[0](m, value, arguments, node)
@@ -333,7 +342,7 @@ def _bind_parameters(m: Evaluator, function: Function, arguments: Arguments, nod
         bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
     if names.kwarg:
         entries: list[tuple[Values | None, Values]] = [(singleton(Const(key)), value) for key, value in left.items()]
-        bound[names.kwarg.arg] = containers.new_dict(m, entries, node)
+        bound[names.kwarg.arg] = new_dict(m, entries, node)
     return bound
 
 
@@ -426,7 +435,7 @@ def _is_chosen(m: Evaluator, values: Values, nested: bool = False) -> bool:
     for value in values:
         if isinstance(value, DictOf) and not nested:
             more = m.state(value, ContainerState.more)
-            entries = [entry for _, entry in containers.possible_pairs(m, value)]
+            entries = [entry for _, entry in possible_pairs(m, value)]
             if not all(_is_chosen(m, each, nested=True) for each in ([*entries, more] if more else entries)):
                 return False
         elif isinstance(value, Unknown):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Function, Library
@@ -14,7 +15,6 @@ from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.attributes import find_in_class
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import singleton

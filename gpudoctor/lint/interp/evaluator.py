@@ -17,7 +17,6 @@ from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.interp.machine import Machine
-from gpudoctor.lint.library_call import LibraryContext
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import replace
@@ -25,8 +24,12 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_call import ChosenCall
+    from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
+else:
+    # Nobody needs to run what only says which members there are.
+    LibraryContext = object
 
 
 class Evaluator(Machine, LibraryContext):
@@ -67,6 +70,20 @@ class Evaluator(Machine, LibraryContext):
         self.chosen_calls: dict[ast.AST, ChosenCall] = {}
         self.decorated: dict[ast.AST, int] = {}
 
+    # --- what models may ask, by what it is about ------------------------------------------------------------
+
+    @property
+    def launch(self) -> Launch:
+        return self
+
+    @property
+    def modules(self) -> ProjectModules:
+        return self
+
+    @property
+    def execution(self) -> Execution:
+        return self
+
     # --- what the parts do for each other, beside what library models may ask --------------------------------------
 
     @abstractmethod
@@ -86,6 +103,10 @@ class Evaluator(Machine, LibraryContext):
         self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
     ) -> Values:
         """Run a generator's body, for all that it yields."""
+
+    @abstractmethod
+    def import_named(self, name: str, node: ast.AST) -> Value:
+        """Import a module by its dotted name."""
 
     @abstractmethod
     def library_name(self, name: str, node: ast.AST) -> Values:
@@ -133,10 +154,6 @@ class Evaluator(Machine, LibraryContext):
         path = getattr(getattr(self.packages.get(scope), "source", None), "shown", "")
         found = (values.single for name in self.names_in(scope) if (values := self.read((scope, name))) is not None)
         return [each for each in found if isinstance(each, (Function, Class)) and each.place.path == path]
-
-    def bound_in(self, module: Value, name: str) -> Values | None:
-        """What a module of the project binds a name to."""
-        return self.read((module.scope, name)) if isinstance(module, ProjectModule) else None
 
     def modules_below(self, package: str) -> tuple[str, ...]:
         """The names of the modules in a package of the project."""
@@ -188,10 +205,6 @@ class Evaluator(Machine, LibraryContext):
     def in_main_module(self) -> bool:
         """This is the body of the file that is started, which is what a main guard asks."""
         return self.frame.scope == self.main_scope
-
-    @property
-    def in_loop(self) -> bool:
-        return bool(self.open_loops)
 
     @property
     def augmenting(self) -> bool:

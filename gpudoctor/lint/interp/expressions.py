@@ -8,6 +8,15 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.lint.contents import (
+    MAX_ITEMS,
+    known_items,
+    new_dict,
+    new_list,
+    new_tuple,
+    note_rank_decides,
+    possible_pairs,
+)
 from gpudoctor.lint.domain.constant_folding import fits, joined, negative, operated
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
@@ -17,12 +26,12 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp import containers, imports, library, truthiness
+from gpudoctor.lint.interp import imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
-from gpudoctor.lint.interp.containers import MAX_ITEMS, new_tuple, note_rank_decides
 from gpudoctor.lint.interp.definitions import define_lambda
+from gpudoctor.lint.interp.items import concatenate, item_at, items_of
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
@@ -73,7 +82,7 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
 
 def _subscript(m: Evaluator, node: ast.Subscript) -> Values:
     owner, index = m.evaluate(node.value), m.evaluate(node.slice)
-    return m.for_each_value(owner, lambda value: containers.item(m, value, index, node), node)
+    return m.for_each_value(owner, lambda value: item_at(m, value, index, node), node)
 
 
 def _binary(m: Evaluator, node: ast.BinOp) -> Values:
@@ -150,7 +159,7 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
     if ranked is not None:
         return singleton(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
-        return containers.concatenate(m, left, right, node)
+        return concatenate(m, left, right, node)
     if isinstance(op, ast.Sub):
         for told in HOOKS.subtracted:
             told(m, left, right, node)
@@ -188,9 +197,7 @@ def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Tex
         elif isinstance(value, TupleOf):
             parts.extend(each for item in value.items for each in HOOKS.text_parts[0](m, item))
         elif isinstance(value, DictOf) and isinstance(op, ast.Mod):
-            parts.extend(
-                each for _, item in containers.possible_pairs(m, value) for each in HOOKS.text_parts[0](m, item)
-            )
+            parts.extend(each for _, item in possible_pairs(m, value) for each in HOOKS.text_parts[0](m, item))
         else:
             parts.append(value)
     return Text(tuple(parts))
@@ -263,10 +270,10 @@ def _tuple(m: Evaluator, node: ast.Tuple) -> Values:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = containers.known_items(m, inner.single) if inner.single is not None else None
+            known = known_items(m, inner.single) if inner.single is not None else None
             # `*args` of unknown length: any of them may be at any position.
             if known is None:
-                return containers.new_list(m, [containers.items_of(m, inner, element)], node, exact=False)
+                return new_list(m, [items_of(m, inner, element)], node, exact=False)
             items.extend(known)
         else:
             items.append(m.evaluate(element))
@@ -279,12 +286,12 @@ def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = containers.known_items(m, inner.single) if inner.single is not None else None
+            known = known_items(m, inner.single) if inner.single is not None else None
             exact = exact and known is not None
-            items.extend(known if known is not None else [containers.items_of(m, inner, element)])
+            items.extend(known if known is not None else [items_of(m, inner, element)])
         else:
             items.append(m.evaluate(element))
-    made = containers.new_list(m, items, node, exact=exact)
+    made = new_list(m, items, node, exact=exact)
     if isinstance(node, ast.Set):
         for told in HOOKS.sets_made:
             told(m, made, items)
@@ -295,7 +302,7 @@ def _dict(m: Evaluator, node: ast.Dict) -> Values:
     entries: list[tuple[Values | None, Values]] = []
     for key, value in zip(node.keys, node.values, strict=True):
         entries.append((m.evaluate(key) if key is not None else None, m.evaluate(value)))
-    return containers.new_dict(m, entries, node)
+    return new_dict(m, entries, node)
 
 
 def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Values:
@@ -310,8 +317,8 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     m.unreachable = m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
-        return containers.new_dict(m, entries, node, exact=exact)
-    made = containers.new_list(m, found, node, exact=exact)
+        return new_dict(m, entries, node, exact=exact)
+    made = new_list(m, found, node, exact=exact)
     if isinstance(node, ast.SetComp):
         for told in HOOKS.sets_made:
             told(m, made, found)
@@ -340,11 +347,11 @@ def _follow(
         return True
     first, rest = generators[0], generators[1:]
     iterable = m.evaluate(first.iter)
-    known = containers.known_items(m, iterable.single) if iterable.single is not None else None
+    known = known_items(m, iterable.single) if iterable.single is not None else None
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
     one_by_one = known is not None and len(known) <= min(16, room)
     exact = one_by_one and not first.ifs
-    rounds = known if known is not None and one_by_one else (containers.items_of(m, iterable, first.iter),)
+    rounds = known if known is not None and one_by_one else (items_of(m, iterable, first.iter),)
     for values in rounds:
         assign(m, first.target, values)
         answers = [truthiness.ask(m, test) for test in first.ifs]
@@ -411,7 +418,7 @@ def _yield_from(m: Evaluator, node: ast.YieldFrom) -> Values:
         return run_body(m, source.single, m.frame.on_yield, node)
     if m.listener is not None:
         m.listener.hands_on(source)
-    m.yielded(containers.items_of(m, source, node))
+    m.yielded(items_of(m, source, node))
     return NONE_SET
 
 

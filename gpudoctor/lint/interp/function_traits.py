@@ -1,13 +1,16 @@
-"""What the body of a function holds, which decides how its calls are followed."""
+"""What the body of a function holds and what its calls have done, which decide how it is followed."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.record import dataclass
+from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.flow.store import Store
     from gpudoctor.lint.source.file import SourceFile
 
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -56,3 +59,25 @@ def _yields(node: ast.AST) -> bool:
 
 def _captures(node: ast.AST) -> bool:
     return any(isinstance(each, _INNER) for each in ast.walk(node) if each is not node)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """One call: its result, and what it read that was there before."""
+
+    result: Values
+    read: dict[Hashable, Values | None]
+
+    def holds(self, store: Store[Value]) -> bool:
+        """Nothing that it read has changed."""
+        return all(store.get(key) == values for key, values in self.read.items())
+
+
+@dataclass(slots=True)
+class Summary:
+    """A long function without effect: its calls by their arguments."""
+
+    calls: dict[Hashable, CallRecord] = field(default_factory=dict)
+    followed: int = 0
+    cost: int = 0
+    """The most statements that it took."""

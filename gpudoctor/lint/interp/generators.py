@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.containers import counter
+from gpudoctor.lint.interp.items import counter
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import OpenLoop, PathExit
 

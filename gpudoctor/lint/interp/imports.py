@@ -15,7 +15,6 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.exports import names_bound
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import Frame
@@ -184,6 +183,13 @@ def _has_imported_enough(m: Evaluator, file: ModuleFile) -> bool:
     return True
 
 
+def _names_bound(waiting: ModuleFile) -> dict[str, bool] | None:
+    # Imported late: most programs import no star of a module that waits.
+    from gpudoctor.lint.interp.exports import names_bound
+
+    return names_bound(waiting.source.tree.body)
+
+
 def _import_star(m: Evaluator, origin: Value) -> None:
     if not isinstance(origin, ProjectModule):
         if isinstance(origin, Library):
@@ -191,7 +197,7 @@ def _import_star(m: Evaluator, origin: Value) -> None:
         return
     waiting = m.pending.get(origin.scope)
     can_wait = waiting is not None and m.project.can_execute(waiting)
-    names = names_bound(waiting.source.tree.body) if waiting is not None and can_wait else None
+    names = _names_bound(waiting) if waiting is not None and can_wait else None
     if names is None:
         _bind_all(m, origin)
         return

@@ -9,15 +9,12 @@ import ast
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Generator, class_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.interp import (
     attributes,
     calls,
-    containers,
     imports,
+    items,
     library,
     statements,
     truthiness,
@@ -29,6 +26,8 @@ from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.interp.machine import singleton
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.domain.function import Generator
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.source.project import ModuleFile
 
@@ -83,32 +82,12 @@ class Interpreter(Evaluator):
     def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values:
         return attributes.attribute(self, receiver, name, node)
 
-    def find_method(self, value: Value, name: str) -> Values | None:
-        """A method that the project's class of this object has."""
-        cls = class_of(value)
-        found = attributes.find_in_class(self, cls, name) if cls is not None else None
-        if found is None:
-            return None
-        return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)
-
-    def find_in_class(self, cls: Value, name: str) -> Values | None:
-        return attributes.find_in_class(self, cls, name) if isinstance(cls, Class) else None
-
-    def fields_of(self, cls: Value) -> tuple[str, ...]:
-        """The fields of a dataclass or its kind, in the order of its constructor."""
-        return tuple(attributes.fields_of(cls)) if isinstance(cls, Class) else ()
-
     def import_named(self, name: str, node: ast.AST) -> Value:
         bare = name.lstrip(".")
         return imports.load(self, bare, len(name) - len(bare), node)
 
     def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values:
         return calls.call(self, function, arguments, node)
-
-    def method(self, receiver: Value, name: str, args: tuple[Values, ...], node: ast.AST) -> Values | None:
-        """Call a method of the project's class; None where it has none of that name."""
-        found = self.find_method(receiver, name)
-        return None if found is None else self.call(found, Arguments(args), node)
 
     def open_context(self, manager: Values, node: ast.AST) -> Values:
         return with_statements.open_in_stack(self, manager, node)
@@ -118,30 +97,8 @@ class Interpreter(Evaluator):
     ) -> Values:
         return with_statements.run_generator(self, generator, node, on_yield)
 
-    def new_list(self, items: list[Values], node: ast.AST, exact: bool = True) -> Values:
-        return containers.new_list(self, items, node, exact)
-
-    def new_dict(self, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
-        return containers.new_dict(self, entries, node, exact)
-
-    def known_items(self, value: Value | None) -> tuple[Values, ...] | None:
-        return containers.known_items(self, value)
-
-    def pairs(self, value: Value | None) -> list[tuple[Values, Values]] | None:
-        return containers.pairs(self, value) if isinstance(value, DictOf) else None
-
-    def possible_pairs(self, value: DictOf) -> list[tuple[Values, Values]]:
-        return containers.possible_pairs(self, value)
-
     def items_of(self, values: Values, node: ast.AST) -> Values:
-        return containers.items_of(self, values, node)
-
-    def put_item(self, owner: Value, index: Values, values: Values, node: ast.AST) -> None:
-        containers.set_item(self, owner, index, values, node)
-
-    def add_items(self, owner: Value, items: list[Values], exact: bool = True) -> None:
-        if isinstance(owner, ListOf):
-            containers.extend(self, owner, items, exact)
+        return items.items_of(self, values, node)
 
     def library_name(self, name: str, node: ast.AST) -> Values:
         return library.library_name(self, name, node)

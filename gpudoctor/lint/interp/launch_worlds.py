@@ -21,7 +21,6 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.entry import run_as_library, run_commands
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
 from gpudoctor.lint.interp.machine import NeedsWorld, RefineAndRestart
@@ -209,9 +208,8 @@ def _run(m: Interpreter, start: _Start) -> bool:
     try:
         with m.budget:
             m.run_module(scope, entry)
-            run_commands(m, scope, entry, commands)
-            if not whole:
-                run_as_library(m, scope, entry)
+            if commands or not whole:
+                _run_parts(m, scope, entry, commands, whole)
     except OutOfBudget as limit:
         _note(m, entry, str(limit), m.stopped_at)
     # What was seen until then stands, as after any other limit.
@@ -220,6 +218,15 @@ def _run(m: Interpreter, start: _Start) -> bool:
     except MemoryError:
         _note(m, entry, "more memory than there is", m.stopped_at)
     return whole
+
+
+def _run_parts(m: Interpreter, scope: Hashable, entry: ModuleFile, commands: tuple[str, ...], whole: bool) -> None:
+    # Imported late: most files that are linted are programs, and start in one way.
+    from gpudoctor.lint.interp.entry import run_as_library, run_commands
+
+    run_commands(m, scope, entry, commands)
+    if not whole:
+        run_as_library(m, scope, entry)
 
 
 def _not_trained(

@@ -6,6 +6,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Library, Namespace, ProjectModule
@@ -64,7 +65,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
     # `Queue[int]()`.
     if isinstance(value, Class) and "typing.Generic" in value.library_bases:
         return singleton(value)
-    found = attributes.find_method(m, value, "__getitem__")
+    found = find_method(m, value, "__getitem__")
     if found is not None:
         return m.call(found, Arguments((index,)), node)
     only = index.single
@@ -114,7 +115,7 @@ def _text_of(value: Value | None) -> str:
 
 def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
     """`os.environ[name] = value`, or an object's own `__setitem__`."""
-    found = attributes.find_method(m, value, "__setitem__")
+    found = find_method(m, value, "__setitem__")
     if found is not None:
         m.call(found, Arguments((index, values)), target)
         return True
@@ -129,7 +130,7 @@ def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, 
 def iterate_object(m: Evaluator, value: Value, node: ast.AST) -> Values:
     """What a loop over an object gets: its own `__iter__`, else an unknown item."""
     for name in ("__iter__", "__next__", "__getitem__"):
-        found = attributes.find_method(m, value, name)
+        found = find_method(m, value, name)
         if found is None:
             continue
         arguments = Arguments((m.unknown(node, "an index"),)) if name == "__getitem__" else NO_ARGUMENTS

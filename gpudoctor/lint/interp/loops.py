@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Loader, LoaderIterator
@@ -16,9 +17,10 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding
-from gpudoctor.lint.interp import containers, truthiness
+from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
+from gpudoctor.lint.interp.items import items_of
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NOTHING, OpenLoop, PathExit
@@ -40,7 +42,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         run_over_generator(m, node, *over, _header(m, node))
         return
     loaders = _loaders_of(iterable.restrict(m.path))
-    known = containers.known_items(m, iterable.single) if iterable.single is not None else None
+    known = known_items(m, iterable.single) if iterable.single is not None else None
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
     if known is not None and not alike:
@@ -203,7 +205,7 @@ def _binder(m: Evaluator, target: ast.expr, values: Values) -> Callable[[], None
 
 def _item_binder(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, round_: int) -> Callable[[], None]:
     def bind() -> None:
-        values = containers.items_of(m, iterable, node.iter)
+        values = items_of(m, iterable, node.iter)
         if isinstance(node.target, ast.Name):
             name = node.target.id
             # Readers know the counter of `for epoch in range(10)` by its name.

@@ -56,8 +56,8 @@ from gpudoctor.lint.source.unparse import written
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
-    from gpudoctor.lint.interp.records import Summary
-    from gpudoctor.lint.library_call import Listener
+    from gpudoctor.lint.interp.function_traits import Summary
+    from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
 
     Owner = TypeVar("Owner", bound=Value)
@@ -224,10 +224,10 @@ class Machine(Position):
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
         "refinements": "Assumptions for the next attempt.",
-        "replicated": "Attributes that only the copies of a model have, which DataParallel makes for each forward.",
         "statements": "Counted against the budget.",
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
         "store": "Memory, which has layers to be set apart by.",
+        "watched": "Attributes whose reads somebody wants to be told: what was seen once is not unseen.",
         "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
         "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
     }
@@ -246,7 +246,7 @@ class Machine(Position):
         self.store: Store[Value] = Store(self.age)
         self.followed_loops: set[Hashable] = set()
         self.parts: dict[Value, set[Value]] = {}
-        self.replicated: set[tuple[Value, str]] = set()
+        self.watched: set[tuple[Value, str]] = set()
         self.statements = 0
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
@@ -279,11 +279,6 @@ class Machine(Position):
             return Location(source.shown, 1)
         found = self._places[id(node)] = source.location(node)  # type: ignore[arg-type]
         return found
-
-    def argument_places(self, node: ast.Call) -> dict[str, Location]:
-        """Where the arguments of a call stand, by their position or name."""
-        found = {each.arg: self.place(each.value) for each in node.keywords if each.arg}
-        return found | {str(index): self.place(each) for index, each in enumerate(node.args)}
 
     def text(self, node: ast.AST, limit: int = 60) -> str:
         """How the source writes a node, shortened."""
@@ -545,7 +540,7 @@ class Machine(Position):
     def set_entry(self, owner: Owner, table: ValueTable[Owner], name: str, values: Values) -> None:
         self.write((owner, table, name), values)
 
-    def own_attribute(self, owner: Value, name: str) -> Values | None:
+    def own_attribute(self, owner: Hashable, name: str) -> Values | None:
         """What the program has set an attribute of this very object to."""
         return self.read((owner, name))
 
@@ -664,11 +659,6 @@ class Machine(Position):
     def widen_if_large(self, values: Values, node: ast.AST) -> Values:
         """The values, or one unknown where they are so many that each further step would multiply them."""
         return values if len(values.bindings) <= MAX_TOGETHER else widened(("one of", self.place(node)), values)
-
-    @property
-    def loop_sources(self) -> list[Values]:
-        """What the open loops go over."""
-        return [loop.source for loop in self.open_loops]
 
     def held(self, key: Hashable) -> Values | None:
         """What a key holds now, whatever the path."""

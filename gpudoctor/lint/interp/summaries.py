@@ -13,10 +13,10 @@ from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp.function_traits import CallRecord, Summary
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NEVER
-from gpudoctor.lint.interp.records import CallRecord, Summary
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import known_items, known_keys
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
@@ -14,7 +15,6 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp import containers
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.library.library_names import is_harmless
@@ -254,7 +254,7 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     if isinstance(value, TupleOf):
         return bool(value.items)
     if isinstance(value, (ListOf, DictOf)):
-        items = containers.known_items(m, value)
+        items = known_items(m, value)
         if items is not None:
             return bool(items)
         return open_test(IsTrue(value), m.text(node), m.place(node)).literal
@@ -351,11 +351,11 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -
     if answer is not None:
         return answer
     if isinstance(right, DictOf):
-        keys = containers.known_keys(m, right)
+        keys = known_keys(m, right)
         if keys is not None:
             return contains(list(keys), left, text, place)
         return open_test(Compares("in", left, right), text, place)
-    items = containers.known_items(m, right)
+    items = known_items(m, right)
     if items is not None and all(item.single is not None for item in items):
         return contains([item.single for item in items if item.single is not None], left, text, place)
     return compare(ast.In(), left, right, text, place)

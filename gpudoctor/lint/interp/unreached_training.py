@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.function import Function, class_of
-from gpudoctor.lint.interp.attributes import ancestry
 from gpudoctor.lint.program import Chosen, Stop
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.library_call import ChosenCall
     from gpudoctor.lint.source.project import ModuleFile
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

@@ -6,11 +6,11 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NONE_SET
@@ -65,7 +65,7 @@ def open_in_stack(m: Evaluator, manager: Values, node: ast.AST) -> Values:
         name = HOOKS.context_name[0](only.name)
         m.contexts += (name,) if name else ()
         return singleton(only.owner) if only.owner is not None else NONE_SET
-    opening = attributes.find_method(m, only, "__enter__") if only is not None else None
+    opening = find_method(m, only, "__enter__") if only is not None else None
     return m.call(opening, NO_ARGUMENTS, node) if opening is not None else manager
 
 
@@ -107,14 +107,14 @@ def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast
 
 
 def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> None:
-    opening = attributes.find_method(m, value, "__enter__")
+    opening = find_method(m, value, "__enter__")
     if opening is None:
         # Code that was not read may let one rank in after the other.
         _inside(m, "unread" if isinstance(value, Unknown) else "", inside, singleton(value))
         return
     entered = m.call(opening, NO_ARGUMENTS, node)
     inside(entered)
-    closing = attributes.find_method(m, value, "__exit__")
+    closing = find_method(m, value, "__exit__")
     if closing is not None and not m.unreachable:
         m.call(closing, Arguments((NONE_SET, NONE_SET, NONE_SET)), node)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
@@ -11,8 +14,11 @@ from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.library.choosing import one_of
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 SUPPRESS = Library("argparse.SUPPRESS")
 
@@ -91,7 +97,7 @@ def _note_choices(call: Call, name: str, default: Values | None, left_out: Value
     """Remember what an option can be, given or left out, where all of that is known."""
     assert isinstance(call.receiver, Parser)
     given = call.keywords.get("choices")
-    items = call.do.known_items(given.single) if given is not None and given.single is not None else None
+    items = known_items(call.do, given.single) if given is not None and given.single is not None else None
     found = [item.single for item in items or ()]
     if left_out not in (None, *found):
         found.append(left_out)
@@ -194,7 +200,7 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
         as_number = _converts_to_number(call)
         return default.map(lambda v: replace(v, as_text=False) if isinstance(v, (Rank, Size)) and as_number else v)
     # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
-    if name == "local_rank" and call.do.launched_by == "torchrun":
+    if name == "local_rank" and call.do.launch.launched_by == "torchrun":
         return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
     # One process was started by no launcher, so nobody passes it.
     only = default.single if default is not None else None
@@ -306,4 +312,4 @@ def setting(call: Call) -> Values:
     found = Unknown(Setting(call.name), "chosen at the start", label, config=True, kind=kind, among=among)
     if among and call.do.state(found, SettingState.can_be) is None:
         call.do.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
-    return singleton(call.do.setting(found, call.place))
+    return singleton(call.do.launch.setting(found, call.place))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.forward_body import tell_guarded
+from gpudoctor.lint.contents import find_in_class, new_list
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class
@@ -26,7 +27,7 @@ def _apply(call: Call) -> Values:
     """`Gather.apply(x)` runs the `forward` of its class without a graph, and is a step in the graph itself."""
     cls = call.receiver
     assert isinstance(cls, Class)
-    forward = call.do.find_in_class(cls, "forward")
+    forward = find_in_class(call.do, cls, "forward")
     if FUNCTIONS.isdisjoint(cls.library_bases) or forward is None:
         return NOT_ANSWERED
     context = singleton(Unknown(Anonymous("context", call.allocation_site()), "the context of a function"))
@@ -40,11 +41,11 @@ def _apply(call: Call) -> Values:
 
 def _look_at_backward(call: Call, cls: Class, context: Values) -> None:
     """What is guarded in its backward is told where the function is used."""
-    own = call.do.find_in_class(cls, "backward")
-    if own is not None and cls not in call.do.studied:
-        call.do.studied[cls] = None
+    own = find_in_class(call.do, cls, "backward")
+    if own is not None and cls not in call.do.execution.studied:
+        call.do.execution.studied[cls] = None
         gradient = singleton(Unknown(Anonymous("gradient", cls), "a gradient"))
-        with call.do.speculative() as run:
+        with call.do.execution.speculative() as run:
             call.do.call(own, Arguments((context, gradient)), call.node)
         tell_guarded(call.do, run.events)
 
@@ -59,5 +60,5 @@ def _with_graph(call: Call, returned: Values, step: Tensor) -> Values:
     if isinstance(only, TupleOf):
         return singleton(TupleOf(tuple(item.map(join) for item in only.items)))
     if isinstance(only, ListOf):
-        return call.do.new_list([call.do.items_of(returned, call.node).map(join)], call.node, exact=False)
+        return new_list(call.do, [call.do.items_of(returned, call.node).map(join)], call.node, exact=False)
     return returned.map(join)

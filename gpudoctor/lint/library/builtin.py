@@ -6,6 +6,7 @@ import re
 from functools import reduce
 from operator import or_
 
+from gpudoctor.lint.contents import known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text
@@ -185,7 +186,7 @@ def _next(call: Call) -> Values:
 @MODELS.callable("builtins.len")
 def _len(call: Call) -> Values:
     only = call.args[0].single if call.args else None
-    items = call.do.known_items(only) if only is not None else None
+    items = known_items(call.do, only) if only is not None else None
     if items is not None:
         return singleton(Const(len(items)))
     if isinstance(only, Const) and isinstance(only.value, (str, bytes)):
@@ -210,14 +211,14 @@ def _filter(call: Call) -> Values:
             if isinstance(only, (Parameters, ListOf, TupleOf))
             else singleton(Enumerated("filter", call.args[1:2]))
         )
-    known = call.do.known_items(only) if only is not None else None
+    known = known_items(call.do, only) if only is not None else None
     # One by one, since `map(copy, layers)` makes separate objects.
     if known is not None and len(call.args) == 2 and len(known) <= MAX_MAPPED:
-        return call.do.new_list(
-            [call.do.call(call.args[0], Arguments((item,)), call.node) for item in known], call.node
+        return new_list(
+            call.do, [call.do.call(call.args[0], Arguments((item,)), call.node) for item in known], call.node
         )
     item = call.do.items_of(call.args[1], call.node)
-    return call.do.new_list([call.do.call(call.args[0], Arguments((item,)), call.node)], call.node, exact=False)
+    return new_list(call.do, [call.do.call(call.args[0], Arguments((item,)), call.node)], call.node, exact=False)
 
 
 @MODELS.callable("builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow")
@@ -295,7 +296,7 @@ def _fields(call: Call) -> list[Values]:
 @MODELS.method(Const, "join")
 def _join(call: Call) -> Values:
     only = call.args[0].single if call.args else None
-    items = call.do.known_items(only) if only is not None else None
+    items = known_items(call.do, only) if only is not None else None
     # `".".join(["models", name])` names a module.
     if items and call.receiver is not None and all(item.single is not None for item in items):
         parts = [part for item in items for part in (call.receiver, item.single) if part is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import extend, known_items, new_dict, new_list, pairs, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
@@ -14,28 +15,29 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.tensors import surely_has_graph
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 @MODELS.callable("builtins.list", "builtins.tuple", "builtins.set", "builtins.frozenset")
 def _sequence(call: Call) -> Values:
     if not call.args:
-        return call.do.new_list([], call.node)
+        return new_list(call.do, [], call.node)
     given = call.args[0].single
     # `list(model.parameters())` keeps its owners for the optimizer; the generator itself is used up once.
     if isinstance(given, Parameters):
         return singleton(given)
     # `range(rank, n, world_size)`: indices that differ between ranks, a hand-made shard.
     if isinstance(given, Range) and given.divergence:
-        return call.do.new_list([unknown(call, "a number", [given])], call.node, exact=False)
-    items = call.do.known_items(given) if given is not None else None
+        return new_list(call.do, [unknown(call, "a number", [given])], call.node, exact=False)
+    items = known_items(call.do, given) if given is not None else None
     if items is not None and call.name.endswith("tuple"):
         return singleton(TupleOf(items))
     known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]
-    made = call.do.new_list(known, call.node, exact=items is not None)
+    made = new_list(call.do, known, call.node, exact=items is not None)
     if call.name.endswith("set"):
         _note_set(call.do, made, known)
     return made
@@ -64,7 +66,7 @@ def _dict(call: Call) -> Values:
         if isinstance(given.single, DictOf)
     ]
     entries += [(singleton(Const(name)), values) for name, values in call.keywords.items()]
-    made = call.do.new_dict(entries, call.node, exact=not call.open_ended)
+    made = new_dict(call.do, entries, call.node, exact=not call.open_ended)
     factory = call.arg(0, "default_factory") if call.name.endswith("defaultdict") else None
     if factory is not None and isinstance(made.single, DictOf):
         call.do.set_state(made.single, ContainerState.factory, factory)
@@ -80,7 +82,7 @@ def _tuple_method(call: Call) -> Values:
 def _append(call: Call) -> Values:
     assert call.receiver is not None
     given = call.args[-1:] if call.args else ()
-    call.do.add_items(call.receiver, list(given))
+    extend(call.do, call.receiver, list(given))
     for value in [value for values in given for value in values] if call.name == "append" else ():
         # `losses.append(loss)` keeps every graph alive; memory grows each iteration.
         if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
@@ -95,11 +97,11 @@ def _append(call: Call) -> Values:
 @MODELS.method(ListOf, "extend", "update")
 def _extend(call: Call) -> Values:
     assert isinstance(call.receiver, ListOf)
-    known = call.do.known_items(call.args[0].single) if call.args and call.args[0].single is not None else None
+    known = known_items(call.do, call.args[0].single) if call.args and call.args[0].single is not None else None
     if known is not None:
-        call.do.add_items(call.receiver, list(known))
+        extend(call.do, call.receiver, list(known))
     elif call.args:
-        call.do.add_items(call.receiver, [call.do.items_of(call.args[0], call.node)], exact=False)
+        extend(call.do, call.receiver, [call.do.items_of(call.args[0], call.node)], exact=False)
     # What each rank has chosen for itself stays so among others.
     for other in call.args[0] if call.args else ():
         if isinstance(other, ListOf) and call.do.flag(other, ContainerState.by_rank) is not NO:
@@ -122,12 +124,12 @@ def _list_method(call: Call) -> Values:
 def _dict_view(call: Call) -> Values:
     assert isinstance(call.receiver, DictOf)
     more = call.do.state(call.receiver, ContainerState.more)
-    rows = [_row(call.name, key, value) for key, value in call.do.possible_pairs(call.receiver)]
+    rows = [_row(call.name, key, value) for key, value in possible_pairs(call.do, call.receiver)]
     # Entries under computed keys come on top of those that are known.
     if more is not None:
         rows.append(_row(call.name, singleton(Unknown(Anonymous("key of", call.receiver), "a key")), more))
     # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
-    return call.do.new_list(rows, call.node, exact=more is None)
+    return new_list(call.do, rows, call.node, exact=more is None)
 
 
 def _row(name: str, key: Values, value: Values) -> Values:
@@ -138,7 +140,7 @@ def _row(name: str, key: Values, value: Values) -> Values:
 def _dict_get(call: Call) -> Values:
     assert isinstance(call.receiver, DictOf)
     key = call.args[0].single if call.args else None
-    entries = call.do.pairs(call.receiver) or []
+    entries = pairs(call.do, call.receiver) or []
     for each, value in entries:
         if key is not None and each.single == key:
             # A popped key must not be found again when the rest is passed on as `**kwargs`.
@@ -147,7 +149,7 @@ def _dict_get(call: Call) -> Values:
             return value
     default = call.arg(1, "default") or singleton(NONE)
     if call.name == "setdefault" and call.args:
-        call.do.put_item(call.receiver, call.args[0], default, call.node)
+        set_item(call.do, call.receiver, call.args[0], default, call.node)
     more = call.do.state(call.receiver, ContainerState.more)
     # Absent so far is not absent for good where unknown entries may have come.
     candidates = [more] if more is not None else []
@@ -157,7 +159,7 @@ def _dict_get(call: Call) -> Values:
 
 
 def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
-    kept = [pair for pair in do.pairs(value) or [] if pair[0] != key]
+    kept = [pair for pair in pairs(do, value) or [] if pair[0] != key]
     do.set_state(value, ContainerState.entries, singleton(TupleOf(tuple(each for pair in kept for each in pair))))
 
 
@@ -167,7 +169,7 @@ def _dict_update(call: Call) -> Values:
     for binding in call.args[0].restrict(call.do.path).bindings if call.args else ():
         _take_in(call, call.receiver, binding.value, binding.condition)
     for name, values in call.keywords.items():
-        call.do.put_item(call.receiver, singleton(Const(name)), values, call.node)
+        set_item(call.do, call.receiver, singleton(Const(name)), values, call.node)
     return singleton(NONE)
 
 
@@ -175,21 +177,22 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
     """The entries of another dictionary, or of one that it may be, come on top of those that are there."""
     if not isinstance(given, DictOf):
         # `config.update(loaded)`: any setting may have been replaced.
-        call.do.put_item(
+        set_item(
+            call.do,
             receiver,
             singleton(given),
             singleton(Unknown(Anonymous("updated", given), "entries of something")),
             call.node,
         )
         return
-    there = {key.single: values for key, values in call.do.possible_pairs(receiver)}
-    for key, values in call.do.possible_pairs(given):
+    there = {key.single: values for key, values in possible_pairs(call.do, receiver)}
+    for key, values in possible_pairs(call.do, given):
         before = there.get(key.single) if when.literals else None
         new = values.guarded_by(when)
-        call.do.put_item(receiver, key, union([before, new]) if before is not None else new, call.node)
+        set_item(call.do, receiver, key, union([before, new]) if before is not None else new, call.node)
     more = call.do.state(given, ContainerState.more)
     if more is not None:
-        call.do.put_item(receiver, singleton(Unknown(Anonymous("key of", given), "a key")), more, call.node)
+        set_item(call.do, receiver, singleton(Unknown(Anonymous("key of", given), "a key")), more, call.node)
 
 
 @MODELS.method(DictOf)

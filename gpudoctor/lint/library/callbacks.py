@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Values
@@ -38,8 +39,8 @@ def _memory_usage(call: Call) -> Values:
     only = given.single if given is not None else None
     parts = only.items if isinstance(only, TupleOf) else ()
     if parts:
-        args = call.do.known_items(parts[1].single) if len(parts) > 1 and parts[1].single is not None else ()
-        pairs = call.do.pairs(parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
-        keywords = {str(getattr(key.single, "value", "")): value for key, value in pairs or () if key is not None}
+        args = known_items(call.do, parts[1].single) if len(parts) > 1 and parts[1].single is not None else ()
+        entries = pairs(call.do, parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()
+        keywords = {str(getattr(key.single, "value", "")): value for key, value in entries or () if key is not None}
         call.do.call(parts[0], Arguments(tuple(args or ()), keywords), call.node)
     return singleton(call.result("numbers", fresh=True))

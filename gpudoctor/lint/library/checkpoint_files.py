@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpudoctor.lint.analyses.state_dicts import written
+from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, TensorState
-from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
@@ -188,8 +188,8 @@ def _targets(call: Call, location: Values | None) -> list[Values]:
     """The devices that `map_location` names, those of a dictionary from device to device included."""
     if location is None:
         return []
-    pairs = [pair for value in location if isinstance(value, DictOf) for pair in call.do.pairs(value) or ()]
-    return [target for _, target in pairs] or [location]
+    entries = [pair for value in location for pair in pairs(call.do, value) or ()]
+    return [target for _, target in entries] or [location]
 
 
 @MODELS.callable("torch.load")

@@ -17,7 +17,7 @@ from gpudoctor.manifest.compiled import prefixes
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Allocated, Values
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 MODULE_ROOTS = prefixes("modules")
 LIBRARIES_OF_MODELS = prefixes("models")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -14,10 +15,11 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, 
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 ADD = Library("click.Group.add_command")
 CALLBACK = Library("typer.Typer.set_callback")
@@ -118,7 +120,7 @@ def _run_command(call: Call) -> Values:
     names = ("component", "main", "components", "config_class")
     given = next((values for name in names if (values := call.arg(0, name)) is not None), None)
     if given is None and call.name in ("fire.Fire", "jsonargparse.CLI"):
-        started = _start_one(call, call.do.own_functions())
+        started = _start_one(call, call.do.modules.own_functions())
     else:
         started = _start_one(call, flatten(call.do, list(given or ())))
     if started is not None and started.all(lambda value: not isinstance(value, Unknown)):
@@ -130,8 +132,8 @@ def _run_command(call: Call) -> Values:
 def _started_at_once(call: Call) -> Values:
     """`@call_parse` calls the function where it is defined, in the program itself."""
     function = call.args[0]
-    if call.do.in_main_module and function.single is not None:
-        with call.do.at_main_guard():
+    if call.do.launch.in_main_module and function.single is not None:
+        with call.do.launch.at_main_guard():
             _start(call, function.single)
     return function
 
@@ -151,7 +153,7 @@ def _start(call: Call, value: Value) -> Values:
     # `fire.Fire(Trainer)`: the methods are the commands.
     if isinstance(value, Class) and only is not None and call.name == "fire.Fire":
         methods = [name for name in _methods(value) if not name.startswith("_")]
-        found = [method for name in methods for method in call.do.find_method(only, name) or ()]
+        found = [method for name in methods for method in find_method(call.do, only, name) or ()]
         _start_one(call, found)
     return made
 
@@ -174,9 +176,9 @@ def _parameters(do: LibraryContext, value: Value) -> list[str]:
         names = value.node.args
         return [each.arg for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)]
     if isinstance(value, Class):
-        found = do.find_in_class(value, "__init__")
+        found = find_in_class(do, value, "__init__")
         only = found.single if found is not None else None
-        return _parameters(do, only)[1:] if only is not None else list(do.fields_of(value))
+        return _parameters(do, only)[1:] if only is not None else list(fields_of(value))
     return []
 
 

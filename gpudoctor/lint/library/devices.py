@@ -19,11 +19,12 @@ from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.gpu_switches import take_gpu
-from gpudoctor.lint.library_call import Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
 

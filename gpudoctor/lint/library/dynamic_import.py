@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class, Function, ProjectModule
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.library.choosing import name_of, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
@@ -24,11 +28,13 @@ def _import_module(call: Call) -> Values:
     before = package if isinstance(package, str) else ""
     if isinstance(name, Const) and isinstance(name.value, str):
         return singleton(
-            call.do.import_named(f"{before}{name.value}" if name.value.startswith(".") else name.value, call.node)
+            call.do.modules.import_named(
+                f"{before}{name.value}" if name.value.startswith(".") else name.value, call.node
+            )
         )
     found = _modules(call, name) if name is not None else []
     if found:
-        return one_of(call, [call.do.import_named(each, call.node) for each in found])
+        return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
     return singleton(Unknown(CallResult(call.name, call.args), why, call.label))
@@ -40,7 +46,7 @@ def _modules(call: Call, name: Value) -> list[str]:
     package, _, prefix = start.rpartition(".")
     if not package or middle is None:
         return []
-    names = [each for each in call.do.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
+    names = [each for each in call.do.modules.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
     usual = default_of(call.do, middle)
     chosen = f"{prefix}{usual.value}{end}" if isinstance(usual, Const) and isinstance(usual.value, str) else None
     if chosen in names:
@@ -78,11 +84,15 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
     usual = default_of(do, name)
     if isinstance(usual, Const) and isinstance(usual.value, str):
-        found = do.bound_in(module, usual.value)
+        found = do.own_attribute(module.scope, usual.value) if isinstance(module, ProjectModule) else None
         if found is not None:
             return found
     start, _, end = _pattern(name) if name is not None else ("", None, "")
-    named = [each for each in do.defined_in(module) if name_of(each).startswith(start) and name_of(each).endswith(end)]
+    named = [
+        each
+        for each in do.modules.defined_in(module)
+        if name_of(each).startswith(start) and name_of(each).endswith(end)
+    ]
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
     makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
     choices: list[Value] = makers or [each for each in named if start or end or isinstance(each, Class)]

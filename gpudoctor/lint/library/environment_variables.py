@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, answers
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def _is_set(do: LibraryContext, name: str) -> bool | None:
     if written is not None and not written.any(_is_left_alone):
         return True
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
-    if name in SET_BY_TORCHRUN and do.launched_by == "torchrun":
+    if name in SET_BY_TORCHRUN and do.launch.launched_by == "torchrun":
         return True
     # `if "SLURM_JOB_ID" in os.environ: os.environ["RANK"] = ...`.
     told = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT
@@ -205,7 +207,7 @@ def _setdefault(call: Call) -> Values:
 @MODELS.method(Environ, "update")
 def _update(call: Call) -> Values:
     given = call.args[0].single if call.args else None
-    entries = [(key, value) for key, value in call.do.pairs(given) or ()]
+    entries = [(key, value) for key, value in pairs(call.do, given) or ()]
     for key, value in entries + [(singleton(Const(name)), value) for name, value in call.keywords.items()]:
         name = _name(key)
         if name is not None:

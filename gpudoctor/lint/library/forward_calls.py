@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
 from gpudoctor.lint.analyses.data_parallel_replicas import gathered, reduces, takes_mean
 from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import Device
@@ -21,9 +24,12 @@ from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import check_initialised, children_of, device_of, has_buffers, has_parameters
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 BEGIN_EVALUATING = (*prefixes("begins_evaluating"), "unknown")
 """Modules of these begin in evaluation mode, or in nobody knows which."""
@@ -46,7 +52,7 @@ def forward(call: Call, module: Value | None) -> Values:
     core = core_of(module)
     if isinstance(core, Module) and core.cls is not None:
         check_initialised(call.do, core, "", core.cls.place)  # type: ignore[attr-defined]
-    own = call.do.find_method(core, "forward") if looks_inside(call.do) else None
+    own = find_method(call.do, core, "forward") if looks_inside(call.do) else None
     if own is not None:
         return call.do.call(own, call.arguments, call.node)
     # `model(**batch)`: under which name each entry goes in does not matter.
@@ -54,7 +60,7 @@ def forward(call: Call, module: Value | None) -> Values:
     tensors = tuple(value for value in given if isinstance(value, Tensor))
     if isinstance(core, Module) and has_parameters(call.do, core) is False and not isinstance(module, Wrapper):
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
-        own = call.do.find_method(core, "forward")
+        own = find_method(call.do, core, "forward")
         if own is not None:
             return call.do.call(own, call.arguments, call.node)
         if not tensors:
@@ -104,7 +110,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         call.do.set_flag(output, TensorState.holds_loss)
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
-        output=output, buffers=has_buffers(call.do, core), reached_at=call.do.reached_at(core),
+        output=output, buffers=has_buffers(call.do, core), reached_at=call.do.execution.reached_at(core),
         unseen=isinstance(core, Module)
         and (core.cls is not None or core.made_by == "torch.nn.Sequential")
         and has_parameters(call.do, core) is None,
@@ -137,9 +143,9 @@ def _moves_inputs(module: Value) -> bool:
 def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) -> None:
     """Inputs on the CPU meet weights on the GPU, unless the module brings them there first."""
     if isinstance(device, Device) and device.is_accelerator:
-        own = call.do.find_method(core, "forward")
+        own = find_method(call.do, core, "forward")
         if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
-            with call.do.speculative() as run:
+            with call.do.execution.speculative() as run:
                 call.do.call(own, call.arguments, call.node)
             if not any(isinstance(event, Mixed) for event in run.events):
                 return

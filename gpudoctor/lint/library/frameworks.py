@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
@@ -101,7 +102,7 @@ def _runs(name: str) -> bool:
 def _one_process(call: Call) -> bool:
     """`Trainer(devices=1)` on one node."""
     devices, nodes = call.keywords.get("devices"), call.keywords.get("num_nodes")
-    items = call.do.known_items(devices.single) if devices is not None and devices.single is not None else None
+    items = known_items(call.do, devices.single) if devices is not None and devices.single is not None else None
     single = devices is not None and (
         devices.single in (Const(1), Const("1")) or (items is not None and len(items) == 1)
     )

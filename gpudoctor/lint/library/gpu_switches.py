@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 def take_gpu(do: LibraryContext, devices: Values | None) -> None:
@@ -25,7 +25,7 @@ def take_gpu(do: LibraryContext, devices: Values | None) -> None:
     for gpu in gpus:
         for literal in gpu.condition.literals:
             if all(literal.negated() in other.condition.literals for other in others) and holds_by_default(do, literal):
-                do.assume(literal)
+                do.launch.assume(literal)
 
 
 def _is_of_type(value: Value, kind: str) -> bool:

@@ -14,7 +14,7 @@ from gpudoctor.lint.events.knowledge import Guess
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 class Heuristic:

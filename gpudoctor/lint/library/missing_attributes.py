@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import fields_of
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, Parser
@@ -15,7 +16,7 @@ from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import PLAIN
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 _UNDER_ANY_NAME = frozenset(
     """
@@ -70,7 +71,7 @@ def _never_sets(do: LibraryContext, cls: Value, name: str) -> bool:
         not isinstance(cls, Class)
         or not cls.complete
         or do.flag(cls, ObjectState.opened) is not NO
-        or name in do.fields_of(cls)
+        or name in fields_of(cls)
     ):
         return False
     node, written = cls.node, _written_in(cls.node)

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
@@ -45,28 +46,28 @@ def _spawn(call: Call) -> Values:
     args = call.arg(1, "args")
     only = target.single if target is not None else None
     given = args.single if args is not None else None
-    rest = call.do.known_items(given) if given is not None else None
+    rest = known_items(call.do, given) if given is not None else None
     nprocs = call.arg(2, "nprocs") or singleton(NONE)
     # One process beside its parent is no job of several.
     if nprocs.single == Const(1) and target is not None:
         if not call.do.several_processes:
-            call.do.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
+            call.do.launch.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
         return singleton(Unknown(Anonymous("spawned", call.place), "the spawned process", call.label))
     call.emit(
         Spawn, target=target or singleton(NONE), args=args, nprocs=call.arg(2, "nprocs"),
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
-        args_node_is_tuple=given is None or call.do.known_items(given) is not None,
-        guarded=call.do.under_main_guard, required=_required(only),
+        args_node_is_tuple=given is None or known_items(call.do, given) is not None,
+        guarded=call.do.launch.under_main_guard, required=_required(only),
         # Spawned workers are pickled by name: "Can't pickle local object".
         target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),
         target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
         start_method=call.arg(5, "start_method"),
     )  # fmt: skip
-    call.do.assume_several_processes(nprocs)
+    call.do.launch.assume_several_processes(nprocs)
     if target is not None:
         # spawn passes the index first: the rank on one node, a local rank on several.
         index = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
-        call.do.run_spawned(target, Arguments((index, *(rest or ()))), call.node)
+        call.do.launch.run_spawned(target, Arguments((index, *(rest or ()))), call.node)
     return singleton(Unknown(Anonymous("spawned", call.place), "the spawned processes", call.label))
 
 
@@ -74,20 +75,20 @@ def _spawn(call: Call) -> Values:
 def _process(call: Call) -> Values:
     """`Process(target=f, args=(rank, …))` in a loop over the ranks: the counter of the loop is the rank."""
     target, args = call.keywords.get("target"), call.keywords.get("args")
-    items = call.do.known_items(args.single) if args is not None and args.single is not None else None
+    items = known_items(call.do, args.single) if args is not None and args.single is not None else None
     # A single helper process, such as a queue's feeder, is no launch.
-    if target is None or items is None or not call.do.in_loop:
+    if target is None or items is None or not call.do.execution.open_loops:
         return _helper(call)
     # Without a counter among the arguments the processes know no rank.
-    if not call.do.counts_ranks and not any(values.any(_is_counted) for values in items):
+    if not call.do.launch.counts_ranks and not any(values.any(_is_counted) for values in items):
         return _helper(call)
     call.emit(
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
         target_is_local=False, start_method=_start_method(call),
     )  # fmt: skip
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
-    call.do.assume_counted()
-    call.do.run_spawned(target, Arguments(items), call.node)
+    call.do.launch.assume_counted()
+    call.do.launch.run_spawned(target, Arguments(items), call.node)
     return _made(call)
 
 
@@ -155,7 +156,7 @@ def _submit(call: Call) -> Values:
     if call.name == "map_array":
         args = tuple(call.do.items_of(each, call.node) for each in args)
     if call.args:
-        call.do.run_spawned(call.args[0], Arguments(args, call.keywords), call.node)
+        call.do.launch.run_spawned(call.args[0], Arguments(args, call.keywords), call.node)
     return singleton(
         Unknown(
             Anonymous("job", call.allocation_site()), "a job of the cluster", call.label, escaped_from="submitit.Job"
@@ -189,7 +190,7 @@ def _job_attribute(call: Call) -> Values:
 def _notebook_launcher(call: Call) -> Values:
     """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
     function, given, count = call.arg(0, "function"), call.arg(1, "args"), call.arg(2, "num_processes")
-    items = call.do.known_items(given.single) if given is not None and given.single is not None else None
+    items = known_items(call.do, given.single) if given is not None and given.single is not None else None
     result = singleton(Unknown(CallResult(call.name, call.allocation_site()), "what the processes return", call.label))
     if function is None:
         return result
@@ -205,7 +206,7 @@ def _notebook_launcher(call: Call) -> Values:
             call.emit(EnvironmentWrite, name=name, value=singleton(value))
             call.do.set_entry(PROCESS, ProcessState.environment, name, singleton(value))
 
-    call.do.run_spawned(function, Arguments(items or ()), call.node, prepare=prepare)
+    call.do.launch.run_spawned(function, Arguments(items or ()), call.node, prepare=prepare)
     return result
 
 
@@ -225,9 +226,9 @@ def _set_by_launcher(place: Location) -> dict[str, Value]:
 def _launch_function(call: Call) -> Values:
     effect = call.effect(LaunchEffect) or LaunchEffect()
     function, given = call.given(effect.function), call.given(effect.args)
-    items = call.do.known_items(given.single) if given is not None and given.single is not None else ()
+    items = known_items(call.do, given.single) if given is not None and given.single is not None else ()
     if function is not None:
-        call.do.run_spawned(function, Arguments(tuple(items or ())), call.node)
+        call.do.launch.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(call.result("what the processes return", fresh=True))
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 @MODELS.callable(
     "torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"
 )
 def _seed(call: Call) -> Values:
-    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.under_main_guard)
+    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.launch.under_main_guard)
     return singleton(Unknown(Anonymous("generator"), "a generator", call.label))
 
 
@@ -23,7 +28,7 @@ def _seed_by_chance(call: Call) -> Values:
     drawn = singleton(
         Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
     )
-    call.emit(SeedSet, call=call.name, seed=drawn, guarded=call.do.under_main_guard)
+    call.emit(SeedSet, call=call.name, seed=drawn, guarded=call.do.launch.under_main_guard)
     return drawn
 
 

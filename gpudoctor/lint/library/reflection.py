@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
@@ -143,7 +144,7 @@ def _hasattr(call: Call) -> Values:
 
 
 def _has(call: Call, value: Value, name: str) -> bool | None:
-    if call.do.own_attribute(value, name) is not None or call.do.find_method(value, name) is not None:
+    if call.do.own_attribute(value, name) is not None or find_method(call.do, value, name) is not None:
         return True
     if isinstance(value, Wrapper):
         answer = wrapper_has(value, name)

@@ -17,11 +17,12 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.tensors import note_printed, report
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 @MODELS.callable("os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.fspath")
@@ -146,7 +147,7 @@ def _now(call: Call) -> Values:
 def _random(call: Call) -> Values:
     # The same seed on all ranks gives all of them the same augmentations.
     if call.name.endswith("seed"):
-        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"), guarded=call.do.under_main_guard)
+        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"), guarded=call.do.launch.under_main_guard)
         return singleton(NONE)
     return singleton(
         Unknown(Anonymous("random number", call.allocation_site()), "a random number", call.label, Divergence.LOCAL)
@@ -252,7 +253,7 @@ def _copied(call: Call, core: Module) -> Module:
 def _search_path(call: Call) -> Values:
     folder = call.args[-1].single if call.args else None
     if isinstance(folder, Const) and isinstance(folder.value, str):
-        call.do.add_search_path(folder.value)
+        call.do.modules.add_search_path(folder.value)
     return singleton(NONE)
 
 

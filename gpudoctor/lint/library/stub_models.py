@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -17,12 +18,13 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.manifest.compiled import functions, values
 from gpudoctor.manifest.effects import KINDS, CollectiveEffect, LoggerEffect
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 _RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL}
 _SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD}
@@ -93,7 +95,7 @@ def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
             call.do.set_flag(value, TensorState.reduced)
     # `gather_for_metrics((preds, labels))` gives back as many as it got.
     given = subject.single if subject is not None else None
-    items = call.do.known_items(given) if isinstance(given, TupleOf) else None
+    items = known_items(call.do, given) if isinstance(given, TupleOf) else None
     return singleton(TupleOf(tuple(singleton(made) for _ in items))) if items else singleton(made)
 
 

@@ -26,11 +26,12 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library import tensors
 from gpudoctor.lint.library.tensors import agreed, as_reduced, combined, is_agreed, note_asked, part_of, without_graph
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 told(HOOKS.computed)(after_operator)
 told(HOOKS.text_parts)(agreed)

@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
+from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
@@ -27,11 +28,12 @@ from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGrad
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import moved_to, use
 from gpudoctor.lint.library.heuristics import LOSS
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, alternatives, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 IN_PLACE_OR_META = frozenset(
     {"size", "dim", "numel", "element_size", "is_contiguous", "stride", "data_ptr", "type", "get_device"}
@@ -480,11 +482,11 @@ def _mapping(call: Call) -> Values:
     key = singleton(Unknown(Anonymous("key of", tensor), "a key of a batch"))
     part = part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place)
     if call.name == "keys":
-        return call.do.new_list([key], call.node, exact=False)
+        return new_list(call.do, [key], call.node, exact=False)
     if call.name == "items":
-        return call.do.new_list([singleton(TupleOf((key, singleton(part))))], call.node, exact=False)
+        return new_list(call.do, [singleton(TupleOf((key, singleton(part))))], call.node, exact=False)
     if call.name == "values":
-        return call.do.new_list([singleton(part)], call.node, exact=False)
+        return new_list(call.do, [singleton(part)], call.node, exact=False)
     return singleton(part)
 
 

@@ -12,10 +12,11 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.library.devices import devices_of, use
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 MAKE_CONTEXT = frozenset({"init", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info"})
 """What makes a context on the GPU, which a forked process cannot use."""

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.batch_items import look_at_items
+from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
@@ -30,7 +31,7 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.library_call import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext
 
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
@@ -158,7 +159,7 @@ def _random_split(call: Call) -> Values:
     generator = call.arg(2, "generator")
     call.emit(Split, call=call.name, generator=generator, seed=seed_of(call.do, generator))
     # The lengths may be fractions, so how many parts there are is not counted.
-    return call.do.new_list([singleton(_derived(call, parent))], call.node, exact=False)
+    return new_list(call.do, [singleton(_derived(call, parent))], call.node, exact=False)
 
 
 @MODELS.callable("datasets.distributed.split_dataset_by_node")
@@ -360,7 +361,7 @@ def _kept_by_sampler(do: LibraryContext, owner: Value, name: str, values: Values
     """A sampler of the project that keeps another one draws from it, and may tell it the epoch. Which may be set."""
     assert isinstance(owner, Sampler)
     # `sampler.epoch = epoch` from outside is what `set_epoch` does.
-    if name == "epoch" and do.reached_at(owner) is None:
+    if name == "epoch" and do.execution.reached_at(owner) is None:
         do.emit(SetEpoch, at=place, target=owner, epoch=values)
     inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
     cls = owner.own

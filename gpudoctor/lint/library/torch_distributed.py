@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
 from gpudoctor.lint.analyses.collective_signatures import flaw_of, writes_into_copy
 from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
+from gpudoctor.lint.contents import known_items, new_list
 from gpudoctor.lint.domain.abstract_state import (
     MAYBE,
     NO,
@@ -32,9 +34,12 @@ from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, GroupEffect
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
 """Collectives below return a new tensor."""
@@ -57,11 +62,11 @@ def begin_group(call: Call, by: str, **fields: object) -> None:
 def _learn_local_rank(call: Call) -> None:
     """`set_device(cfg.local_rank)` before it: were this one number for all, they would all be on one GPU."""
     chosen = call.do.state(PROCESS, ProcessState.current_gpu)
-    device = chosen.single if chosen is not None and call.do.launched_by == "torchrun" else None
+    device = chosen.single if chosen is not None and call.do.launch.launched_by == "torchrun" else None
     index = device.index if isinstance(device, Device) else device
     # Options of the command line are declared, so whether a launcher passes them is known.
     if isinstance(index, Unknown) and not isinstance(index.term, Setting):
-        call.do.assume_rank(singleton(index), RankKind.LOCAL)
+        call.do.launch.assume_rank(singleton(index), RankKind.LOCAL)
 
 
 @MODELS.callable("torch.distributed.init_process_group")
@@ -70,7 +75,7 @@ def _init(call: Call) -> Values:
     note_text(call, call.arg(3, "world_size"), "given as `world_size` of the process group")
     note_text(call, call.arg(4, "rank"), "given as `rank` in the process group")
     # An option that is passed here is the rank, whatever the program calls it.
-    call.do.assume_rank(call.arg(4, "rank") or singleton(NONE))
+    call.do.launch.assume_rank(call.arg(4, "rank") or singleton(NONE))
     _learn_local_rank(call)
     bound = call.keywords.get("device_id")
     use(call, devices_of(bound, call.place), "process group", call.argument_places.get("device_id"))
@@ -194,14 +199,14 @@ def _new_group(call: Call) -> Values:
     # These give the group of this rank, and all of them.
     effect = call.effect(GroupEffect)
     several = effect is not None and effect.returns_all
-    return singleton(TupleOf((made, call.do.new_list([made], call.node, exact=False)))) if several else made
+    return singleton(TupleOf((made, new_list(call.do, [made], call.node, exact=False)))) if several else made
 
 
 def _members(call: Call) -> list[Value]:
     """Who is in the group; a rank that makes a group for itself alone is left out."""
     ranks = call.arg(0, "ranks")
     only = ranks.single if ranks is not None else None
-    items = call.do.known_items(only) if only is not None else None
+    items = known_items(call.do, only) if only is not None else None
     alone = items is not None and len(items) == 1
     return [] if alone or ranks is None else flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
 
@@ -284,7 +289,7 @@ def _replace_objects(call: Call, value: ListOf) -> None:
     gathered = singleton(
         Unknown(Anonymous("gathered", call.allocation_site()), "an object from all ranks", value.label)
     )
-    items = call.do.known_items(value)
+    items = known_items(call.do, value)
     if items is None:
         call.do.set_state(value, ContainerState.more, gathered)
     else:

@@ -9,6 +9,7 @@ from gpudoctor.lint.analyses.data_parallel_replicas import note_written
 from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
 from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.device import CPU
@@ -29,11 +30,12 @@ from gpudoctor.lint.library.heuristics import NORMALISED
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES, MODULE_API, every_module_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import layers
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
 
 _WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
@@ -243,11 +245,11 @@ def check_initialised(do: LibraryContext, owner: Module, name: str, place: Locat
     if (
         owner.cls is None
         or do.flag(owner, ModuleState.initialised) is not NO
-        or do.find_method(owner, "__new__") is not None
+        or find_method(do, owner, "__new__") is not None
     ):
         return
     # A base that was not read may call `super().__init__` itself.
-    if owner.exact and not is_sketch(do.find_method(owner, "__init__")):
+    if owner.exact and not is_sketch(find_method(do, owner, "__init__")):
         do.emit(ModuleClassFlaw, at=place, flaw="super-init-missing", cls=owner.cls, attribute=name)
 
 
@@ -290,7 +292,7 @@ def _hidden_layers(do: LibraryContext, container: ListOf | DictOf) -> int:
 def _module_init(call: Call) -> Values:
     """`nn.Module.__init__(self)`."""
     # Without `self` it ends with an error that says so: another mistake than to forget the call.
-    receiver = call.do.receiver
+    receiver = call.do.execution.receiver
     for value in call.args[0] if call.args else [receiver] if receiver is not None else ():
         initialise(call.do, value)
     return singleton(NONE)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.analyses.state_dicts import origin
+from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
@@ -17,8 +20,11 @@ from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 
 def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], bool]:
@@ -67,7 +73,7 @@ def _held(do: LibraryContext, values: list[Value], depth: int) -> list[Value]:
     """What lies in lists of groups; of a group, what it has under `params`: the rest are its settings."""
     found: list[Value] = []
     for value in values:
-        entries = do.possible_pairs(value) if isinstance(value, DictOf) else []
+        entries = possible_pairs(do, value) if isinstance(value, DictOf) else []
         inside = [each for key, held in entries if key.single == Const("params") for each in held]
         inside = inside or flatten(do, [value], depth=1)
         found += _held(do, inside, depth - 1) if depth and inside != [value] else inside
@@ -157,7 +163,7 @@ def _step(call: Call) -> Values:
     if call.name == "zero_grad":
         return _zero_grad(call)
     # The project's step is followed too: collectives inside it are the program's own.
-    own = call.do.find_method(call.receiver, "step")
+    own = find_method(call.do, call.receiver, "step")
     if own is not None:
         call.emit(OptimizerStep, optimizer=call.receiver)
         return call.do.call(own, call.arguments, call.node)
@@ -226,12 +232,12 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
         return known
     key = ("param_groups", optimizer)
     held = Parameters(key, call.place, "parameters", optimizer.modules, optimizer.complete)
-    group = call.do.new_dict([(singleton(Const("params")), singleton(held))], call.node)
+    group = new_dict(call.do, [(singleton(Const("params")), singleton(held))], call.node)
     if group.single is not None:
         settings = Unknown(Anonymous("settings of", optimizer), "a setting of an optimizer", call.label, config=True)
-        call.do.put_item(group.single, singleton(settings), singleton(settings), call.node)
+        set_item(call.do, group.single, singleton(settings), singleton(settings), call.node)
     # However many there are, and whatever is added later, they are all of this kind.
-    made = call.do.new_list([group], call.node, exact=False)
+    made = new_list(call.do, [group], call.node, exact=False)
     call.do.set_state(optimizer, OptimizerState.groups, made)
     return made
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.function import BoundMethod, Instance, Partial, class_of
+from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Partial, class_of
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
@@ -23,12 +24,13 @@ from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_s
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import combined, report, shares_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, ChosenCall, LibraryContext, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.library_context import LibraryContext
 
 PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "builtins.tuple", "builtins.str"])
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
@@ -126,9 +128,9 @@ def _held(do: LibraryContext, value: Value) -> list[Value]:
     if isinstance(value, Instance):
         return attributes_of(do, value)
     if isinstance(value, (TupleOf, ListOf)):
-        return [each for item in do.known_items(value) or () for each in item]
+        return [each for item in known_items(do, value) or () for each in item]
     if isinstance(value, DictOf):
-        return [each for _, item in do.pairs(value) or () for each in item]
+        return [each for _, item in pairs(do, value) or () for each in item]
     if isinstance(value, Enumerated):
         return [each for item in value.items for each in item]
     # A callback carries its object: `hook(trainer.on_step)`.
@@ -180,10 +182,10 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
 def _note_chosen(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
     """Remember the call, should the program seem to train nothing: what a setting has chosen may be what trains."""
     chosen = value.config or gives_settings(value.escaped_from)
-    if chosen and node not in do.chosen_calls and isinstance(node, ast.Call):
+    if chosen and node not in do.execution.chosen_calls and isinstance(node, ast.Call):
         name = _method_of(value)
         by = value.escaped_from.removesuffix(f".{name}") if name else value.escaped_from
-        do.chosen_calls[node] = ChosenCall(node, do.place(node), name, by, given)
+        do.execution.chosen_calls[node] = ChosenCall(node, do.place(node), name, by, given)
 
 
 def _open_defaults(do: LibraryContext, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:

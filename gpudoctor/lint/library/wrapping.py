@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
+from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
@@ -24,11 +25,12 @@ from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
-from gpudoctor.lint.library_call import MODELS, Call, LibraryContext, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.flow.condition import Condition
+    from gpudoctor.lint.library_context import LibraryContext
 
 SYNC_NORM = "torch.nn.SyncBatchNorm"
 METHODS = frozenset({"no_sync", "join", "_set_static_graph"})
@@ -113,7 +115,7 @@ def _seen(value: Value, place: Location) -> Value:
 
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
     only = ids.single if ids is not None else None
-    return call.do.known_items(only) if isinstance(only, (ListOf, TupleOf)) else None
+    return known_items(call.do, only) if isinstance(only, (ListOf, TupleOf)) else None
 
 
 def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None) -> None:
@@ -136,7 +138,7 @@ def _use_ids(call: Call, ids: Values | None) -> None:
     # `DDP(model, [rank])` passes it by position, as many tutorials do.
     place = call.argument_places.get("device_ids") or call.argument_places.get("1") or call.place
     for value in ids or ():
-        items = call.do.known_items(value) if isinstance(value, (ListOf, TupleOf)) else None
+        items = known_items(call.do, value) if isinstance(value, (ListOf, TupleOf)) else None
         for each in [v for item in items or () for v in item]:
             device = each if isinstance(each, Device) else None
             # Integers and `torch.device` mean the same in `device_ids`.
@@ -330,7 +332,7 @@ def _plain(call: Call) -> Values:
 
 
 def _has_attribute(call: Call, core: Value, name: str) -> bool | None:
-    if call.do.own_attribute(core, name) is not None or call.do.find_method(core, name) is not None:
+    if call.do.own_attribute(core, name) is not None or find_method(call.do, core, name) is not None:
         return True
     cls = getattr(core, "cls", None)
     return False if isinstance(cls, Class) and cls.complete else None

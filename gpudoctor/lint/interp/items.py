@@ -1,4 +1,4 @@
-"""Tuples, lists and dictionaries: making them, reading items, and going over them."""
+"""Items: which one `value[index]` is, what a loop gets, and what is unpacked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState
+from gpudoctor.lint.contents import known_items, new_list, new_tuple, note_rank_decides, possible_pairs, set_item
+from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader
@@ -26,139 +27,6 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
-
-MAX_ITEMS = 64
-MAX_TUPLE = 256
-MAX_ENTRIES = 500
-
-# The contents of a list or dictionary stand in the store under (object, name):
-#   "items"  a TupleOf with the items, as far as they are known one by one
-#   "more"   what further items may be
-#   "entries"  for a dictionary: a TupleOf with each key and what stands under it, by turns
-
-
-def new_list(m: Evaluator, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
-    """A list with these items; not `exact` where there may be others of the same kind."""
-    place = m.place(node)
-    made = ListOf(m.allocation_site(place), place, m.hints.get(id(node), "a list"), kind)
-    # Made under a rank guard: that it is filled there too gives no rank another share.
-    if m.path.divergence & Divergence.RANK:
-        m.set_flag(made, ContainerState.made_by_some_ranks)
-    # One by one as long as it pays: layer lists matter, word lists do not.
-    if exact and len(items) <= MAX_ITEMS:
-        m.set_state(made, ContainerState.items, singleton(TupleOf(tuple(items))))
-    elif items:
-        m.set_state(made, ContainerState.more, union(items))
-    else:
-        m.set_state(made, ContainerState.more, m.unknown(node, "an item"))
-    return singleton(made)
-
-
-def new_tuple(m: Evaluator, items: list[Values], node: ast.AST) -> Values:
-    """A tuple with these items, as long as they are few: `x = (*x, *x)` doubles with each line."""
-    return singleton(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(m, items, node, kind="tuple")
-
-
-def new_dict(m: Evaluator, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True) -> Values:
-    """A dictionary; an entry without a key is another dictionary merged in."""
-    place = m.place(node)
-    made = DictOf(m.allocation_site(place), place, m.hints.get(id(node), "a dictionary"))
-    # As in Python, later entries win, in the place of the first.
-    known: dict[Values, Values] = {}
-    more: list[Values] = []
-    for key, value in entries:
-        only = key.single if key is not None else None
-        if key is None:
-            _merge(m, value, known, more)
-        # A key that is computed may replace any of the others.
-        elif isinstance(only, Const) and exact:
-            known[key] = value
-        else:
-            more.append(value)
-    _set_entries(m, made, known)
-    if more:
-        m.set_state(made, ContainerState.more, union(more))
-    return singleton(made)
-
-
-def _merge(m: Evaluator, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
-    only = other.single
-    entries = pairs(m, only) if isinstance(only, DictOf) else None
-    if entries is None or not isinstance(only, DictOf):
-        more.append(singleton(Unknown(Anonymous("merged", only), "entries of another dictionary")))
-        return
-    known.update(entries)
-    extra = m.state(only, ContainerState.more)
-    if extra is not None:
-        more.append(extra)
-
-
-def _set_entries(m: Evaluator, made: DictOf, known: dict[Values, Values]) -> None:
-    m.set_state(
-        made, ContainerState.entries, singleton(TupleOf(tuple(each for pair in known.items() for each in pair)))
-    )
-
-
-def pairs(m: Evaluator, value: DictOf) -> list[tuple[Values, Values]] | None:
-    """The known entries; None where the dictionary is known only in part on this path."""
-    entries = m.state(value, ContainerState.entries)
-    return _by_two(entries.single) if entries is not None and isinstance(entries.single, TupleOf) else None
-
-
-def possible_pairs(m: Evaluator, value: DictOf) -> list[tuple[Values, Values]]:
-    """The entries that it has on some path: a loop that fills it may have run or not."""
-    entries = m.state(value, ContainerState.entries)
-    if entries is None:
-        return []
-    if isinstance(entries.single, TupleOf):
-        return _by_two(entries.single)
-    found: dict[Values, list[Values]] = {}
-    for binding in entries.bindings:
-        for key, held in _by_two(binding.value) if isinstance(binding.value, TupleOf) else ():
-            found.setdefault(key, []).append(held.guarded_by(binding.condition))
-    return [(key, union(each)) for key, each in found.items()]
-
-
-def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
-    return list(zip(entries.items[::2], entries.items[1::2], strict=True))
-
-
-def known_items(m: Evaluator, value: Value | None) -> tuple[Values, ...] | None:
-    """The items one by one, None where they are not known so."""
-    if isinstance(value, TupleOf):
-        return value.items
-    if isinstance(value, ListOf):
-        items = m.state(value, ContainerState.items)
-        only = items.single if items is not None else None
-        return only.items if isinstance(only, TupleOf) and m.state(value, ContainerState.more) is None else None
-    if isinstance(value, DictOf):
-        known = pairs(m, value)
-        return (
-            None if known is None or m.state(value, ContainerState.more) is not None else tuple(key for key, _ in known)
-        )
-    if isinstance(value, Enumerated):
-        return _known_enumerated(m, value)
-    return None
-
-
-def _known_enumerated(m: Evaluator, value: Enumerated) -> tuple[Values, ...] | None:
-    columns = [known_items(m, item.single) for item in value.items]
-    if any(column is None for column in columns) or not columns:
-        return None
-    if value.kind == "enumerate":
-        return tuple(singleton(TupleOf((singleton(Const(i)), item))) for i, item in enumerate(columns[0] or ()))
-    # As short as the shortest column, as in Python.
-    if value.kind == "zip":
-        return tuple(singleton(TupleOf(row)) for row in zip(*(column or () for column in columns), strict=False))
-    return columns[0]
-
-
-def known_keys(m: Evaluator, value: DictOf) -> list[Value] | None:
-    """The keys, None where others may be there."""
-    known = pairs(m, value)
-    if known is None or m.state(value, ContainerState.more) is not None:
-        return None
-    return [key.single for key, _ in known if key.single is not None]
 
 
 def items_of(m: Evaluator, values: Values, node: ast.AST) -> Values:
@@ -220,14 +88,7 @@ def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
     )
 
 
-def note_rank_decides(m: Evaluator, values: Values) -> None:
-    """Each rank puts other items into these lists, as `files[rank::world]` does."""
-    for value in values:
-        if isinstance(value, ListOf):
-            m.set_flag(value, ContainerState.by_rank)
-
-
-def item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
+def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     """`value[index]`: what another index gives on each rank is another thing on each rank."""
     found = _item_at(m, value, index, node)
     # `chunks[rank]` hands each rank a part of its own.
@@ -316,53 +177,6 @@ def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]],
         literal = test.literal if isinstance(test, Truth) and name != names[-1] else None
         yield found.guarded_by(others if literal is None else others.conjoined_with(literal))
         others = others if literal is None else others.conjoined_with(literal.negated())
-
-
-def set_item(m: Evaluator, value: Value, index: Values, new: Values, node: ast.AST) -> None:
-    """`value[index] = new`."""
-    told = HOOKS.item_set.get(type(value))
-    if told is not None:
-        told(m, value, new)
-    only = index.restrict(m.path).single
-    if isinstance(value, DictOf):
-        known = possible_pairs(m, value)
-        # Each entry that is put in makes the table anew.
-        if isinstance(only, Const) and len(known) < MAX_ENTRIES:
-            _set_entries(m, value, {**dict(known), singleton(only): new})
-        else:
-            _add_more(m, value, new)
-    elif isinstance(value, ListOf):
-        items = known_items(m, value)
-        if (
-            items is not None
-            and isinstance(only, Const)
-            and isinstance(only.value, int)
-            and 0 <= only.value < len(items)
-        ):
-            m.set_state(
-                value, ContainerState.items, singleton(TupleOf((*items[: only.value], new, *items[only.value + 1 :])))
-            )
-        else:
-            _add_more(m, value, new)
-
-
-def _add_more(m: Evaluator, value: ListOf | DictOf, new: Values) -> None:
-    old = m.state(value, ContainerState.more)
-    m.set_state(value, ContainerState.more, union([old, new]) if old is not None else new)
-
-
-def extend(m: Evaluator, value: ListOf, new: list[Values], exact: bool) -> None:
-    """Items come to a list."""
-    if m.path.divergence & Divergence.RANK and m.flag(value, ContainerState.made_by_some_ranks) is NO:
-        note_rank_decides(m, singleton(value))
-    items = known_items(m, value)
-    # The body is followed twice, so a list that grows in a loop has no known length.
-    in_loop = any(loop.event.times != 1 for loop in m.open_loops)
-    if items is not None and exact and len(items) + len(new) <= MAX_ITEMS and not (in_loop and len(items) > 8):
-        m.set_state(value, ContainerState.items, singleton(TupleOf((*items, *new))))
-        return
-    for each in new:
-        _add_more(m, value, each)
 
 
 def concatenate(m: Evaluator, left: Value, right: Value, node: ast.AST) -> Values:

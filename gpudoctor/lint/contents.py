@@ -1,0 +1,262 @@
+"""What tuples, lists and dictionaries hold, and what classes of the project have.
+
+Asked by models and by the evaluation of Python alike."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, class_of
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.hooks import HOOKS
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
+
+singleton = ValueSet.of
+MAX_ITEMS = 64
+MAX_TUPLE = 256
+MAX_ENTRIES = 500
+
+# The contents of a list or dictionary stand in the store under (object, name):
+#   "items"  a TupleOf with the items, as far as they are known one by one
+#   "more"   what further items may be
+#   "entries"  for a dictionary: a TupleOf with each key and what stands under it, by turns
+
+
+def new_list(do: LibraryContext, items: list[Values], node: ast.AST, exact: bool = True, kind: str = "list") -> Values:
+    """A list with these items; not `exact` where there may be others of the same kind."""
+    place = do.place(node)
+    made = ListOf(do.allocation_site(place), place, do.result_name(node) or "a list", kind)
+    # Made under a rank guard: that it is filled there too gives no rank another share.
+    if do.path.divergence & Divergence.RANK:
+        do.set_flag(made, ContainerState.made_by_some_ranks)
+    # One by one as long as it pays: layer lists matter, word lists do not.
+    if exact and len(items) <= MAX_ITEMS:
+        do.set_state(made, ContainerState.items, singleton(TupleOf(tuple(items))))
+    elif items:
+        do.set_state(made, ContainerState.more, union(items))
+    else:
+        do.set_state(made, ContainerState.more, _an_item(do, node))
+    return singleton(made)
+
+
+def new_tuple(do: LibraryContext, items: list[Values], node: ast.AST) -> Values:
+    """A tuple with these items, as long as they are few: `x = (*x, *x)` doubles with each line."""
+    return singleton(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(do, items, node, kind="tuple")
+
+
+def new_dict(
+    do: LibraryContext, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True
+) -> Values:
+    """A dictionary; an entry without a key is another dictionary merged in."""
+    place = do.place(node)
+    made = DictOf(do.allocation_site(place), place, do.result_name(node) or "a dictionary")
+    # As in Python, later entries win, in the place of the first.
+    known: dict[Values, Values] = {}
+    more: list[Values] = []
+    for key, value in entries:
+        only = key.single if key is not None else None
+        if key is None:
+            _merge(do, value, known, more)
+        # A key that is computed may replace any of the others.
+        elif isinstance(only, Const) and exact:
+            known[key] = value
+        else:
+            more.append(value)
+    _set_entries(do, made, known)
+    if more:
+        do.set_state(made, ContainerState.more, union(more))
+    return singleton(made)
+
+
+def _merge(do: LibraryContext, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
+    only = other.single
+    entries = pairs(do, only) if isinstance(only, DictOf) else None
+    if entries is None or not isinstance(only, DictOf):
+        more.append(singleton(Unknown(Anonymous("merged", only), "entries of another dictionary")))
+        return
+    known.update(entries)
+    extra = do.state(only, ContainerState.more)
+    if extra is not None:
+        more.append(extra)
+
+
+def _set_entries(do: LibraryContext, made: DictOf, known: dict[Values, Values]) -> None:
+    do.set_state(
+        made, ContainerState.entries, singleton(TupleOf(tuple(each for pair in known.items() for each in pair)))
+    )
+
+
+def pairs(do: LibraryContext, value: Value | None) -> list[tuple[Values, Values]] | None:
+    """The known entries; None where a dictionary is known only in part on this path, and for what is none."""
+    if not isinstance(value, DictOf):
+        return None
+    entries = do.state(value, ContainerState.entries)
+    return _by_two(entries.single) if entries is not None and isinstance(entries.single, TupleOf) else None
+
+
+def possible_pairs(do: LibraryContext, value: DictOf) -> list[tuple[Values, Values]]:
+    """The entries that it has on some path: a loop that fills it may have run or not."""
+    entries = do.state(value, ContainerState.entries)
+    if entries is None:
+        return []
+    if isinstance(entries.single, TupleOf):
+        return _by_two(entries.single)
+    found: dict[Values, list[Values]] = {}
+    for binding in entries.bindings:
+        for key, held in _by_two(binding.value) if isinstance(binding.value, TupleOf) else ():
+            found.setdefault(key, []).append(held.guarded_by(binding.condition))
+    return [(key, union(each)) for key, each in found.items()]
+
+
+def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
+    return list(zip(entries.items[::2], entries.items[1::2], strict=True))
+
+
+def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] | None:
+    """The items one by one, None where they are not known so."""
+    if isinstance(value, TupleOf):
+        return value.items
+    if isinstance(value, ListOf):
+        items = do.state(value, ContainerState.items)
+        only = items.single if items is not None else None
+        return only.items if isinstance(only, TupleOf) and do.state(value, ContainerState.more) is None else None
+    if isinstance(value, DictOf):
+        known = pairs(do, value)
+        return (
+            None
+            if known is None or do.state(value, ContainerState.more) is not None
+            else tuple(key for key, _ in known)
+        )
+    if isinstance(value, Enumerated):
+        return _known_enumerated(do, value)
+    return None
+
+
+def _known_enumerated(do: LibraryContext, value: Enumerated) -> tuple[Values, ...] | None:
+    columns = [known_items(do, item.single) for item in value.items]
+    if any(column is None for column in columns) or not columns:
+        return None
+    if value.kind == "enumerate":
+        return tuple(singleton(TupleOf((singleton(Const(i)), item))) for i, item in enumerate(columns[0] or ()))
+    # As short as the shortest column, as in Python.
+    if value.kind == "zip":
+        return tuple(singleton(TupleOf(row)) for row in zip(*(column or () for column in columns), strict=False))
+    return columns[0]
+
+
+def known_keys(do: LibraryContext, value: DictOf) -> list[Value] | None:
+    """The keys, None where others may be there."""
+    known = pairs(do, value)
+    if known is None or do.state(value, ContainerState.more) is not None:
+        return None
+    return [key.single for key, _ in known if key.single is not None]
+
+
+def note_rank_decides(do: LibraryContext, values: Values) -> None:
+    """Each rank puts other items into these lists, as `files[rank::world]` does."""
+    for value in values:
+        if isinstance(value, ListOf):
+            do.set_flag(value, ContainerState.by_rank)
+
+
+def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node: ast.AST) -> None:
+    """`value[index] = new`."""
+    told = HOOKS.item_set.get(type(value))
+    if told is not None:
+        told(do, value, new)
+    only = index.restrict(do.path).single
+    if isinstance(value, DictOf):
+        known = possible_pairs(do, value)
+        # Each entry that is put in makes the table anew.
+        if isinstance(only, Const) and len(known) < MAX_ENTRIES:
+            _set_entries(do, value, {**dict(known), singleton(only): new})
+        else:
+            _add_more(do, value, new)
+    elif isinstance(value, ListOf):
+        items = known_items(do, value)
+        if (
+            items is not None
+            and isinstance(only, Const)
+            and isinstance(only.value, int)
+            and 0 <= only.value < len(items)
+        ):
+            do.set_state(
+                value, ContainerState.items, singleton(TupleOf((*items[: only.value], new, *items[only.value + 1 :])))
+            )
+        else:
+            _add_more(do, value, new)
+
+
+def _add_more(do: LibraryContext, value: ListOf | DictOf, new: Values) -> None:
+    old = do.state(value, ContainerState.more)
+    do.set_state(value, ContainerState.more, union([old, new]) if old is not None else new)
+
+
+def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = True) -> None:
+    """Items come to a list."""
+    if not isinstance(value, ListOf):
+        return
+    if do.path.divergence & Divergence.RANK and do.flag(value, ContainerState.made_by_some_ranks) is NO:
+        note_rank_decides(do, singleton(value))
+    items = known_items(do, value)
+    # The body is followed twice, so a list that grows in a loop has no known length.
+    in_loop = any(loop.event.times != 1 for loop in do.execution.open_loops)
+    if items is not None and exact and len(items) + len(new) <= MAX_ITEMS and not (in_loop and len(items) > 8):
+        do.set_state(value, ContainerState.items, singleton(TupleOf((*items, *new))))
+        return
+    for each in new:
+        _add_more(do, value, each)
+
+
+def _an_item(do: LibraryContext, node: ast.AST) -> Values:
+    return singleton(Unknown(Anonymous("", do.allocation_site(do.place(node))), "an item", do.text(node, 40)))
+
+
+def ancestry(cls: Class) -> Iterator[Class]:
+    """The class and its project bases, nearest first, each once."""
+    seen: set[Class] = set()
+    todo = [cls]
+    while todo:
+        current = todo.pop(0)
+        if current not in seen:
+            seen.add(current)
+            yield current
+            # Depth first, which is Python's order but for diamonds.
+            todo = [base for base in current.bases if isinstance(base, Class)] + todo
+
+
+def find_in_class(do: LibraryContext, cls: Class, name: str, after: Value | None = None) -> Values | None:
+    """What a class or its bases bind a name to; the search begins behind `after` where that is given."""
+    skipping = after is not None
+    for each in ancestry(cls):
+        if skipping:
+            skipping = each != after
+            continue
+        found = do.own_attribute(each.scope, name)
+        if found is not None:
+            return found
+    return None
+
+
+def fields_of(cls: Class) -> Iterator[str]:
+    """The annotated names of a class and its bases, those of the bases first."""
+    for each in reversed(list(ancestry(cls))):
+        fields = (statement.target for statement in each.node.body if isinstance(statement, ast.AnnAssign))
+        yield from (target.id for target in fields if isinstance(target, ast.Name))
+
+
+def find_method(do: LibraryContext, value: Value, name: str) -> Values | None:
+    """A method that the project's class of this object has."""
+    cls = class_of(value)
+    found = find_in_class(do, cls, name) if cls is not None else None
+    if found is None:
+        return None
+    return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)

@@ -1,0 +1,307 @@
+"""What a library model may ask and do: types only, which nobody needs to run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from gpudoctor.lint.domain.value import Unknown, Value, Values
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
+    from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.domain.function import ChosenCall, Generator
+    from gpudoctor.lint.domain.rank import RankKind
+    from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.flow.condition import Condition, Literal
+
+Owner = TypeVar("Owner", bound=Value)
+
+
+class Listener(Protocol):
+    """Somebody who is told what is done for a while: what is executed inside of `listening`."""
+
+    __slots__ = ()
+
+    def called(self, name: str, args: tuple[Values, ...]) -> None:
+        """A library callable is called."""
+
+    def calculated(self, op: ast.operator, left: Values, right: Values) -> None:
+        """A binary operation."""
+
+    def sliced(self, start: Values | None) -> None:
+        """A slice begins here."""
+
+    def repeats_for_ever(self) -> None:
+        """`while True`."""
+
+    def leaves_loop(self) -> None:
+        """A loop is left before its end."""
+
+    def hands_on(self, source: Values) -> None:
+        """`yield from source`."""
+
+
+class SpeculativeRun(Protocol):
+    """What is known of a speculative run when it is over."""
+
+    __slots__ = ()
+
+    @property
+    def events(self) -> list[Event]: ...
+    @property
+    def studied(self) -> list[Value]: ...
+    @property
+    def whole(self) -> bool: ...
+
+
+class LoopRound(Protocol):
+    """A round of a loop that is being followed."""
+
+    __slots__ = ()
+
+    @property
+    def event(self) -> Loop: ...
+    @property
+    def source(self) -> Values: ...
+
+
+class Launch(Protocol):
+    """How the program is started, and what is assumed of that."""
+
+    __slots__ = ()
+
+    @property
+    def launched_by(self) -> str:
+        """Who starts the processes."""
+
+    @property
+    def counts_ranks(self) -> bool:
+        """The loop around this place is known to start processes: what it counts is their rank."""
+
+    @property
+    def under_main_guard(self) -> bool:
+        """No process that is started comes here by importing the program."""
+
+    @property
+    def in_main_module(self) -> bool:
+        """This is the body of the file that is started."""
+
+    def at_main_guard(self) -> AbstractContextManager[None]:
+        """Inside is what no other process comes to that imports the module."""
+
+    def assume(self, literal: Literal) -> None:
+        """Begin again with this answer where it is not given yet."""
+
+    def assume_rank(self, values: Values, kind: RankKind = ...) -> None:
+        """A setting that is handed on as a rank is one."""
+
+    def assume_counted(self) -> None:
+        """The loop around this place starts the processes."""
+
+    def assume_several_processes(self, values: Values) -> None:
+        """So many processes are started, which are several."""
+
+    def setting(self, value: Unknown, place: Location) -> Value:
+        """What the user chooses at the start: one value for all ranks, unless it is their rank."""
+
+    def run_spawned(
+        self, function: Values, arguments: Arguments, node: ast.AST, prepare: Callable[[], None] = ...
+    ) -> None:
+        """Run what a process does that is started here, with its own memory."""
+
+
+class ProjectModules(Protocol):
+    """The modules of the project, for those who import by hand."""
+
+    __slots__ = ()
+
+    def import_named(self, name: str, node: ast.AST) -> Value:
+        """Import a module by its dotted name."""
+
+    def modules_below(self, package: str) -> tuple[str, ...]:
+        """The names of the modules in a package."""
+
+    def defined_in(self, module: Value) -> list[Value]:
+        """The classes and functions that a module defines itself."""
+
+    def own_functions(self) -> list[Value]:
+        """The functions that the current module defines."""
+
+    def add_search_path(self, folder: str) -> None:
+        """Look for modules here too."""
+
+
+class Execution(Protocol):
+    """What is being executed, for analyses: what leads here, what is read, and what is only tried."""
+
+    __slots__ = ()
+
+    @property
+    def statements(self) -> int:
+        """How many were executed until now."""
+
+    @property
+    def receiver(self) -> Value | None:
+        """The object whose method is being followed."""
+
+    @property
+    def open_loops(self) -> Sequence[LoopRound]:
+        """The loops whose bodies are being followed, innermost last."""
+
+    @property
+    def augmenting(self) -> bool:
+        """What is written now is the result of an augmented assignment."""
+
+    @property
+    def reads(self) -> list[Hashable]:
+        """The keys that were read, in order."""
+
+    @property
+    def listener(self) -> Listener | None:
+        """Who is told what is done."""
+
+    @property
+    def studied(self) -> dict[Value, None]:
+        """The classes whose `forward` was looked at."""
+
+    @property
+    def watched(self) -> set[tuple[Value, str]]:
+        """Attributes of objects whose reads somebody wants to be told, as those that only copies of a model have."""
+
+    @property
+    def chosen_calls(self) -> dict[ast.AST, ChosenCall]:
+        """Calls of what a setting has chosen, which were not followed."""
+
+    def held(self, key: Hashable) -> Values | None:
+        """What a key holds now, on whatever path."""
+
+    def reached_at(self, value: Value) -> Location | None:
+        """Where a method of this object was called that is still open; the outermost one."""
+
+    def listening(self, listener: Listener) -> AbstractContextManager[None]:
+        """This one is told what is done inside, and nobody else."""
+
+    def speculative(self, statements: int | None = None) -> AbstractContextManager[SpeculativeRun]:
+        """Inside, things are tried: nothing of it has happened behind it, but what it would have logged is known."""
+
+    def replay_event(self, event: Event) -> None:
+        """Log what a speculative run has found, as it was found there."""
+
+
+class LibraryContext(Protocol):
+    """What a model may ask and do. `lint/contents.py` says what containers hold and classes have, `Call` what a call
+    is about."""
+
+    __slots__ = ()
+
+    # --- what is known here ---
+
+    @property
+    def several_processes(self) -> bool:
+        """The program runs as several processes."""
+
+    @property
+    def path(self) -> Condition:
+        """What had to hold to get here."""
+
+    @property
+    def evaluating(self) -> bool:
+        """No graph is built: `no_grad` is open."""
+
+    @property
+    def parts(self) -> dict[Value, set[Value]]:
+        """The modules in each module."""
+
+    @property
+    def launch(self) -> Launch:
+        """How the program is started."""
+
+    @property
+    def modules(self) -> ProjectModules:
+        """The modules of the project."""
+
+    @property
+    def execution(self) -> Execution:
+        """What is being executed."""
+
+    # --- places, names and events ---
+
+    def place(self, node: ast.AST) -> Location:
+        """Where a node of the current file stands."""
+
+    def text(self, node: ast.AST, limit: int = 60) -> str:
+        """How the source writes it, shortened."""
+
+    def result_name(self, node: ast.AST) -> str | None:
+        """What the program calls the result of a call."""
+
+    def emit(self, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
+        """Log an event."""
+
+    def record_imprecision(self, why: str, at: Location) -> None:
+        """Record that knowledge ends here."""
+
+    def terminate(self, failed: bool, by: str, at: Location) -> None:
+        """The process ends here, and with it the job where it has failed."""
+
+    # --- memory ---
+
+    def allocation_site(self, place: Location) -> Hashable:
+        """A fresh identity for something made here."""
+
+    def state(self, owner: Owner, cell: ValueCell[Owner]) -> Values | None:
+        """What a cell of an object holds."""
+
+    def set_state(self, owner: Owner, cell: ValueCell[Owner], values: Values) -> None:
+        """Write a cell of an object."""
+
+    def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary:
+        """Whether something is so of an object."""
+
+    def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
+        """Say whether something is so of an object."""
+
+    def entry(self, owner: Owner, table: ValueTable[Owner], name: str) -> Values | None:
+        """What a table of an object holds under a name."""
+
+    def set_entry(self, owner: Owner, table: ValueTable[Owner], name: str, values: Values) -> None:
+        """Write an entry of a table of an object."""
+
+    def own_attribute(self, owner: Hashable, name: str) -> Values | None:
+        """What the program has set an attribute of this very object to, or a name of this scope."""
+
+    def set_own_attribute(self, owner: Value, name: str, values: Values) -> None:
+        """Set an attribute, as the program would."""
+
+    def names_of(self, value: Value) -> list[str]:
+        """The attributes that the program has set on an object."""
+
+    # --- evaluation ---
+
+    def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values:
+        """Call whatever the function may be."""
+
+    def attribute(self, receiver: Value, name: str, node: ast.AST) -> Values:
+        """`receiver.name`."""
+
+    def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
+        """Visit each value that is possible here, on a path of its own, and join the results."""
+
+    def items_of(self, values: Values, node: ast.AST) -> Values:
+        """What a loop over these gets in one round."""
+
+    def run_generator(
+        self, generator: Generator, node: ast.AST, on_yield: Callable[[Values], None] | None = None
+    ) -> Values:
+        """Run the body of a generator, for all that it yields."""
+
+    def open_context(self, manager: Values, node: ast.AST) -> Values:
+        """Open a context that stays open until the block around ends."""
+
+    def in_contexts(self, *names: str) -> AbstractContextManager[None]:
+        """Inside, contexts of these names are open."""
