@@ -40,6 +40,11 @@ Library model
     question, such as the scale of a loss (`analyses`).
 Speculative run
     An execution whose events are kept back until somebody replays them: a `forward`, the items of a data set.
+Position
+    Where an execution is, in groups of fields: what a branch forks, what is set apart for a module, what a speculative
+    run takes back (`interp/position.py`).
+Hook
+    What the evaluation raises where a step may mean more than Python says (`hooks.py`).
 Evaluator
     The state of an execution with the questions that statements, expressions and calls ask each other: each part of the
     evaluation knows only it (`interp/evaluator.py`), and the interpreter puts the parts together.
