@@ -13,7 +13,7 @@ import gpudoctor.lint.domain
 import gpudoctor.lint.events
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value
-from gpudoctor.lint.interp.machine import Machine
+from gpudoctor.lint.interp.execution_state import ExecutionState
 from tests.support.linting import lint
 from tests.support.sources import ROOT
 
@@ -46,9 +46,9 @@ def _kinds(hint: object) -> tuple[type, ...]:
 def test_events_hold_what_their_fields_say(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names, wrong, asked = _names(), set[str](), set[str]()
     allowed: dict[type, dict[str, tuple[type, ...]]] = {}
-    emit = Machine.emit
+    emit = ExecutionState.emit
 
-    def checked(machine: Machine, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
+    def checked(state: ExecutionState, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
         if kind not in allowed:
             hints = get_type_hints(kind, localns=names)
             allowed[kind] = {name: kinds for name, hint in hints.items() if (kinds := _kinds(hint))}
@@ -57,9 +57,9 @@ def test_events_hold_what_their_fields_say(family: Any, monkeypatch: pytest.Monk
             asked.add(f"{kind.__name__}.{name}")
             if name in fields and not isinstance(held, kinds):
                 wrong.add(f"{kind.__name__}.{name}: {type(held).__name__}")
-        emit(machine, kind, at=at, **fields)
+        emit(state, kind, at=at, **fields)
 
-    monkeypatch.setattr(Machine, "emit", checked)
+    monkeypatch.setattr(ExecutionState, "emit", checked)
     programs = [next(iter(sorted(rule.glob("bad_*.py"))), None) for rule in sorted(family.iterdir()) if rule.is_dir()]
     for program in [each for each in programs if each is not None][:MAX_PROGRAMS]:
         lint(program, folder=program.parent)

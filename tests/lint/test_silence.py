@@ -17,7 +17,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.events.event_context import EventContext
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import ALWAYS
-from gpudoctor.lint.interp import machine
+from gpudoctor.lint.interp import execution_state
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.request import Request
@@ -339,7 +339,7 @@ def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
 
 @pytest.mark.parametrize("before", [True, False])
 def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     clean = dedent(CLEAN)
     imports, work = clean[: clean.index("model")], "x = 1\n" * 1_600
     told = tell("train.py", train=imports + work + clean if before else clean + work, engine=TRAINING)
@@ -367,7 +367,7 @@ ALL_ON_ONE = """
 
 
 def test_what_is_found_in_a_program_that_was_cut_is_likely(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     for rest, confidence in (("", "definite"), ("x = 1\n" * 1_600, "likely")):
         found = tell("train.py", train=dedent(ALL_ON_ONE) + rest).document["findings"]
         assert [each["confidence"] for each in found if each["code"] == "GPU204"] == [confidence]
@@ -381,7 +381,7 @@ def test_doubt_is_told_and_ends_where_another_program_is_sure() -> None:
 
 
 def test_training_of_a_program_that_was_cut_is_not_told_again(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     clean = dedent(CLEAN)
     imports, work = clean[: clean.index("model")], "x = 1\n" * 1_600
     told = tell(train=imports + work + clean, engine=TRAINING)
@@ -608,7 +608,7 @@ def test_services_are_told_in_one_note(tell: Tell, capsys: pytest.CaptureFixture
 def test_a_program_that_was_cut_is_told_to_services_once(
     tell: Tell, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     told = tell(train=dedent(CLEAN) + "x = 1\n" * 1_600, engine=TRAINING)
     assert [each["path"] for each in told.document["errors"]] == ["train.py"]
     for name in ("github", "gitlab", "sarif"):
@@ -673,7 +673,7 @@ JOBS = """
 
 def test_processes_of_a_program_that_was_cut_need_be_no_ranks(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they make a process group was not seen."""
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 1_500)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
     told = tell("train.py", train=dedent(JOBS) + "x = 1\n" * 1_600)
     assert told.document["programs"][0]["ended_by"] is not None
     assert "GPU204" not in {each["code"] for each in told.document["findings"]}

@@ -9,8 +9,8 @@ from gpudoctor.lint.contents import set_item
 from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.interp import attributes, library
+from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
-from gpudoctor.lint.interp.machine import UNBOUND_SET
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.record import replace
 

@@ -26,8 +26,8 @@ from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interp.execution_state import UNBOUND_SET, singleton
 from gpudoctor.lint.interp.imports import member
-from gpudoctor.lint.interp.machine import UNBOUND_SET, singleton
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED, Call

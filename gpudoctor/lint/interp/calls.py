@@ -39,8 +39,8 @@ from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings

@@ -9,8 +9,8 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Partial
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_DECORATED
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library.register import MODELS
 

@@ -16,8 +16,8 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import call_function, instantiate
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImpor
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
-from gpudoctor.lint.interp.machine import Machine
+from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import replace
@@ -32,7 +32,7 @@ else:
     LibraryContext = object
 
 
-class Evaluator(Machine, LibraryContext):
+class Evaluator(ExecutionState, LibraryContext):
     """The state of an execution, as the parts of the evaluation see it."""
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.

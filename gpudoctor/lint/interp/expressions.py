@@ -31,8 +31,8 @@ from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.definitions import define_lambda
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.items import concatenate, item_at, items_of
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth

@@ -11,8 +11,8 @@ from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.items import counter
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import OpenLoop, PathExit
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from gpudoctor.lint.interp import (
     with_statements,
 )
 from gpudoctor.lint.interp.evaluator import Evaluator
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
-from gpudoctor.lint.interp.machine import singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments

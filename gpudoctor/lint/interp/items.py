@@ -19,8 +19,8 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, 
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_VALUES
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.record import replace

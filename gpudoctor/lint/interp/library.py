@@ -16,7 +16,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import has_option, library_call
-from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED

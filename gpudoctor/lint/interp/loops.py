@@ -19,10 +19,10 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.items import items_of
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NOTHING, OpenLoop, PathExit
 from gpudoctor.record import replace
 

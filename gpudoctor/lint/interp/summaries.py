@@ -13,9 +13,9 @@ from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.function_traits import CallRecord, Summary
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
-from gpudoctor.lint.interp.machine import singleton
 from gpudoctor.lint.interp.position import NEVER
 from gpudoctor.record import dataclass
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.interp.machine import Machine
+    from gpudoctor.lint.interp.execution_state import ExecutionState
 
 # To see these a second time would tell no rule anything new.
 REPEATABLE = (Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ReadFile)
@@ -31,7 +31,7 @@ MAX_ARGUMENTS = 2
 MAX_FOLLOWED = 4
 
 
-def summarized(m: Machine, summary: Summary, arguments: Arguments, node: ast.AST) -> Values | None:
+def summarized(m: ExecutionState, summary: Summary, arguments: Arguments, node: ast.AST) -> Values | None:
     """The result without following the function; None where it must be followed."""
     key: Hashable = arguments.key
     past = summary.calls.get(key)
@@ -66,13 +66,13 @@ class EffectWatch:
     reads: int
 
     @classmethod
-    def begin(cls, m: Machine) -> EffectWatch:
+    def begin(cls, m: ExecutionState) -> EffectWatch:
         """Watch from now on what is written."""
         watch = cls(m.statements, len(m.log), m.clock, m.oldest_write, len(m.reads))
         m.oldest_write = NEVER
         return watch
 
-    def end(self, m: Machine, function: Function, key: Hashable, result: Values) -> None:
+    def end(self, m: ExecutionState, function: Function, key: Hashable, result: Values) -> None:
         """Remember the function where it was long and without effect."""
         # Written only to what it made itself: nothing of it outlives the call but the result.
         own = m.oldest_write >= self.clock

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS

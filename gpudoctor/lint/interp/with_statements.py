@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.function import ContextManager, Function, Generator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.machine import singleton
+from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.register import HOOKS
 

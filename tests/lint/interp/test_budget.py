@@ -12,7 +12,7 @@ import tracemalloc
 import pytest
 
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.interp import budget, launch_worlds, machine
+from gpudoctor.lint.interp import budget, execution_state, launch_worlds
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 
 pytestmark = pytest.mark.slow
@@ -92,7 +92,7 @@ def test_a_step_that_does_not_end_is_ended(paper, monkeypatch: pytest.MonkeyPatc
             pass
 
     monkeypatch.setattr(launch_worlds, "MAX_SECONDS", 0.3)
-    monkeypatch.setattr(machine.Machine, "assume_rank", hang)
+    monkeypatch.setattr(execution_state.ExecutionState, "assume_rank", hang)
     found = paper(
         """
         import torch

@@ -13,7 +13,7 @@ from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp import limits, machine
+from gpudoctor.lint.interp import execution_state, limits
 from gpudoctor.lint.interp.widening import widened
 
 RECURSION = {
@@ -113,7 +113,7 @@ def test_a_short_chain_of_calls_is_followed_to_its_end(paper):
 
 
 def test_too_many_statements_end_the_execution_and_keep_the_log(paper, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 100)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 100)
     found = paper("import torch\nmodel = torch.nn.DataParallel(torch.nn.Linear(1, 1))\n" + "x = 1\n" * 200)
     assert found.program.cut_short
     assert [lost.why for lost in found.program.lost if lost.limit] == ["more than 100 statements"]
@@ -161,7 +161,7 @@ def test_an_item_that_takes_long_is_followed_in_part(paper, monkeypatch: pytest.
 
 
 def test_too_many_events_end_the_execution(paper, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(machine, "MAX_EVENTS", 10)
+    monkeypatch.setattr(execution_state, "MAX_EVENTS", 10)
     found = paper("import torch\nmodel = torch.nn.Linear(1, 1)\n" + "model(torch.zeros(1, 1))\n" * 20)
     assert found.program.cut_short
     assert found.events(Forward)
@@ -336,7 +336,7 @@ def test_a_module_first_imported_during_a_look_ahead_is_followed_whole(paper, mo
 
 
 def test_a_rehearsal_that_a_limit_ends_has_not_happened(paper, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(machine, "MAX_STATEMENTS", 40)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 40)
     found = paper(
         """
         import torch

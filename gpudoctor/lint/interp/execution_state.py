@@ -107,10 +107,10 @@ class _Ages:
 class Fork:
     """A path of its own for the length of a block, which leaves nothing behind unless it is joined."""
 
-    __slots__ = ("_before", "_layer", "_machine", "_path", "end", "job_aborted")
+    __slots__ = ("_before", "_layer", "_path", "_state", "end", "job_aborted")
 
-    def __init__(self, machine: Machine, path: Condition) -> None:
-        self._machine = machine
+    def __init__(self, state: ExecutionState, path: Condition) -> None:
+        self._state = state
         self._path = path
         self.end: PathExit | None = None
         """Where the block comes out, if it does."""
@@ -118,14 +118,14 @@ class Fork:
         """It did not, since the job has ended."""
 
     def __enter__(self) -> Fork:
-        m = self._machine
+        m = self._state
         self._before = ON_PATH(m)
         self._layer = m.store.open()
         m.path, m.unreachable, m.job_aborted = self._path, False, False
         return self
 
     def __exit__(self, *error: object) -> None:
-        m = self._machine
+        m = self._state
         if m.unreachable:
             self.job_aborted = m.job_aborted
         else:
@@ -137,36 +137,38 @@ class Fork:
 class Within:
     """Some fields are something else for the length of a block, whatever ends it."""
 
-    __slots__ = ("_fields", "_machine")
+    __slots__ = ("_fields", "_state")
 
-    def __init__(self, machine: Machine, **fields: object) -> None:
-        self._machine = machine
+    def __init__(self, state: ExecutionState, **fields: object) -> None:
+        self._state = state
         self._fields = fields
 
     def __enter__(self) -> None:
-        m, fields = self._machine, self._fields
+        m, fields = self._state, self._fields
         for name, value in fields.items():
             fields[name] = getattr(m, name)
             setattr(m, name, value)
 
     def __exit__(self, *error: object) -> None:
         for name, value in self._fields.items():
-            setattr(self._machine, name, value)
+            setattr(self._state, name, value)
 
 
 class InFrame:
     """A frame is open for the length of a block; written out, because each call opens one."""
 
-    __slots__ = ("_before", "_called_at", "_contexts", "_frame", "_machine")
+    __slots__ = ("_before", "_called_at", "_contexts", "_frame", "_state")
 
-    def __init__(self, machine: Machine, frame: Frame, called_at: Location | None, contexts: tuple[str, ...]) -> None:
-        self._machine = machine
+    def __init__(
+        self, state: ExecutionState, frame: Frame, called_at: Location | None, contexts: tuple[str, ...]
+    ) -> None:
+        self._state = state
         self._frame = frame
         self._called_at = called_at
         self._contexts = contexts
 
     def __enter__(self) -> Frame:
-        m = self._machine
+        m = self._state
         self._before = m.frames, m.calls, m.open_loops, len(m.contexts)
         m.frames = (*m.frames, self._frame)
         if self._called_at is not None:
@@ -176,7 +178,7 @@ class InFrame:
         return self._frame
 
     def __exit__(self, *error: object) -> None:
-        m = self._machine
+        m = self._state
         m.frames, m.calls, m.open_loops, opened = self._before
         if self._contexts:
             # What the call has opened for a block of its caller stays open.
@@ -197,7 +199,7 @@ class Speculation:
         """All of it was followed."""
 
 
-class Machine(Position):
+class ExecutionState(Position):
     """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
 
     # Asked at each step, and Python finds what stands in a slot three times as fast as one attribute of fifty.
