@@ -93,7 +93,7 @@ class NeedsWorld(Exception):
 
 
 class _Ages:
-    """When things were made, by the clock. No part of the machine, which is freed at once only without circles."""
+    """When things were made, by the clock. No part of the state, which is freed at once only without circles."""
 
     def __init__(self) -> None:
         self.born: dict[Hashable, int] = {}

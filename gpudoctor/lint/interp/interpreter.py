@@ -1,4 +1,4 @@
-"""The interpreter: the machine with statements, expressions and calls wired to it.
+"""The interpreter: the state of an execution with statements, expressions and calls wired to it.
 
 The parts stand in modules of their own and know each other only through this class.
 """
