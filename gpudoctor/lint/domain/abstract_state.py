@@ -200,9 +200,11 @@ class TensorState:
     pending: ValueCell[Tensor] = ValueCell()
     """The handle of a collective that may still write it, NONE once that was reported. Written by `async_work`."""
     written_items: ValueCell[Tensor] = CollectingCell()
-    """What was put into it item by item, whose share of the data is its own. By `containers`, for `tensors`."""
+    """What was put into it item by item, whose share of the data is its own. By `tensor_operations`, for
+    `tensors`."""
     rewritten: Flag[Tensor | Unknown] = Flag()
-    """Entries of a batch or of a loaded state were replaced. Written by `containers` and `checkpoint_files`."""
+    """Entries of a batch or of a loaded state were replaced. Written by `tensor_operations`, `state_dicts` and
+    `checkpoint_files`."""
     sum_of_means: Flag[Tensor] = Flag()
     """It is the sum of the means of several batches. Written and read by `loss_scale`."""
     returned_means: ValueCell[Tensor | Class] = ValueCell()
@@ -261,16 +263,16 @@ class ContainerState:
     """A list, a set or a dictionary."""
 
     items: ValueCell[ListOf] = ValueCell()
-    """A tuple of the items that are known one by one, one tuple for each path. Written by `containers`."""
+    """A tuple of the items that are known one by one, one tuple for each path. Written by `contents`."""
     entries: ValueCell[DictOf] = ValueCell()
-    """A tuple of keys and values in turn, one tuple for each path. Written by `containers`."""
+    """A tuple of keys and values in turn, one tuple for each path. Written by `contents`."""
     more: ValueCell[ListOf | DictOf] = CollectingCell()
-    """What further items may be, whose number or keys are not known; None where there are none. Written by `containers`
+    """What further items may be, whose number or keys are not known; None where there are none. Written by `contents`
     and the collectives, read by all who ask what is inside."""
     by_rank: Flag[ListOf] = Flag()
-    """Each rank puts other items into it. Written by `containers`, read by `torch_data`."""
+    """Each rank puts other items into it. Written by `contents`, read by `torch_data`."""
     made_by_some_ranks: Flag[ListOf] = Flag()
-    """It was made on a path that only some ranks take: that those fill it differently is no share. By `containers`."""
+    """It was made on a path that only some ranks take: that those fill it differently is no share. By `contents`."""
     unordered: Flag[ListOf] = Flag()
     """A set: its order differs from process to process. Written by `builtin_containers`, read by `loops`."""
     factory: ValueCell[DictOf] = ValueCell()
@@ -309,7 +311,7 @@ class SettingState:
     can_be: ValueCell[Unknown] = ValueCell()
     """Of a setting that was read: the tuple of its choices. Written by `attributes`, read by `builtin`."""
     merged: ValueCell[Unknown] = ValueCell()
-    """The mapping that a configuration was updated with. Written and read by `interp.library`."""
+    """The mapping that a configuration was updated with. Written by `unread_code`, read by `interp.library`."""
     items: ValueTable[Unknown] = ValueTable()
     """What the program has put under a key of something unknown. Written and read by `interp.library`."""
     full_state: Flag[Unknown] = Flag()
