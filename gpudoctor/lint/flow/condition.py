@@ -213,8 +213,10 @@ class Condition:
             return True
         if self.bounded and other.bounded and any(self._compared(each) is False for each in other.bounded):
             return True
-        open_ones = (*self.composed, *other.composed)
-        return bool(open_ones) and any(self._settles_all(each, other) for each in open_ones)
+        # Asked all the time, and mostly of conditions without such tests.
+        mine = self.composed if self._composed is None else self._composed
+        theirs = other.composed if other._composed is None else other._composed
+        return bool(mine or theirs) and any(self._settles_all(each, other) for each in (*mine, *theirs))
 
     def _settles_all(self, literal: Literal, other: Condition) -> bool:
         """The parts of a test all came out so, here or in the other, that it could not come out as it did."""
@@ -228,9 +230,7 @@ class Condition:
     def composed(self) -> tuple[Literal, ...]:
         """What says of several tests that one of them holds, or that one fails, and not which."""
         if self._composed is None:
-            self._composed = tuple(
-                each for each in self.literals if (each.atom.none if each.holds else each.atom.every)
-            )
+            self._composed = tuple([each for each in self.literals if (each[0].none if each[1] else each[0].every)])
         return self._composed
 
     def implies(self, other: Condition) -> bool:
