@@ -44,6 +44,15 @@ def _new(call: Call) -> Values:
     return singleton(new_object(cls, call.do.allocation_site(call.place), call.place, cls.label, call.do))
 
 
+_CONTAINER = {"object", "collection", "sized", "iterable", "container", "reversible"}
+_KINDS_OF: dict[type[Value], frozenset[str]] = {
+    DictOf: frozenset({"dict", "mapping", "mutablemapping", *_CONTAINER}),
+    ListOf: frozenset({"list", "sequence", "mutablesequence", *_CONTAINER}),
+    TupleOf: frozenset({"tuple", "sequence", "hashable", *_CONTAINER}),
+}
+"""What containers are, of Python, `typing` and `collections.abc`."""
+
+
 @MODELS.callable("builtins.isinstance", "builtins.issubclass")
 def _isinstance(call: Call) -> Values:
     kinds = flatten(call.do, list(call.args[1])) if len(call.args) > 1 else []
@@ -103,8 +112,7 @@ def _is_a(value: Value | None, kind: Value) -> bool | None:
         return False
     if isinstance(value, (DictOf, ListOf, TupleOf)):
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
-        word = {"DictOf": "dict", "ListOf": "list", "TupleOf": "tuple"}[type(value).__name__]
-        return name.rpartition(".")[2].lower() in (word, {"dict": "mapping"}.get(word, "sequence")) if name else None
+        return name.rpartition(".")[2].lower() in _KINDS_OF[type(value)] if name else None
     return None
 
 

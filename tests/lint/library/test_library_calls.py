@@ -89,6 +89,16 @@ KINDS = {
         reveal(list((1, 2)))  #: [1, 2]
         reveal(dict(a=1))  #: {'a': 1}
         """,
+    "what a container is": """
+        import collections.abc, typing
+        from collections.abc import MutableMapping
+        reveal(isinstance({"a": 1}, MutableMapping))  #: True
+        reveal(isinstance({"a": 1}, typing.Mapping))  #: True
+        reveal(isinstance({"a": 1}, collections.abc.Sequence))  #: False
+        reveal(isinstance([1], collections.abc.MutableSequence))  #: True
+        reveal(isinstance((1,), collections.abc.Iterable))  #: True
+        reveal(isinstance((1,), (list, MutableMapping)))  #: False
+        """,
 }
 
 
