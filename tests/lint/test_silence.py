@@ -75,6 +75,18 @@ RAISES = """
     model = nn.Linear(sizes(Settings.variant), 1)
     train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
     """
+ENDING_RANKS = """
+    import torch.multiprocessing as mp
+
+    def worker(rank, name):
+        if name not in ("resnet", "vgg"):
+            raise ValueError(name)
+        from engines import trainer
+        trainer().train()
+
+    if __name__ == "__main__":
+        mp.spawn(worker, args=("vit",), nprocs=4)
+    """
 LIGHTNING = """
     import lightning as L
     import torch
@@ -257,6 +269,14 @@ def test_an_error_on_all_paths(tell: Tell) -> None:
     assert program["ended_by"]["reason"].startswith("raise ValueError(")
     assert told.lines[0].startswith(
         "train.py: every path that was followed ends at line 12, before the training: `raise"
+    )
+
+
+def test_ranks_that_end_before_they_come_to_any_training(tell: Tell) -> None:
+    told = tell("train.py", train=ENDING_RANKS)
+    assert told.programs == {"train.py": "not"}
+    assert told.lines[0].startswith(
+        "train.py: every path that was followed ends at line 6, before the training: `raise"
     )
 
 
