@@ -212,6 +212,11 @@ class Program:
         groups = [group for group in self.events(InitGroup) if group.by.endswith("init_process_group")]
         return bool(groups) and all(_has_one_member(group) for group in groups)
 
+    @property
+    def prepares_ranks(self) -> bool:
+        """It starts processes, makes a process group or wraps a model, as one does to train."""
+        return self.has(Spawn, InitGroup, Wrap)
+
     def names(self, *words: str, in_any_case: bool = False) -> bool:
         """One of these words stands in its code, perhaps on a way that was not followed. What comments and
         documentation say does nothing."""

@@ -8,8 +8,6 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
-from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
@@ -130,7 +128,7 @@ def _not_reached(program: Program) -> Silence | None:
     if program.stops:
         return _limit(program)
     # Who starts ranks means to train, wherever that stands.
-    if program.ended is not None and (missed is not None or program.has(Spawn, InitGroup, Wrap)):
+    if program.ended is not None and (missed is not None or program.prepares_ranks):
         return Silence(Cause.ENDED, (), program.ended.what, program.ended.at, missed=True)
     running = [event for event in program.in_charge if _runs_the_training(event.call)]
     if running:
