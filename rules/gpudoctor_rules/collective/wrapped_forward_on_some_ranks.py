@@ -187,7 +187,7 @@ def _why(event: Forward) -> str:
     if _wrapper(event).has(WrapperKind.FSDP):
         return "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
     if event.buffers:
-        return "DDP broadcasts the model's buffers to all ranks at each forward, so it waits for the others."
+        return "DDP broadcasts the model's buffers to all ranks in this forward, so it waits for the others."
     # `eval()` and `no_grad()` are why authors believe that nothing is exchanged.
     if event.context.evaluating:
         return "DDP broadcasts buffers to all ranks at each forward: if the model has any, it waits for the others."
