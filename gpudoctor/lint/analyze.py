@@ -52,10 +52,10 @@ def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Ite
 def examine(path: str, request: Request, sources: Sources) -> EntryResult:
     """Execute one entry on paper and ask the rules."""
     with noting() as asked, own_keys():
-        found = with_room(lambda: _examine(path, request, sources))
-        return replace(found, asked=asked)
+        return replace(_examine(path, request, sources), asked=asked)
 
 
+@with_room
 def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     project = Project(path, sources)
     entry = project.module_of(path)
