@@ -19,7 +19,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
-from gpudoctor.manifest.compiled import mentions, pattern, trains, words
+from gpudoctor.manifest.compiled import mentions, pattern, words
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
@@ -46,12 +46,6 @@ _GPU = r"cuda|\.to\(|device|gpu|prepare"
 def is_irrelevant(file: SourceFile) -> bool:
     """Nothing in this file comes close to what rules are about. Only for files without an entry."""
     return relevant_definitions(file) == frozenset()
-
-
-@lru_cache(maxsize=4096)
-def is_training_call(name: str) -> bool:
-    """Who calls the library function of this name trains, makes what trains, or starts ranks."""
-    return trains(name) and not re.search(pattern("other meanings"), name)
 
 
 _told: dict[tuple[str, int], frozenset[str] | None] = {}

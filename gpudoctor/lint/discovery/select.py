@@ -12,14 +12,12 @@ from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.discovery.classify import (
     classify,
-    deeds_of,
     glance,
     glance_at_all,
-    is_part_of_package,
     may_start,
     settled,
 )
-from gpudoctor.lint.discovery.reach import calls_own_code
+from gpudoctor.lint.discovery.top_level import calls_own_code
 from gpudoctor.lint.discovery.walk import collect, concerns_training
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
@@ -27,6 +25,7 @@ from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
 from gpudoctor.lint.source.file_queries import digest_of, real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
+from gpudoctor.lint.source.layout import in_package
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 from gpudoctor.record import dataclass
 
@@ -177,14 +176,14 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         return source
     project = Project(path, sources)
     module = project.module_of(path)
-    role = Role.PART if module is None else classify(module, project).role
-    if module is None or role is Role.PART:
+    what = classify(module, project) if module is not None else None
+    if module is None or what is None or what.role is Role.PART:
         return None
-    if role is Role.SCRIPT:
+    if what.role is Role.SCRIPT:
         # In a package it is a script because of where its calls lead.
-        if is_part_of_package(source):
+        if in_package(path):
             return source
-        if not calls_own_code(deeds_of(source.tree), module, project):
+        if not calls_own_code(what.deeds, module, project):
             return None
     return source if _reaches_training(module, project) else None
 

@@ -72,6 +72,11 @@ def is_package(folder: str) -> bool:
     return os.path.isfile(os.path.join(folder, "__init__.py"))
 
 
+def in_package(path: str) -> bool:
+    """The file lies in a package, so that others import it where it does not say that it is a program."""
+    return is_package(os.path.dirname(path))
+
+
 def is_inside(path: str, folder: str) -> bool:
     """`path` is `folder` or below it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify, is_test
-from gpudoctor.lint.discovery.prefilter import is_training_call
-from gpudoctor.lint.discovery.reach import STARTERS
+from gpudoctor.lint.discovery.top_level import STARTERS, is_training_call
 from gpudoctor.lint.library.frameworks import TAKE_CHARGE
 from gpudoctor.lint.library_call import MODELS
 from gpudoctor.lint.source.file import SourceFile, parse_text

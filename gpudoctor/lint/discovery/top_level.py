@@ -1,0 +1,338 @@
+"""What a file does at its top level, by its syntax alone, and whether that leads to training.
+
+A module that registers its classes when it is imported calls functions as a program does. What tells the two apart is
+where these calls lead, not what they are called: into a table, or to a backward pass, a loader, a wrapper, a launch.
+They are followed through the definitions of the project. Nothing is executed, so a call of an object that is only known
+when the program runs is not followed. Where a class is made, all its methods count: who calls which is not asked.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.manifest.compiled import pattern, prefixes, trains
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.project import Project
+
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Import = tuple["ast.Import | ast.ImportFrom", ast.alias]
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor)
+_COMPOUND = (ast.If, ast.For, ast.While, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
+
+
+def at_top(body: Iterable[ast.stmt], *, with_handlers: bool = False) -> Iterator[ast.stmt]:
+    """The statements that an import executes, without those of functions and classes."""
+    # Without recursion: a chain of `elif` is as deep as it is long.
+    todo = list(body)[::-1]
+    while todo:
+        statement = todo.pop()
+        yield statement
+        if not isinstance(statement, _COMPOUND):
+            continue
+        if isinstance(statement, (ast.If, ast.For, ast.While, ast.AsyncFor)):
+            todo += (*statement.body, *statement.orelse)[::-1]
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            todo += statement.body[::-1]
+        else:
+            handled = (each for handler in statement.handlers if with_handlers for each in handler.body)
+            todo += (*statement.body, *handled, *statement.orelse, *statement.finalbody)[::-1]
+
+
+def name_parts(node: ast.expr) -> list[str]:
+    """`runner(cfg).go` as `["runner", "go"]`; nothing first where it begins with no name."""
+    names: list[str] = []
+    while isinstance(node, (ast.Call, ast.Attribute)):
+        if isinstance(node, ast.Attribute):
+            names.append(node.attr)
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return [node.id if isinstance(node, ast.Name) else "", *reversed(names)]
+
+
+# --- what it defines and imports --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Names:
+    """What the names at the top level of a module stand for."""
+
+    module: ModuleFile
+    definitions: dict[str, _Definition]
+    imports: dict[str, _Import]
+    assigned: dict[str, list[ast.expr]]
+    decorated: dict[str, list[_Definition]]
+    """Definitions by the name with which a decorator of theirs begins: `@app.command()` makes it a part of `app`."""
+
+
+def _names_of(module: ModuleFile) -> _Names:
+    """The names of a module."""
+    statements = list(at_top(module.source.tree.body, with_handlers=True))
+    found = _Names(module, {}, _bindings(statements), {}, {})
+    for each in statements:
+        if isinstance(each, _DEFINITIONS):
+            found.definitions[each.name] = each
+            for decorator in each.decorator_list:
+                found.decorated.setdefault(name_parts(decorator)[0], []).append(each)
+        elif isinstance(each, (ast.Assign, ast.AnnAssign)) and isinstance(each.value, ast.Call):
+            for target in each.targets if isinstance(each, ast.Assign) else [each.target]:
+                if isinstance(target, ast.Name):
+                    found.assigned.setdefault(target.id, []).append(each.value)
+    return found
+
+
+def _bindings(nodes: Iterable[ast.AST]) -> dict[str, _Import]:
+    """The names that the imports among these nodes bind."""
+    imports = (node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return {(alias.asname or alias.name).partition(".")[0]: (node, alias) for node in imports for alias in node.names}
+
+
+def _library_of(name: str, imports: dict[str, _Import]) -> str:
+    """The library that a name is imported from, or nothing."""
+    if name not in imports:
+        return ""
+    statement, alias = imports[name]
+    if not isinstance(statement, ast.ImportFrom):
+        return alias.name.partition(".")[0]
+    return "" if statement.level else (statement.module or "").partition(".")[0]
+
+
+# --- what it does -----------------------------------------------------------------------------------------------------
+
+
+def main_guard(tree: ast.Module) -> ast.stmt | None:
+    """`if __name__ == "__main__":`, also as a part of a longer test."""
+    return next((each for each in at_top(tree.body) if isinstance(each, ast.If) and _asks_for_main(each.test)), None)
+
+
+def _asks_for_main(test: ast.expr) -> bool:
+    parts = list(ast.walk(test))
+    return any(isinstance(each, ast.Name) and each.id == "__name__" for each in parts) and any(
+        isinstance(each, ast.Constant) and each.value == "__main__" for each in parts
+    )
+
+
+def started_by_decorator(tree: ast.Module) -> ast.stmt | None:
+    """The function that `@call_parse` calls when the file is the program."""
+    for each in tree.body:
+        for decorator in each.decorator_list if isinstance(each, _DEFINITIONS) else ():
+            first, *_ = parts = name_parts(decorator)
+            if parts[-1] in STARTING and _library_of(first, _bindings(tree.body)) in STARTING[parts[-1]]:
+                return each
+    return None
+
+
+STARTING: dict[str, set[str]] = {}
+"""What decorators are called that start their function, and the libraries that have such a one."""
+for _name in prefixes("starts"):
+    STARTING.setdefault(_name.rpartition(".")[2], set()).add(_name.partition(".")[0])
+
+
+def deeds_of(tree: ast.Module) -> tuple[ast.stmt, ...]:
+    """The statements that do something when the file is imported: calls and loops, but for mere preparation."""
+    statements = list(at_top(tree.body))
+    acting = [each for each in statements if isinstance(each, _ACTING)]
+    # Most modules only define things: nobody asks what their names stand for.
+    if not acting:
+        return ()
+    defined, imports = {each.name for each in statements if isinstance(each, _DEFINITIONS)}, _bindings(statements)
+    return tuple(each for each in acting if _acts(each, imports, defined))
+
+
+def _acts(statement: ast.stmt, imports: dict[str, _Import], defined: set[str]) -> bool:
+    if isinstance(statement, ast.Expr):
+        value = statement.value
+        return isinstance(value, (ast.Call, ast.Await)) and not _prepares(value, imports, defined)
+    if isinstance(statement, ast.Raise):
+        # `raise SystemExit(main())`
+        error = statement.exc
+        return isinstance(error, ast.Call) and name_parts(error) == ["SystemExit"] and bool(error.args)
+    return True
+
+
+_PREPARING = sys.stdlib_module_names | {"matplotlib", "numpy"}
+_BUILTINS = frozenset(vars(builtins))
+
+
+def _prepares(value: ast.expr, imports: dict[str, _Import], defined: set[str]) -> bool:
+    """`warnings.filterwarnings("ignore")`, `sys.path.append(str(here))`: no work, and none of the file's own code."""
+    called = [name_parts(each)[0] for each in ast.walk(value) if isinstance(each, ast.Call)]
+    if called and _library_of(called[0], imports) not in _PREPARING:
+        return False
+    if not all(name in _BUILTINS or _library_of(name, imports) in _PREPARING for name in called[1:]):
+        return False
+    return not any(isinstance(each, ast.Name) and each.id in defined for each in ast.walk(value))
+
+
+def computes(tree: ast.Module) -> bool:
+    """A script of assignments only, such as a tutorial's, has nothing that another file could import."""
+    if any(isinstance(each, _DEFINITIONS) for each in tree.body):
+        return False
+    return any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Call) for each in tree.body)
+
+
+# --- where that leads ------------------------------------------------------------------------------------------------
+
+STARTERS = frozenset(
+    """
+    absl.app.run argh.dispatch_command clize.run cyclopts.run defopt.run fire.Fire functools.partial jsonargparse.CLI
+    jsonargparse.auto_cli plac.call simple_parsing.parse tyro.cli typer.run wandb.agent
+    """.split()
+)
+"""Library functions that call what they are given, or hand it on to be called."""
+
+MAX_FILES = 40
+"""So many files of the project are asked for definitions."""
+MAX_DEFINITIONS = 200
+
+
+def leads_to_training(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
+    """What these statements of a module call trains, or starts what trains, as far as syntax shows."""
+    return _Search(project).finds(statements, module)
+
+
+def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
+    """These statements call what the file defines or takes from the project, or hand it to be called.
+
+    `setup(…)`, `print(…)` and `sys.path.append(…)` start no code of the project's.
+    """
+    search = _Search(project)
+    return any(search.targets_of(call, search.names_of(module), {}) for call in _calls_in(statements))
+
+
+_Target = tuple[_Names, ast.AST]
+"""Code of the project that is executed, and the module that it stands in."""
+
+
+class _Search:
+    """One search through a project. Each definition is visited once."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._names: dict[str, _Names] = {}
+
+    def finds(self, statements: Iterable[ast.stmt], module: ModuleFile) -> bool:
+        names = self.names_of(module)
+        pending: list[_Target] = [(names, each) for each in statements]
+        seen = {node for _, node in pending}
+        while pending and len(seen) < MAX_DEFINITIONS + len(module.source.tree.body):
+            names, node = pending.pop()
+            inner = _bindings(ast.walk(node))
+            imports = {**names.imports, **inner}
+            for call in _calls_in([node]):
+                name = _library_name(call.func, imports)
+                targets = list(self.targets_of(call, names, inner))
+                if not targets and is_training_call(name):
+                    return True
+                new = [each for each in targets if each[1] not in seen]
+                seen.update(each for _, each in new)
+                pending += new
+        return False
+
+    def names_of(self, module: ModuleFile) -> _Names:
+        path = module.source.path
+        if path not in self._names:
+            self._names[path] = _names_of(module)
+        return self._names[path]
+
+    def targets_of(self, call: ast.Call, names: _Names, inner: dict[str, _Import]) -> Iterator[_Target]:
+        """The code of the project that a call executes: what is called, and what that one is given to call."""
+        called = list(self._meant(call.func, names, inner))
+        yield from called
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        functions = [node for _, node in called if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        starts = any(map(_calls_a_parameter, functions)) if called else _starts(call, names, inner)
+        if starts:
+            yield from (target for each in given for target in self._meant(each, names, inner))
+            # `fire.Fire()`: all that the file defines are commands.
+            if not called and not given:
+                yield from ((names, each) for each in names.definitions.values())
+
+    def _meant(self, node: ast.expr, names: _Names, inner: dict[str, _Import]) -> Iterator[_Target]:
+        """The code of the project that an expression stands for: a function, a class, or how an object is made."""
+        parts = name_parts(node)
+        if parts[0] in inner:
+            yield from self._imported(inner[parts[0]], parts[1:], names)
+        elif parts[0]:
+            yield from self._at_top(parts, names, depth=0)
+
+    def _at_top(self, parts: list[str], names: _Names, depth: int) -> Iterator[_Target]:
+        name = parts[0]
+        if name in names.definitions:
+            node = names.definitions[name]
+            # `operator.register_autograd(backward)` does not call the function `operator`.
+            if len(parts) > 1 and not isinstance(node, ast.ClassDef):
+                return
+            yield names, node
+        elif name in names.assigned:
+            yield from ((names, each) for each in names.assigned[name])
+        elif name in names.imports and depth < _MAX_REEXPORTS:
+            yield from self._imported(names.imports[name], parts[1:], names, depth)
+        # The commands of a group, wherever the group itself comes from.
+        yield from ((names, each) for each in names.decorated.get(name, ()))
+
+    def _imported(self, bound: _Import, rest: list[str], names: _Names, depth: int = 0) -> Iterator[_Target]:
+        """What `from module import name` has bound, or an attribute of the module that an import has."""
+        node, alias = bound
+        find = partial(self._project.find, names.module)
+        if isinstance(node, ast.ImportFrom):
+            found, rest = find(node.module or "", node.level), [alias.name, *rest]
+        else:
+            found = find(alias.name if alias.asname else alias.name.partition(".")[0])
+        while found is not None and rest:
+            inside = self._project.submodule(found, rest[0])
+            if inside is None:
+                break
+            # A package's own name comes before a module inside of it, as in Python.
+            if isinstance(found, ModuleFile) and rest[0] in self.names_of(found).definitions:
+                break
+            found, rest = inside, rest[1:]
+        if isinstance(found, ModuleFile) and rest and self._may_ask(found):
+            yield from self._at_top(rest, self.names_of(found), depth + 1)
+
+    def _may_ask(self, module: ModuleFile) -> bool:
+        return module.source.path in self._names or len(self._names) < MAX_FILES
+
+
+_MAX_REEXPORTS = 5
+
+
+@lru_cache(maxsize=4096)
+def is_training_call(name: str) -> bool:
+    """Who calls the library function of this name trains, makes what trains, or starts ranks."""
+    return trains(name) and not re.search(pattern("other meanings"), name)
+
+
+def _calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    return (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Call))
+
+
+def _library_name(node: ast.expr, imports: dict[str, _Import]) -> str:
+    """The dotted name of what is called, through whichever import, as far as it is none of the project's."""
+    first, *rest = name_parts(node)
+    bound = imports.get(first)
+    if bound is not None:
+        statement, alias = bound
+        if isinstance(statement, ast.ImportFrom):
+            first = f"{statement.module or ''}.{alias.name}"
+        elif alias.asname:
+            first = alias.name
+    return ".".join((first, *rest))
+
+
+def _starts(call: ast.Call, names: _Names, inner: dict[str, _Import]) -> bool:
+    return _library_name(call.func, {**names.imports, **inner}) in STARTERS
+
+
+def _calls_a_parameter(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """`def launch(main, args): main(args)`, or it hands one on to what may."""
+    given = {each.arg for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)}
+    return any(isinstance(call.func, ast.Name) and call.func.id in given for call in _calls_in(function.body))
