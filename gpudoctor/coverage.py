@@ -48,7 +48,8 @@ class Silence:
 
     `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
     that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has
-    chosen, or the wrapper that no program makes. `missed` says that the training was not reached on account of it.
+    chosen, the error where the statement that ends all paths does not say it, or the wrapper that no program makes.
+    `missed` says that the training was not reached on account of it.
     """
 
     cause: Cause
@@ -70,7 +71,8 @@ class Silence:
             case Cause.LIMIT:
                 return f"stopped{at} {self.what}{', before the training' if self.missed else ''}"
             case Cause.ENDED:
-                return f"every path that was followed ends{at}, before the training: `{self.what}`"
+                how = f"in {self.about}" if self.about else f"before the training: `{self.what}`"
+                return f"every path that was followed ends{at}, {how}"
             case Cause.FRAMEWORK if self.missed:
                 return f"{self.what} runs the training{at}"
             case Cause.FRAMEWORK:

@@ -466,13 +466,27 @@ class Stop:
 
     what: str
     at: Location
+    error: str = ""
+    """Python's own exception that is raised there; empty where it is another one, or none."""
+    why: str = ""
+    """Why it is raised, as a clause that goes on from `what`; empty where the statement says it."""
+
+    @property
+    def error_told(self) -> str:
+        """The error, and what raises it; empty where the statement says it."""
+        return f"{self.error}: `{self.what}` {self.why}" if self.why else ""
+
+    @property
+    def told(self) -> str:
+        """What ended the program, for people."""
+        return self.error_told or self.what
 
 
 @dataclass(frozen=True)
 class Chosen(Stop):
     """A call of what a setting has chosen, and the library callable that makes it, empty where that is not known."""
 
-    by: str
+    by: str = ""
 
 
 _DEEDS = (

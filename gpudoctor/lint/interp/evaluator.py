@@ -194,6 +194,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.unreachable = True
         self.job_aborted = failed
         self.stop = Stop(by, at)
+        self.raised.append("")
 
     @property
     def under_main_guard(self) -> bool:

@@ -573,6 +573,9 @@ class ExecutionState(Position):
 
     def branch(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> bool | None:
         """Follow both outcomes of a test, then join what lives: the answer with which all get on who do."""
+        # The test itself has ended the path.
+        if self.unreachable:
+            return None
         if isinstance(test, bool):
             (then if test else otherwise)()
             return None
@@ -606,10 +609,12 @@ class ExecutionState(Position):
             body()
         return side
 
-    def abort(self, what: str, at: Location) -> None:
-        """The path ends with an error, and with it the job: the launcher stops all ranks."""
+    def abort(self, what: str, at: Location, error: str = "", why: str = "") -> None:
+        """The path ends with an error, and with it the job: the launcher stops all ranks. `error` is the exception,
+        where it is one of Python's own, of which is known who catches it."""
         self.unreachable = self.job_aborted = True
-        self.stop = Stop(what, at)
+        self.stop = Stop(what, at, error, why)
+        self.raised.append(error)
 
     def join(self, base: Condition, sides: list[PathExit]) -> None:
         """Go on where the sides meet."""
@@ -634,6 +639,9 @@ class ExecutionState(Position):
 
     def for_each_value(self, values: Values, visit: Callable[[Value], Values], node: ast.AST) -> Values:
         """Visit every value that is possible here, each on a path of its own, and join the results."""
+        # A join would bring the path back to life.
+        if self.unreachable:
+            return NONE_SET
         here = values.restrict(self.path)
         # By far the most visits: no layer and no join is needed.
         if len(here.bindings) == 1:

@@ -246,22 +246,29 @@ def _both(m: Evaluator, first: Values, second: Values, node: ast.AST) -> Values:
 
 def _conditional(m: Evaluator, node: ast.IfExp) -> Values:
     answer = truthiness.ask(m, node.test)
+    if m.unreachable:
+        return NONE_SET
     if isinstance(answer, bool):
         return m.evaluate(node.body if answer else node.orelse)
     results: list[Values] = []
-    base = m.path
+    base, aborted = m.path, False
     sides: list[PathExit] = []
     for literal, branch in ((answer, node.body), (answer.negated(), node.orelse)):
 
         def body(branch: ast.expr = branch, literal: Literal = literal) -> None:
             values = m.evaluate(branch)
+            if m.unreachable:
+                return
             # `model.module if wrapped else model` keeps which one it is, and when.
             results.append(values.guarded_by(base.conjoined_with(literal).difference(base)))
 
-        side = m.run_branch(base, literal, body).end
-        if side is not None:
-            sides.append(side)
+        side = m.run_branch(base, literal, body)
+        aborted = aborted or side.job_aborted
+        if side.end is not None:
+            sides.append(side.end)
     m.join(base, sides)
+    if aborted and sides:
+        m.path = base
     return union(results)
 
 

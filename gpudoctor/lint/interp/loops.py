@@ -61,7 +61,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
 def run_while(m: Evaluator, node: ast.While) -> None:
     """`while test`: the body is followed twice, whatever the test says, unless it can never hold."""
     holds = truthiness.ask(m, node.test)
-    if holds is False:
+    if holds is False or m.unreachable:
         return
     if holds is True and m.listener is not None:
         m.listener.repeats_for_ever()

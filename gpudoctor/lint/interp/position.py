@@ -140,6 +140,8 @@ class Position(OnPath):
         "muted": "Nothing is logged.",
         "oldest_write": "The age of the oldest thing that was written to: it grows with each thing that is made.",
         "open_loops": "The loops whose bodies are being followed, innermost last.",
+        "raised": "Python's own exceptions with which paths have ended, in order; empty for another one, or an end "
+        "that is none. It grows as a book does.",
         "reads": "The keys that were read, in order: what a long function has read decides whether it is followed "
         "again. It grows as a book does.",
         "speculations": "How many speculative runs this is a part of.",
@@ -165,6 +167,7 @@ class Position(OnPath):
         self.look_ends: int | None = None
         self.listener: Listener | None = None
         self.oldest_write = NEVER
+        self.raised: list[str] = []
         self.reads: list[Hashable] = []
         self.job_aborted = False
         self.stop: Stop | None = None

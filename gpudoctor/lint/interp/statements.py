@@ -18,6 +18,7 @@ from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
+from gpudoctor.lint.interp.exception_handlers import cannot_happen, error_named, reached
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
@@ -31,7 +32,6 @@ LIMITS = (OutOfBudget, RecursionError, MemoryError)
 FILE_ERRORS = frozenset(
     {"OSError", "IOError", "EnvironmentError", "FileExistsError", "FileNotFoundError", "Exception", "BaseException"}
 )
-IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
 def run_block(m: Evaluator, body: Sequence[ast.stmt]) -> None:
@@ -204,7 +204,7 @@ def _raise(m: Evaluator, node: ast.Raise) -> None:
         m.evaluate(node.exc)
     _note_leaving(m, "raise", node)
     # torchrun ends all ranks when one fails, so nobody is left waiting.
-    m.abort(m.text(node), m.place(node))
+    m.abort(m.text(node), m.place(node), error_named(m, node.exc))
 
 
 def _try(m: Evaluator, node: ast.Try) -> None:
@@ -234,11 +234,11 @@ def _ways_out(m: Evaluator) -> list[list[PathExit]]:
 def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
     """The body and its handlers: where they come out."""
     base = m.path
-    handlers = [handler for handler in node.handlers if not _cannot_happen(handler)]
+    handlers = [handler for handler in node.handlers if not cannot_happen(handler)]
     sides: list[PathExit] = []
     since = len(m.log)
     with m.store.delta() as layer:
-        before = sum(map(len, _ways_out(m)))
+        before, errors = sum(map(len, _ways_out(m))), len(m.raised)
         with m.catching_file_errors() if any(map(_takes_files, handlers)) else nullcontext():
             run_block(m, node.body)
         # A body that ends with `return` or `break` has not failed.
@@ -248,6 +248,8 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
             run_block(m, node.orelse)
         body = None if m.unreachable else PathExit(layer, m.path)
         sides += [body] if body is not None else []
+        if raised and not sides:
+            handlers = reached(m, node.handlers, m.raised[errors:])
     for index, handler in enumerate(handlers):
         atom = Atom(Anonymous("raised", (m.place(handler), index)), text="an exception is caught")
         m.path, m.unreachable = base, False
@@ -296,13 +298,6 @@ def _handler_side(m: Evaluator, base: object, test: bool | Literal, handler: ast
     return side.end
 
 
-def _cannot_happen(handler: ast.ExceptHandler) -> bool:
-    """An import is assumed to succeed: the program is read as it is meant to run."""
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    names = {kind.id for kind in kinds if isinstance(kind, ast.Name)}
-    return bool(names) and names <= IMPORT_ERRORS
-
-
 def _takes_files(handler: ast.ExceptHandler) -> bool:
     """It catches what the file system says: `FileExistsError`, `OSError`, or everything."""
     kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
@@ -345,7 +340,7 @@ def _nonlocal(m: Evaluator, node: ast.Nonlocal) -> None:
 
 def _assert(m: Evaluator, node: ast.Assert) -> None:
     def abort() -> None:
-        m.abort(m.text(node), m.place(node))
+        m.abort(m.text(node), m.place(node), "AssertionError")
 
     test = truthiness.ask(m, node.test)
     if test is False:

@@ -46,7 +46,10 @@ def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
     with m.on_path(m.path):
         for operand in node.values:
             answer = ask(m, operand)
-            if answer is stop:
+            # `use_it and config.lacks_it`: whoever gets on was not asked the second.
+            if m.unreachable and parts:
+                m.unreachable, answer = False, stop
+            if answer is stop or m.unreachable:
                 break
             if isinstance(answer, Literal):
                 parts.append(answer)
@@ -274,7 +277,7 @@ def bool_op(m: Evaluator, node: ast.BoolOp) -> Values:
     values = m.evaluate(node.values[0])
     for index, operand in enumerate(node.values[1:], 1):
         answer = truth(m, values, node.values[index - 1] if index == 1 else node)
-        if answer is stop:
+        if answer is stop or m.unreachable:
             return values
         if isinstance(answer, bool):
             values = m.evaluate(operand)
@@ -288,6 +291,10 @@ def _combine(m: Evaluator, node: ast.BoolOp, left: Values, answer: Literal, oper
     base = m.path
     with m.on_path(base.conjoined_with(way_on)):
         right = m.evaluate(operand)
+    if m.unreachable:
+        # An error ends the way on to the right side: who gets on has taken the left one.
+        m.unreachable = False
+        return left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
     if not (_are_answers(right) or (_are_answers(left) and _is_switch(right))):
         from_left = left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
         if not stop:

@@ -67,7 +67,7 @@ def _leading_to(missed: list[_Part], parts: list[_Part], chosen: Collection[Chos
     for _ in range(_LONGEST_WAY):
         for call in chosen:
             if any(_may_be(call, part) for part in way):
-                return Chosen(_shortened(ast.unparse(call.node.func)), call.place, call.by)
+                return Chosen(_shortened(ast.unparse(call.node.func)), call.place, by=call.by)
         seen.update(map(id, way))
         names = {part.name for part in way}
         way = [part for part in parts if part.node is not None and id(part) not in seen and part.uses & names]

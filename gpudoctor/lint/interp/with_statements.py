@@ -27,6 +27,8 @@ EXPECTS_AN_ERROR = "pytest.raises"
 
 def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
     """Open a manager, run the block with what it yields, close it."""
+    if m.unreachable:
+        return
     here = manager.restrict(m.path)
     only = here.single
     if only is None:

@@ -111,7 +111,7 @@ def _followed(program: Program, main: Silence | None, told: list[Silence]) -> Fo
 def _ending(program: Program) -> Ending | None:
     if program.stops:
         return Ending(program.stops[0].why, program.stops[0].location)
-    return Ending(program.ended.what, program.ended.at) if program.ended is not None else None
+    return Ending(program.ended.told, program.ended.at) if program.ended is not None else None
 
 
 def _not_reached(program: Program) -> Silence | None:
@@ -129,7 +129,9 @@ def _not_reached(program: Program) -> Silence | None:
         return _limit(program)
     # Who starts ranks means to train, wherever that stands.
     if program.ended is not None and (missed is not None or program.prepares_ranks):
-        return Silence(Cause.ENDED, (), program.ended.what, program.ended.at, missed=True)
+        return Silence(
+            Cause.ENDED, (), program.ended.what, program.ended.at, missed=True, about=program.ended.error_told
+        )
     running = [event for event in program.in_charge if _runs_the_training(event.call)]
     if running:
         # The settings of a trainer are made before it is.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.events.placement import ContextMade
 from gpudoctor.lint.events.process import InitGroup, Spawn, Swallowed
@@ -98,3 +100,96 @@ if __name__ == "__main__":
     )
     methods = [event.start_method and str(event.start_method.single) for event in found.events(Spawn)]
     assert list(dict.fromkeys(methods)) == ["'fork'", "'spawn'", None]
+
+
+@pytest.mark.parametrize(
+    ("handler", "reached"),
+    [
+        ("except ValueError", True),
+        ("except Exception", True),
+        ("except", True),
+        ("except (KeyError, ArithmeticError, ValueError)", True),
+        ("except errors", True),
+        ("except elsewhere.Error", False),
+        ("except made", True),
+        ("except KeyError", False),
+        ("except (KeyError, Own)", False),
+        ("except torch.cuda.OutOfMemoryError", False),
+    ],
+)
+def test_who_takes_an_error(paper, handler: str, reached: bool):
+    found = paper(
+        f"""
+import torch, unknown
+from unknown import elsewhere
+errors = (KeyError, ValueError)
+made = unknown.make()
+class Own(ValueError): pass
+def work(name):
+    if name == "a": raise ValueError("a")
+    raise UnicodeError
+try: work(unknown.name)
+{handler}: torch.cuda.init()
+""",
+        launch="single",
+    )
+    (program,) = found.programs
+    assert program.has(ContextMade) is reached
+    assert (program.ended is None) is reached
+
+
+def test_the_first_handler_that_fits_is_taken(paper):
+    paper(
+        """
+taken = 0
+try: raise KeyError
+except ValueError: taken = 1
+except LookupError: taken = 2
+except Exception: taken = 3
+reveal(taken)  #: 2
+"""
+    )
+
+
+def test_an_error_of_which_little_is_known_may_be_taken_by_all(paper):
+    paper(
+        """
+from unknown import error
+taken = 0
+try:
+    if error: raise error()
+    raise KeyError
+except ValueError: taken = 1
+except LookupError: taken = 2
+reveal(taken)  #: 1 if an exception is caught | 2 if an exception is caught
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "if stop(): work()",
+        "x = work() if stop() else 0",
+        "x = work() if unknown.a and stop() and unknown.b else 0",
+        "use(models[stop()])",
+        "while stop(): work()",
+        "with stop(): work()",
+    ],
+)
+def test_a_path_that_has_ended_is_not_joined_again(paper, statement: str):
+    found = paper(
+        f"""
+import torch, unknown
+from torch import nn
+def stop(): raise ValueError
+def work(): torch.cuda.init()
+models = unknown.models if unknown.some else [1]
+unknown.a and stop()
+{statement}
+torch.cuda.init()
+""",
+        launch="single",
+    )
+    # What is asked behind `and` is asked on some paths only.
+    assert bool(found.events(ContextMade)) is ("and" in statement)
