@@ -92,6 +92,8 @@ class Hooks:
         """`with value:` around a block."""
         self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
         """Its constructor runs, which is one of the project."""
+        self.joins: dict[type[Value], Callable[[Hashable, list[Any]], Value]] = {}
+        """One value stands for too many of this kind; the key tells it from others."""
         # --- told to all --------------------------------------------------------------------------------------------
         self.attribute_sets: list[Callable[[LibraryContext, Value, str, Values, Location], None]] = []
         """`owner.name = values`, before it is done."""
@@ -119,6 +121,8 @@ class Hooks:
         """The block of a context of a library has ended."""
         self.cut_by_rank: list[Callable[[LibraryContext, Values, Location], None]] = []
         """The rank decides what `value[...]` is."""
+        self.made_alone: list[Callable[[LibraryContext, Value], None]] = []
+        """An object was made of a class that nothing in its file makes one of: its users are not known."""
         # --- one answers for all --------------------------------------------------------------------------------------
         self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Allocated]] = []
         """The value of a new object of a class of the project."""

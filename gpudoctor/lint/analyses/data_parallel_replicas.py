@@ -92,7 +92,7 @@ def note_written(do: LibraryContext, owner: Value, name: str, values: Values, pl
     if do.execution.augmenting and old is not None and old.any(lambda value: isinstance(value, Tensor)):
         return
     mark = Unknown(Anonymous("state of a replica", (owner, name)))
-    carried = values.any(lambda value: isinstance(value, (Tensor, Unknown)) and mark in value.shards)
+    carried = values.any(lambda value: mark in value.shards)
     do.emit(ReplicaWrite, at=place, module=owner, name=name, carried=carried)
 
 

@@ -14,12 +14,17 @@ from gpudoctor.record import dataclass
 class TupleOf(Composed):
     """A tuple whose items are known one by one."""
 
+    is_object = True
+    is_setting = True
+
     items: tuple[Values, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ListOf(Allocated):
     """A list or a set; its items stand in the store."""
+
+    is_setting = True
 
     identity: Hashable
     place: Location
@@ -39,6 +44,8 @@ class DictOf(Allocated):
 @dataclass(frozen=True, slots=True, eq=False)
 class Range(Composed):
     """`range(start, stop)`: whether it runs at most once is what rules ask."""
+
+    is_object = True
 
     start: Values
     stop: Values
@@ -70,6 +77,8 @@ class Slice(Composed):
 @dataclass(frozen=True, slots=True, eq=False)
 class Enumerated(Composed):
     """`enumerate(x)`, `zip(x, y)`, `tqdm(x)`: something that iterates others. `kind` is one of these names."""
+
+    is_object = True
 
     kind: str
     items: tuple[Values, ...]

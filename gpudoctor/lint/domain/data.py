@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Allocated, Const, Value, Values
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -26,6 +26,9 @@ class Dataset(Allocated):
     train: bool | None = None
     draws: bool = False
     """Its items do not depend on the index: it makes or draws one at random whenever it is asked."""
+
+    def on_each_rank(self) -> Dataset:
+        return replace(self, sharded=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -106,6 +109,13 @@ class Loader(Allocated):
     """What it draws random numbers with, the seeds of its workers among them."""
     made_up: bool = False
     """Its data are random numbers that the program has drawn itself: their order means nothing."""
+
+    @property
+    def loader(self) -> Loader:
+        return self
+
+    def on_each_rank(self) -> Loader:
+        return replace(self, sharded=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -15,6 +15,9 @@ class Device(Value):
     `place` is where the program named the device.
     """
 
+    is_object = True
+    is_setting = True
+
     type: str
     index: Value | None = None
     place: Location | None = field(default=None, compare=False)
@@ -37,6 +40,10 @@ class Device(Value):
         if isinstance(self.index, Const) and isinstance(self.index.value, int):
             return self.index.value
         return None
+
+    def differs_from(self, text: str) -> bool:
+        # `device != "cpu"` asks for the kind of it: which GPU a rank has makes no difference.
+        return text.partition(":")[0] != self.type
 
     def __repr__(self) -> str:
         return f"Device({self.type}{'' if self.index is None else f':{self.index!r}'})"

@@ -14,6 +14,10 @@ from gpudoctor.record import dataclass
 class Library(Value):
     """A name of a library that is not read: `torch.nn.Linear`."""
 
+    is_object = True
+    is_choice = True
+    is_setting = True
+
     name: str
 
     # Written out, because so many are asked.
@@ -27,6 +31,8 @@ class Library(Value):
 @dataclass(frozen=True, slots=True)
 class ProjectModule(Value):
     """A module of the project, by its scope in the store."""
+
+    is_choice = True
 
     scope: Hashable
     name: str
@@ -43,6 +49,8 @@ class LazyImport(Value):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Function(Allocated):
     """A function of the project: its syntax, the scopes it sees (inner to outer) and its defaults."""
+
+    is_choice = True
 
     identity: Hashable
     place: Location
@@ -87,6 +95,8 @@ class Method(Value):
 class Partial(Composed):
     """A callable with arguments already given."""
 
+    is_choice = True
+
     function: Value
     args: tuple[Values, ...] = ()
     keywords: tuple[tuple[str, Values], ...] = ()
@@ -95,6 +105,8 @@ class Partial(Composed):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Class(Allocated):
     """A class of the project. `bases` in order; `library_bases` are the dotted names of all library classes above."""
+
+    is_choice = True
 
     identity: Hashable
     place: Location
@@ -111,6 +123,8 @@ class Class(Allocated):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Instance(Allocated):
     """An object of a class of the project that is none of the kinds that have a file of their own."""
+
+    is_choice = True
 
     identity: Hashable
     place: Location

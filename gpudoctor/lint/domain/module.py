@@ -19,6 +19,8 @@ class Module(Allocated):
     `exact` marks a module whose attributes are all known.
     """
 
+    is_model = True
+
     identity: Hashable
     place: Location
     label: str
@@ -52,6 +54,8 @@ class WrapperKind(enum.Enum):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Wrapper(Allocated):
     """A module around another one. `inner` may itself be a wrapper."""
+
+    is_model = True
 
     identity: Hashable
     place: Location

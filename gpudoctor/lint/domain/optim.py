@@ -27,6 +27,8 @@ class Parameters(Allocated):
 class Optimizer(Allocated):
     """An optimizer and the modules (cores or wrappers, as written) whose parameters it steps."""
 
+    is_choice = True
+
     identity: Hashable
     place: Location
     label: str
@@ -41,6 +43,8 @@ class Optimizer(Allocated):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scheduler(Allocated):
     """A learning rate scheduler."""
+
+    is_choice = True
 
     identity: Hashable
     place: Location

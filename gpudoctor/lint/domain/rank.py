@@ -33,6 +33,8 @@ class RankSource(enum.Enum):
 class Rank(Value):
     """The number of this process. `as_text` marks one that is still the string of an environment variable."""
 
+    is_object = True
+
     kind: RankKind
     # Not compared: the rank of the environment and that of the group are the same number.
     source: RankSource = field(compare=False)
@@ -61,6 +63,9 @@ class SizeKind(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class Size(Value):
     """A number of processes, devices or nodes: the same on all ranks, more than one in a multi-process world."""
+
+    is_object = True
+    is_setting = True
 
     kind: SizeKind
     as_text: bool = False

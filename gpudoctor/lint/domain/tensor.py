@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Allocated, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass, field, replace
 
 
 class TensorOrigin(enum.Enum):
@@ -61,6 +61,8 @@ class Tensor(Allocated):
     whose items it was computed from; a collective over it clears them. `batch_of` is the loader where it is an item.
     """
 
+    is_open = True
+
     identity: Hashable
     place: Location
     label: str
@@ -89,6 +91,13 @@ class Tensor(Allocated):
     @property
     def divergence(self) -> Divergence:
         return self.dependence
+
+    def on_each_rank(self) -> Tensor:
+        return replace(self, dependence=self.dependence | Divergence.RANK)
+
+    def bound_to(self, name: str) -> Tensor:
+        # Messages name what the user wrote: `images`, not `next(loader)`.
+        return replace(self, label=name) if self.origin is TensorOrigin.BATCH and self.label != name else self
 
 
 def one_of_several(key: Hashable, tensors: list[Tensor]) -> Tensor:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.interning import age, interned
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.record import compared, dataclass, field
+from gpudoctor.record import compared, dataclass, field, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -19,14 +19,53 @@ MAX_PARTS = 64
 
 
 class Value:
-    """Anything that an expression can have. Immutable; what changes about it stands in the store."""
+    """Anything that an expression can have. Immutable; what changes about it stands in the store.
+
+    What the evaluation of Python asks of a value whatever it stands for, each kind answers here.
+    """
 
     __slots__ = ()
+
+    is_open: ClassVar[bool] = False
+    """Whether it is true, and what it is equal to, is not known."""
+    is_object: ClassVar[bool] = False
+    """It is surely not None."""
+    is_choice: ClassVar[bool] = False
+    """What an `elif` chain over experiments picks one of; loops do not pile these up."""
+    is_model: ClassVar[bool] = False
+    """It has weights, and is called with batches."""
 
     @property
     def divergence(self) -> Divergence:
         """How far ranks may disagree about this value."""
         return Divergence.NONE
+
+    @property
+    def shards(self) -> frozenset[Value]:
+        """The loaders of which this rank saw only its own share when it computed the value."""
+        return frozenset()
+
+    @property
+    def loader(self) -> Value | None:
+        """The loader whose batches a loop over this value goes through."""
+        return None
+
+    @property
+    def is_setting(self) -> bool:
+        """The text of the program chooses it, or who starts it does."""
+        return False
+
+    def differs_from(self, text: str) -> bool:
+        """It surely is not equal to this text."""
+        return False
+
+    def on_each_rank(self) -> Value:
+        """This value, where each rank has one of its own."""
+        return self
+
+    def bound_to(self, name: str) -> Value:
+        """This value, once it has the name: some are known to readers by that."""
+        return self
 
 
 Values = ValueSet[Value]
@@ -35,6 +74,8 @@ Values = ValueSet[Value]
 @dataclass(frozen=True, slots=True)
 class Const(Value):
     """A constant of the language: None, a number, a string, a bool, bytes or Ellipsis."""
+
+    is_setting = True
 
     value: bool | int | float | complex | str | bytes | type(Ellipsis) | None  # type: ignore[valid-type]
 
@@ -85,10 +126,10 @@ class Unknown(Value):
     """A value that could not be known. Two with the same `term` are the same value.
 
     `why` says where knowledge ended; `label` is how a reader would call it (`args.lr`). `config` marks what the user
-    chooses when he starts the program: one value for all ranks. `shards` names the loaders of which this rank saw
-    only its own share when it computed the value.
+    chooses when he starts the program: one value for all ranks.
     """
 
+    is_open = True
     term: Term
     why: str = field(default="", compare=False)
     label: str = field(default="", compare=False)
@@ -120,6 +161,13 @@ class Unknown(Value):
     def divergence(self) -> Divergence:
         return self.dependence
 
+    @property
+    def is_setting(self) -> bool:
+        return self.config
+
+    def on_each_rank(self) -> Unknown:
+        return replace(self, dependence=self.dependence | Divergence.RANK)
+
     def __repr__(self) -> str:
         return f"Unknown({self.label or self.why})"
 
@@ -138,6 +186,10 @@ class Truth(Value):
     def divergence(self) -> Divergence:
         return self.literal.atom.divergence
 
+    @property
+    def is_setting(self) -> bool:
+        return self.literal.atom.switch
+
     def __repr__(self) -> str:
         return f"Truth({self.literal!r})"
 
@@ -146,6 +198,8 @@ class Truth(Value):
 class Text(Value):
     """A string that is known in parts, as an f-string or a joined path: `f"out/{rank}.pt"`. No part is itself one."""
 
+    is_object = True
+    is_setting = True
     parts: tuple[Value, ...]
 
     def __post_init__(self) -> None:
@@ -228,6 +282,7 @@ class Allocated(Value):
     """A value with an identity: made at a place, once for each time the program came by."""
 
     __slots__ = ()
+    is_object = True
     identity: Hashable
     place: Location
     label: str

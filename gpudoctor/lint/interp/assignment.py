@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import set_item
 from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.interp import attributes, library
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
 from gpudoctor.lint.interp.position import NONE_SET
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 
@@ -40,15 +38,10 @@ def assign(m: Evaluator, target: ast.expr, values: Values) -> None:
 
 def _called(values: Values, name: str) -> Values:
     """What a loader yields is called by the name that it gets, which is how a reader knows it."""
-    # Messages name what the user wrote: `images`, not `next(loader)`.
     for binding in values.bindings:
-        if _is_batch(binding.value):
-            return values.map(lambda value: replace(value, label=name) if _is_batch(value) else value)
+        if binding.value.bound_to(name) is not binding.value:
+            return values.map(lambda value: value.bound_to(name))
     return values
-
-
-def _is_batch(value: Value) -> TypeGuard[Tensor]:
-    return isinstance(value, Tensor) and value.origin is TensorOrigin.BATCH
 
 
 def _unpack(m: Evaluator, target: ast.Tuple | ast.List, values: Values) -> None:

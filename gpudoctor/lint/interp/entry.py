@@ -7,14 +7,12 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class
-from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Function, Library
-from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import Attribute
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.imports import module_frame
@@ -120,7 +118,9 @@ def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
         first = initialiser.single if initialiser is not None else None
         given = _numbers(first) if isinstance(first, Function) else {}
         made = instantiate(m, cls, Arguments((), given), cls.node).single
-        _put_anywhere(m, made)
+        if made is not None:
+            for told in HOOKS.made_alone:
+                told(m, made)
         for statement in cls.node.body:
             if not isinstance(statement, ast.FunctionDef) or statement.name in ("__init__", *mentioned):
                 continue
@@ -130,16 +130,3 @@ def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
                 receiver = (singleton(made),) if only.kind in ("function", "property") else ()
                 with m.fork(ALWAYS):
                     call_function(m, only, Arguments(receiver, _numbers(only)), only.node)
-
-
-def _put_anywhere(m: Evaluator, made: Value | None) -> None:
-    """A module that nobody uses here is moved by those who do."""
-    todo: list[Value] = [made] if isinstance(made, Module) else []
-    seen: set[Value] = set()
-    while todo:
-        part = todo.pop()
-        if part in seen:
-            continue
-        seen.add(part)
-        m.set_state(part, ModuleState.device, singleton(Unknown(Attribute(part, "device"), "where its users move it")))
-        todo += m.parts.get(part, ())

@@ -172,7 +172,7 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
 def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     """An unknown number that inherits what its operands depend on."""
     config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
-    shards = frozenset().union(*(v.shards for v in (left, right) if isinstance(v, (Unknown, Tensor))))
+    shards = frozenset().union(left.shards, right.shards)
     made = Unknown(
         Operation(OPERATORS[type(op)], left, right), "computed", label, left.divergence | right.divergence, config,
         frozenset(shards), times=scaled_by(op, left, right),

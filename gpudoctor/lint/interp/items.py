@@ -10,11 +10,9 @@ from gpudoctor.lint.contents import known_items, new_list, new_tuple, note_rank_
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
-from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Item
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
@@ -23,7 +21,6 @@ from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_VALUES
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.library.register import HOOKS
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -97,13 +94,7 @@ def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     note_rank_decides(m, found)
     for told in HOOKS.cut_by_rank:
         told(m, found, m.place(node))
-    return found.map(_by_rank)
-
-
-def _by_rank(value: Value) -> Value:
-    if isinstance(value, (Unknown, Tensor)):
-        return replace(value, dependence=value.dependence | Divergence.RANK)
-    return replace(value, sharded=True) if isinstance(value, (Dataset, Loader)) else value
+    return found.map(lambda value: value.on_each_rank())
 
 
 def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:

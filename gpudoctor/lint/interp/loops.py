@@ -10,8 +10,6 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.data import Loader, LoaderIterator
-from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
@@ -225,9 +223,7 @@ def _loaders_of(iterable: Values, when: Condition = ALWAYS) -> list[Binding[Valu
     found: list[Binding[Value]] = []
     for binding in iterable.bindings:
         value, under = binding.value, when.and_(binding.condition)
-        if isinstance(value, Loader):
-            found.append(Binding(value, under))
-        elif isinstance(value, LoaderIterator):
+        if value.loader is not None:
             found.append(Binding(value.loader, under))
         elif isinstance(value, Enumerated):
             for item in value.items:
@@ -244,7 +240,7 @@ def _agreed(condition: Condition) -> Condition:
 def _goes_over_models(m: Evaluator, iterable: Values) -> bool:
     """`for model, optimizer in zip(models, optimizers)`, for example."""
     for value in iterable.restrict(m.path):
-        if isinstance(value, (Module, Wrapper)):
+        if value.is_model:
             return True
         if isinstance(value, ListOf):
             items, more = m.state(value, ContainerState.items), m.state(value, ContainerState.more)

@@ -7,8 +7,6 @@ import math
 from collections.abc import Hashable
 
 from gpudoctor.lint.domain.constant_folding import compared, is_nan, whole_number
-from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import (
@@ -22,7 +20,6 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     RankIs,
 )
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
 from gpudoctor.lint.flow.condition import Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
@@ -153,7 +150,7 @@ def open_test(asked: IsTrue | Compares, text: str, place: object, apart_from: Di
     for value in values:
         divergence |= value.divergence & ~apart_from
     # Of settings alone: the user decides it for all ranks at once.
-    switch = divergence is Divergence.NONE and all(_is_setting(value) for value in values)
+    switch = divergence is Divergence.NONE and all(value.is_setting for value in values)
     return Truth(Literal(Atom(asked, divergence, text, place, switch=switch, bound=bound_in(asked)), True))
 
 
@@ -173,14 +170,6 @@ def bound_in(key: Hashable) -> Inequality | Equality | None:
     return Inequality(left, kind, number)
 
 
-def _is_setting(value: Value) -> bool:
-    if isinstance(value, Unknown):
-        return value.config
-    if isinstance(value, Truth):
-        return value.literal.atom.switch
-    return isinstance(value, (Const, Size, Library, Text, Device, TupleOf, ListOf))
-
-
 def negate(value: Value) -> Value:
     """`not value`, for a truth value."""
     if isinstance(value, Truth):
@@ -190,15 +179,14 @@ def negate(value: Value) -> Value:
 
 def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     """Whether two values are the same, where their kinds decide it."""
-    solid = (Allocated, TupleOf, Rank, Size, Text, Library, Device, Range, Enumerated)
     for one, other in ((left, right), (right, left)):
         # `if model is None` after `model = Net()`: decided.
-        if isinstance(one, Const) and one.value is None and isinstance(other, solid):
+        if isinstance(one, Const) and one.value is None and other.is_object:
             return None if _is_option(other) else False
         # `log_writer = SummaryWriter(...)` of a library: an object, whatever it can do.
         if isinstance(one, Const) and one.value is None and isinstance(other, Unknown) and _is_something(other):
             return False
-    if left == right and not isinstance(left, Tensor):
+    if left == right and type(left) not in HOOKS.comparisons:
         return True
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Unknown) and one.among and isinstance(other, Const) and other not in one.among:
@@ -211,9 +199,8 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):
         return False
     for one, other in ((left, right), (right, left)):
-        # `device != "cpu"` asks for the kind of it: which GPU a rank has makes no difference.
-        if isinstance(one, Device) and isinstance(other, Const) and isinstance(other.value, str):
-            return None if other.value.partition(":")[0] == one.type else False
+        if isinstance(other, Const) and isinstance(other.value, str) and one.differs_from(other.value):
+            return False
     return None
 
 

@@ -8,8 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Value, Values
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -150,7 +149,7 @@ def _may_answer(m: Evaluator, test: ast.expr, value: Value) -> bool | None:
         if not (isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None):
             return None
         # What is not known may be None as well.
-        same = None if isinstance(value, (Unknown, Tensor)) else value == Const(None)
+        same = None if value.is_open else value == Const(None)
         return same if same is None or isinstance(test.ops[0], ast.Is) else not same
     found = truthiness.truth(m, ValueSet.of(value), test)
     return found if isinstance(found, bool) else None

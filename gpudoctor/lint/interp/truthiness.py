@@ -11,7 +11,6 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, OneOf
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
@@ -252,7 +251,7 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     told = HOOKS.tests.get(type(value))
     if told is not None:
         told(m, value, m.place(node))
-    if isinstance(value, (Unknown, Tensor)):
+    if value.is_open:
         return open_test(IsTrue(value), m.text(node), m.place(node)).literal
     if isinstance(value, TupleOf):
         return bool(value.items)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from gpudoctor.lint.domain.function import Class, Function, Instance, Library, Partial, ProjectModule
-from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.tensor import Tensor, one_of_several
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, without_conditions
+from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_VALUES
 
 
@@ -22,14 +20,14 @@ def widened(key: Hashable, values: Values) -> Values:
         values = without_conditions(values)
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
     if len(values.bindings) > MAX_VALUES and not unknown:
-        tensors = [value for value in values if isinstance(value, Tensor)]
-        if len(tensors) == len(values.bindings):
-            return ValueSet.of(one_of_several(("widened", key), tensors))
+        (kind, *others) = {type(value) for value in values}
+        if not others and kind in HOOKS.joins:
+            return ValueSet.of(HOOKS.joins[kind](("widened", key), list(values)))
     if len(unknown) == len(values.bindings) or len(values.bindings) > _most(values):
         divergence, shards = Divergence.NONE, frozenset[Value]()
         for value in values:
             divergence |= value.divergence
-            shards |= value.shards if isinstance(value, Unknown) else frozenset()
+            shards |= value.shards
         # A setting that is one of several settings is the same on all ranks still.
         config = all(isinstance(value, Unknown) and value.config for value in values)
         why = unknown[0].value.why if unknown and isinstance(unknown[0].value, Unknown) else "too many possible values"
@@ -38,10 +36,5 @@ def widened(key: Hashable, values: Values) -> Values:
 
 
 def _most(values: Values) -> int:
-    return MAX_CHOICES if values.all(_is_choice) else MAX_VALUES
-
-
-def _is_choice(value: Value) -> bool:
-    """What an `elif` chain over experiments picks one of, and None before it. Loops do not pile these up."""
-    kinds = (Class, Function, Partial, Library, Instance, ProjectModule, Optimizer, Scheduler)
-    return isinstance(value, kinds) or value == NONE
+    # None is what stands there before the `elif` chain.
+    return MAX_CHOICES if values.all(lambda value: value.is_choice or value == NONE) else MAX_VALUES

@@ -44,7 +44,7 @@ def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
         if isinstance(value, Tensor) and is_reduced(call.do, value):
             continue
         divergence |= value.divergence
-        shards |= value.shards if isinstance(value, (Unknown, Tensor)) else frozenset()
+        shards |= value.shards
     return singleton(Unknown(CallResult(call.name, call.args), why, call.label, divergence, config, shards))
 
 

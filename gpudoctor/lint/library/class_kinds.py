@@ -6,17 +6,21 @@ import ast
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import ModuleState
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.heuristics import AVERAGED_MODEL, COLLATOR, DATASET, NO_MODULE, SAMPLER, guess
+from gpudoctor.lint.library_call import singleton
 from gpudoctor.manifest.compiled import prefixes
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Allocated, Values
+    from gpudoctor.lint.domain.value import Allocated, Value, Values
     from gpudoctor.lint.library_context import LibraryContext
 
 MODULE_ROOTS = prefixes("modules")
@@ -50,6 +54,20 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
     if any(map(_is_optimizer, cls.library_bases)):
         return Optimizer(identity, place, label, made_by=cls.label, complete=False, cls=cls)
     return Instance(identity, place, label, cls)
+
+
+@told(HOOKS.made_alone)
+def _put_anywhere(do: LibraryContext, made: Value) -> None:
+    todo: list[Value] = [made] if isinstance(made, Module) else []
+    seen: set[Value] = set()
+    while todo:
+        part = todo.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        place = Unknown(Attribute(part, "device"), "where its users move it")
+        do.set_state(part, ModuleState.device, singleton(place))
+        todo += do.parts.get(part, ())
 
 
 def _is_optimizer(name: str) -> bool:
