@@ -53,10 +53,8 @@ class Plan(Command):
         )
 
     def run(self, options: argparse.Namespace) -> int:
-        programs, project = _programs(options.script, options.launch)
+        programs, project, because = _programs(options.script, options.launch)
         cards = find_rules().select()
-        module = project.module_of(options.script)
-        because = classify(module, project).because if module else ""
         plans = [_plan(program, project, cards, because) for program in programs]
         if options.output_format == "json":
             write_out(_document(plans))
@@ -100,7 +98,8 @@ def _not_checked(silence: Silence, path: str) -> str:
     return f"{silence.told_in(path)}{rules}"
 
 
-def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project]:
+def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project, str]:
+    """What the script does in each world, its project, and why it is a program, or none."""
     path = Path(script)
     if not path.exists():
         beside = os.listdir(path.parent) if path.parent.is_dir() else []
@@ -112,7 +111,10 @@ def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project]:
         raise GpudoctorError(f"{source.location}: {source.message}")
     project = Project(script)
     module = project.module_of(script)
-    return programs_of(module, project, launch) if module else (), project
+    if module is None:
+        return (), project, ""
+    what = classify(module, project)
+    return programs_of(module, what, project, launch), project, what.because
 
 
 def _placed(section: Section, project: Project) -> Section:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.flow.interning import own_keys
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
     from gpudoctor.coverage import Coverage
     from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.lint.fix.findings import Execute
     from gpudoctor.lint.guard_log import Answer
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.source.project import ModuleFile
-    from gpudoctor.rule import Rule, RuleCard
+    from gpudoctor.rule import RuleCard
 
 _QUICKLY_DONE_AGAIN = 150
 """Events of programs that are executed once more only to say what could be fixed: it takes milliseconds. Not the time
@@ -68,7 +69,12 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     programs: list[Program] = []
     left = Budget(MAX_ALL_SECONDS)
     with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
-        programs = programs_of(entry, project, request.launch)
+        what = classify(entry, project)
+        programs = programs_of(entry, what, project, request.launch)
+
+    def execute(places: frozenset[Location]) -> list[Program]:
+        return with_names(programs, entry, what, project, places, left.part(MIN_PART_SECONDS).left)
+
     few = sum(program.evaluations for program in programs) <= _FEW_EVALUATIONS
     quick = few and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
     judged = [_judged(program, request.rules, failures, left) for program in programs]
@@ -79,7 +85,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     guard = (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}")
     # The execution in it has one part, the writing behind it another.
     with guard, left.part(2 * MIN_PART_SECONDS):
-        found = _fixed(found, programs, entry, project, request, left, quick=quick)
+        found = _fixed(found, programs, execute if request.fixes or quick else None, project, request)
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
     gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
@@ -115,25 +121,18 @@ def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
 def _fixed(
     found: list[list[Finding]],
     programs: list[Program],
-    entry: ModuleFile,
+    execute: Execute | None,
     project: Project,
     request: Request,
-    left: Budget,
-    *,
-    quick: bool,
 ) -> list[list[Finding]]:
     if not any(each.repair for findings in found for each in findings):
         return found
     # Imported late: most programs have nothing to be fixed.
     from gpudoctor.lint.fix.findings import with_fixes
 
-    def execute(places: frozenset[Location]) -> list[Program]:
-        return with_names(programs, entry, project, places, left.part(MIN_PART_SECONDS).left)
-
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]
-    again = execute if request.fixes or quick else None
-    return with_fixes(found, worlds, again, project.file, safety, as_marks=not request.fixes)
+    return with_fixes(found, worlds, execute, project.file, safety, as_marks=not request.fixes)
 
 
 def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
@@ -169,24 +168,24 @@ def _found(
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
+                rule = load(card)
                 program.answers.taken()
-                findings = _asked(load(card), program, budget)
+                # A rule that met the limit has ended the looking, too, and where no timer looks nobody does in between.
+                if not budget.look():
+                    budget.check()
+                # A list, so that a bug in a rule shows inside the guard above.
+                findings = list(rule.in_code(program.of_ranks if rule.of_ranks else program))
                 answers = program.answers.taken()
+                if findings:
+                    # Imported late, like the words: most programs make no mistake.
+                    from gpudoctor.lint.results.enrich import at_their_callers, told
+
+                    in_world = [replace(each, world=each.world or world, launcher=launcher) for each in findings]
+                    for finding in at_their_callers(in_world, program):
+                        yield told(finding, program)
                 # What it has found it has judged.
-                if answers and not findings:
+                elif answers:
                     silenced[card.code] = answers[-1]
-                in_world = [replace(each, world=each.world or world, launcher=launcher) for each in findings]
-                yield from _told(in_world, program)
-
-
-def _told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
-    if not findings:
-        return
-    # Imported late, like the words: most programs make no mistake.
-    from gpudoctor.lint.results.enrich import at_their_callers, told
-
-    for finding in at_their_callers(findings, program):
-        yield told(finding, program)
 
 
 def _in_words(findings: Iterable[Finding], project: Project) -> list[Finding]:
@@ -197,14 +196,6 @@ def _in_words(findings: Iterable[Finding], project: Project) -> list[Finding]:
 
         told.append(in_words_of(project.file(finding.location.path), finding))
     return told
-
-
-def _asked(rule: Rule, program: Program, budget: Budget) -> list[Finding]:
-    # A rule that met the limit has ended the looking, too. Where no timer looks, nobody else does between rules.
-    if not budget.look():
-        budget.check()
-    # A list, so that a bug in a rule shows inside the guard above.
-    return list(rule.in_code(program.of_ranks if rule.of_ranks else program))
 
 
 @dataclass

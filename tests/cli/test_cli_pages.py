@@ -318,7 +318,7 @@ Not followed
 @pytest.fixture
 def planned(write: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     write(train="import torch\n")
-    monkeypatch.setattr(plan, "programs_of", lambda entry, project, launch: [example()])
+    monkeypatch.setattr(plan, "programs_of", lambda *_: [example()])
 
 
 @pytest.mark.usefixtures("planned")

@@ -13,6 +13,7 @@ import textwrap
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.lint.contents import known_items, pairs
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Sampler
 from gpudoctor.lint.domain.device import Device
@@ -139,7 +140,7 @@ def execute(folder: Path, source: str, launch: str) -> Paper:
     project = Project(str(folder / ENTRY))
     entry = project.module_of(str(folder / ENTRY))
     assert entry is not None, project.unreadable
-    paper = Paper(tuple(programs_of(entry, project, launch)))
+    paper = Paper(tuple(programs_of(entry, classify(entry, project), project, launch)))
     assert paper.programs, "no world to run it in"
     for program in paper.programs:
         wrong = _differences(_revealed(program), _expected(texts))

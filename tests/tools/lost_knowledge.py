@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import Escape
@@ -82,7 +83,7 @@ def _read(name: str, options: argparse.Namespace, found: Found, seen: dict[str, 
         project = Project(file.path, sources)
         entry = project.module_of(file.path)
         try:
-            programs = programs_of(entry, project) if entry is not None else []
+            programs = programs_of(entry, classify(entry, project), project) if entry is not None else []
         except GpudoctorError as error:
             programs = []
             found["failed"][f"{name}/{file.shown}"] = str(error)

@@ -24,6 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from gpudoctor.lint.discovery.classify import classify  # noqa: E402
 from gpudoctor.lint.interp.launch_worlds import programs_of  # noqa: E402
 from gpudoctor.lint.source.project import Project, Sources  # noqa: E402
 from tests.support.linting import Seen, lint  # noqa: E402
@@ -160,7 +161,7 @@ def _files(copy: Path, entry: Path) -> list[str]:
     """The files that lint reads for a program, relative to its root: the program first, then those to plant in."""
     project = Project(str(copy / entry), Sources())
     module = project.module_of(str(copy / entry))
-    programs = programs_of(module, project, "auto") if module is not None else []
+    programs = programs_of(module, classify(module, project), project) if module is not None else []
     read = {Path(shown) for program in programs for shown in program.files}
     inside = [path for path in copy.rglob("*.py") if any(path.match(str(each)) for each in read)]
     others = sorted(str(path.relative_to(copy)) for path in inside if path != copy / entry)

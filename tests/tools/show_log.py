@@ -10,6 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.source.project import Project
@@ -30,7 +31,7 @@ def main(argv: list[str] | None = None) -> int:
     if module is None:
         print(f"show_log: {options.script} cannot be read", file=sys.stderr)
         return 2
-    for program in programs_of(module, project, options.launch):
+    for program in programs_of(module, classify(module, project), project, options.launch):
         state = "whole" if program.whole else "no program of its own"
         print(f"{program.entry} in the world {program.world.value}: {state}")
         for event in program.log:

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.discovery.classify import Classified, classify
+from gpudoctor.lint.discovery.classify import Classified
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, asked_of
@@ -38,27 +38,28 @@ LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI
 _DATA_PARALLEL = "DataParallel"
 
 
-def programs_of(
-    entry: ModuleFile,
-    project: Project,
-    launch: str = "auto",
-) -> list[Program]:
+def programs_of(entry: ModuleFile, what: Classified, project: Project, launch: str = "auto") -> list[Program]:
     """The entry executed in each world that it is written for."""
     forget_keys()
-    start = _Start(entry, classify(entry, project))
+    start = _Start(entry, what)
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
 
 
 def with_names(
-    programs: Sequence[Program], entry: ModuleFile, project: Project, places: frozenset[Location], seconds: float
+    programs: Sequence[Program],
+    entry: ModuleFile,
+    what: Classified,
+    project: Project,
+    places: frozenset[Location],
+    seconds: float,
 ) -> list[Program]:
     """The programs of an entry executed once more, noting what names hold at these places.
 
     The keys of values stay, so that what a finding speaks of is known again.
     """
-    start, left = _Start(entry, classify(entry, project)), Budget(min(seconds, MAX_ENTRY_SECONDS))
+    start, left = _Start(entry, what), Budget(min(seconds, MAX_ENTRY_SECONDS))
     again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
     return [program for program in again if program is not None]
 

@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.source.project import Project
@@ -219,6 +220,7 @@ def test_a_package_that_sets_up_a_logger_is_no_program(tmp_path):
     init = tmp_path / "kit" / "__init__.py"
     init.write_text("from kit.heavy import Heavy\nimport torch\nset_up()\n")
     project = Project(str(init))
-    (program,) = programs_of(project.module_of(str(init)), project)
+    entry = project.module_of(str(init))
+    (program,) = programs_of(entry, classify(entry, project), project)
     assert not program.whole
     assert len(program.files) == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.interp import launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
@@ -55,13 +56,15 @@ class Executions:
 
     def of(self, text: str) -> list[Program]:
         self._file.write_text(dedent(text))
-        return programs_of(self.entry, self.project)
+        return programs_of(self.entry, classify(self.entry, self.project), self.project)
 
     def again(self, programs: list[Program]) -> list[Program]:
         """Once more, for the names at the last statement."""
         self.begun = 0
         place = self.entry.source.location(self.entry.source.tree.body[-1])
-        return with_names(programs, self.entry, self.project, frozenset({place}), 10.0)
+        return with_names(
+            programs, self.entry, classify(self.entry, self.project), self.project, frozenset({place}), 10.0
+        )
 
     @property
     def entry(self) -> ModuleFile:

@@ -50,9 +50,9 @@ class Project:
         self.executed: list[str] = []
         run = analyze.programs_of
 
-        def counted(entry, project, launch):
+        def counted(entry, *rest):
             self.executed.append(entry.source.shown)
-            return run(entry, project, launch)
+            return run(entry, *rest)
 
         monkeypatch.setattr(analyze, "programs_of", counted)
         monkeypatch.chdir(folder)
