@@ -384,7 +384,7 @@ LATE = {
     "gpudoctor.lint.source.syntax_errors",
     # Most runs ask for no fixes.
     "gpudoctor.lint.interp.scope_snapshots",
-    "gpudoctor.lint.fix.findings",
+    "gpudoctor.lint.fix.fixes",
     # Few causes show at several places that can be fixed.
     "gpudoctor.lint.fix.edits",
     "gpudoctor.lint.fix.unused_comments",

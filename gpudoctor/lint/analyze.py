@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.coverage import Coverage
     from gpudoctor.diagnostic import Finding, Location
-    from gpudoctor.lint.fix.findings import Execute
+    from gpudoctor.lint.fix.fixes import Execute
     from gpudoctor.lint.guard_log import Answer
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.request import Request
@@ -128,7 +128,7 @@ def _fixed(
     if not any(each.repair for findings in found for each in findings):
         return found
     # Imported late: most programs have nothing to be fixed.
-    from gpudoctor.lint.fix.findings import with_fixes
+    from gpudoctor.lint.fix.fixes import with_fixes
 
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]

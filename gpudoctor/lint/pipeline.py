@@ -58,17 +58,19 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
     cache.close()
     unreadable, newer = _unreadable(listed, examined, request)
-    card, places = request.card(UNREADABLE), Places(_source_of(sources), written.origins)
+    places, whole = Places(_source_of(sources), written.origins), _seen_whole(examined, request)
+    too_new = _too_new([places.of(file.location) for file in newer], newer)
+    card = request.card(UNREADABLE)
     found = merged(finding for each in examined for finding in each.findings)
     found += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
-    kept = wanted(found, request, places.source_of, commented, _seen_whole(examined, request))
+    kept = wanted(found, request, places.source_of, commented, whole)
     programs = [program for each in examined for program in each.coverage]
     covered = told_once(programs, {each.shown for each in listed.seen})
     return Outcome(
         findings=tuple(places.placed(finding) for finding in kept),
         files=listed.count,
-        problems=(*listed.problems, *_too_new([places.of(file.location) for file in newer], newer)),
+        problems=(*listed.problems, *too_new),
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
         unread=() if card else tuple(places.unread(file) for file in unreadable),

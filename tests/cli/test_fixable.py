@@ -116,7 +116,7 @@ def test_a_bug_in_a_fix_hides_nothing(lint: Lint, monkeypatch: pytest.MonkeyPatc
     def crash(*_: object) -> None:
         raise KeyError("a bug of ours")
 
-    monkeypatch.setattr("gpudoctor.lint.fix.findings.Fixes", crash)
+    monkeypatch.setattr("gpudoctor.lint.fix.fixes.Fixes", crash)
     out, err = lint("--no-cache", "--output-format=concise", str(RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"))
     assert "GPU302 missing-set-epoch: " in out
     assert "bug" not in err

@@ -125,11 +125,11 @@ def may_start(path: str, raw: bytes) -> bool:
 
 def glance(source: SourceFile) -> FileTraits:
     """Look at a file that was read, without asking where it leads."""
-    role = classify_alone(source).role
+    tests, role = is_test(source), classify_alone(source).role
     may_be_part = role is Role.PART or (role is Role.SCRIPT and in_package(source.path))
     # That a cell cannot be read is said by whoever examines the notebook.
     quiet = may_be_part and not source.flaws and is_irrelevant(source)
-    return FileTraits(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), is_test(source))
+    return FileTraits(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), tests)
 
 
 def _is_commented(text: str) -> bool:

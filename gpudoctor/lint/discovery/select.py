@@ -171,21 +171,20 @@ def _stdin(request: Request, sources: Sources) -> SourceFile | Unreadable:
 
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:
     """The file, where it starts something and what it imports has to do with training, or where it cannot be read."""
-    source = sources.read(real_path(path))
-    if isinstance(source, Unreadable):
-        return source
     project = Project(path, sources)
     module = project.module_of(path)
-    what = classify(module, project) if module is not None else None
-    if module is None or what is None or what.role is Role.PART:
+    if module is None:
+        return next(iter(project.unreadable), None)
+    what = classify(module, project)
+    if what.role is Role.PART:
         return None
     if what.role is Role.SCRIPT:
         # In a package it is a script because of where its calls lead.
-        if in_package(path):
-            return source
+        if in_package(module.source.path):
+            return module.source
         if not calls_own_code(what.deeds, module, project):
             return None
-    return source if _reaches_training(module, project) else None
+    return module.source if _reaches_training(module, project) else None
 
 
 def _reaches_training(start: ModuleFile, project: Project) -> bool:

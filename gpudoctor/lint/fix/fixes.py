@@ -1,11 +1,12 @@
-"""From the repair that a rule hands on to a fix: edits of text, or none where it cannot be written well."""
+"""Findings get the fixes that their rules have a repair for: edits of text, or none where it cannot be written well."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Edit, Fix, Location, Safety
+from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Safety
 from gpudoctor.lint.fix.changes import Change, NewDecorator, NewLines, NoFix
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
@@ -14,15 +15,76 @@ from gpudoctor.lint.repair.repair import Assign, Counter, Either, Holds, Part, R
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import LaunchWorld, Program
+
 MAX_REWRITTEN = 1_000_000
 """Characters of statements that are written anew for the fixes of one entry: about a second."""
 MAX_CHARACTERS = 300_000
 """Of a file in which anything is written: the tree that libcst makes of it takes up to a kilobyte for each of them."""
 
 FileOf = Callable[[str], SourceFile | None]
+Execute = Callable[[frozenset[Location]], "list[Program]"]
+"""Executes the programs once more, noting what names hold at these places."""
 
 
-class EnoughWritten(Exception):
+def with_fixes(
+    found: Sequence[Sequence[Finding]],
+    worlds: Sequence[LaunchWorld],
+    execute: Execute | None,
+    file_of: FileOf,
+    safety: Mapping[str, Safety],
+    *,
+    as_marks: bool,
+) -> list[list[Finding]]:
+    """The findings of one entry in each of its worlds, each with its fix where there is one.
+
+    Without `execute`, only those fixes are made that need no names; of the others it is said that they are not.
+    `as_marks` asks which findings have a fix, and not how it looks best: names are noted where that hangs on them, and
+    no edits are written.
+    """
+    fixes = Fixes(file_of, write=not as_marks)
+    found = [list(findings) for findings in found]
+    if as_marks:
+        found = [[_with_plain_fix(each, fixes, safety) for each in findings] for findings in found]
+    repairs = [repair for findings in found for each in findings if (repair := _unwritten(each, safety)) is not None]
+    programs: Sequence[Program] = ()
+    if execute is not None and (not as_marks or any(map(_asks_names, repairs))):
+        programs = execute(frozenset(place for repair in repairs for place in fixes.places(repair)))
+    seen = {program.world: Sight(program.names_before, program.names_after) for program in programs}
+    return [
+        [_with_fix(each, fixes, seen.get(world, Sight()), safety, sure=execute is not None) for each in findings]
+        for findings, world in zip(found, worlds, strict=True)
+    ]
+
+
+def _unwritten(finding: Finding, safety: Mapping[str, Safety]) -> Repair | None:
+    """The repair of a finding that has no fix yet and may get one."""
+    waits = finding.fix is None and finding.code in safety
+    return finding.repair if waits and isinstance(finding.repair, Repair) else None
+
+
+def _with_plain_fix(finding: Finding, fixes: Fixes, safety: Mapping[str, Safety]) -> Finding:
+    repair = _unwritten(finding, safety)
+    if repair is None:
+        return finding
+    return replace(finding, fix=fixes.without_names(repair, safety[finding.code]))
+
+
+def _with_fix(finding: Finding, fixes: Fixes, sight: Sight, safety: Mapping[str, Safety], *, sure: bool) -> Finding:
+    repair = _unwritten(finding, safety)
+    if repair is None:
+        return finding
+    try:
+        fix = fixes.fix(repair, sight, safety[finding.code])
+    except _EnoughWritten:
+        # The next round of `--fix` comes to it.
+        fix, sure = None, False
+    unwritten = (repair.safety or safety[finding.code]) if fix is None and not sure else None
+    return replace(finding, fix=fix, unwritten=unwritten)
+
+
+class _EnoughWritten(Exception):
     """So much was written for fixes already that no more of them are."""
 
 
@@ -107,7 +169,7 @@ class Fixes:
                 raise NoFix("libcst does not read the file")
             self._rewritten += rewrite.size(own)
             if self._rewritten > MAX_REWRITTEN:
-                raise EnoughWritten
+                raise _EnoughWritten
             for start, end, text in rewrite.spans(own):
                 at = source.stretch(start, end) if text else _taken_out(source, start, end)
                 _refuse_what_is_not_kept(source, at)
@@ -128,10 +190,10 @@ def _refuse_what_is_not_kept(source: SourceFile, at: Location) -> None:
         raise NoFix("a line of a notebook's cell that is no Python, or more than one cell")
 
 
-def asks_names(repair: Repair) -> bool:
+def _asks_names(repair: Repair) -> bool:
     """Some way to write it is open only where it is known what the names in sight hold."""
     asks = any(isinstance(step, Substitute) or _names_in(step) for step in repair.steps)
-    return asks or (repair.otherwise is not None and asks_names(repair.otherwise))
+    return asks or (repair.otherwise is not None and _asks_names(repair.otherwise))
 
 
 def _hangs_on_names(repair: Repair) -> bool:

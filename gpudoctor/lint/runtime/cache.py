@@ -41,9 +41,9 @@ class Cache:
     """The results of earlier runs with the same settings."""
 
     def __init__(self, request: Request, sources: Sources) -> None:
-        self._folder = OwnFolder(request.cache) if request.cache else None
         self._sources = sources
         self._settings = _settings_of(request) if request.cache else ""
+        self._folder = OwnFolder(request.cache) if request.cache else None
         self._answers: Asked = {}
         self._contents: dict[str, str] = {}
         self._glances: dict[str, list[Any]] | None = None
