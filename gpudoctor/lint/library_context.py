@@ -129,11 +129,14 @@ class ProjectModules(Protocol):
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""
 
+    def own_module(self) -> Value:
+        """The current module."""
+
     def own_functions(self) -> list[Value]:
         """The functions that the current module defines."""
 
-    def add_search_path(self, folder: str) -> None:
-        """Look for modules here too."""
+    def add_search_path(self, folder: str, *, first: bool = False) -> None:
+        """Look for modules here too, or first of all."""
 
 
 class Execution(Protocol):
@@ -176,6 +179,10 @@ class Execution(Protocol):
     @property
     def chosen_calls(self) -> dict[ast.AST, ChosenCall]:
         """Calls of what a setting has chosen, which were not followed."""
+
+    @property
+    def handed_over(self) -> dict[Value, None]:
+        """Functions of the program that code which was not read has been given, and may call."""
 
     def held(self, key: Hashable) -> Values | None:
         """What a key holds now, on whatever path."""

@@ -342,6 +342,7 @@ def _settings() -> Iterator[LibraryEntry]:
         starts=("script.call_parse",),
         aliases={"fastcore.all.call_parse": "fastcore.script.call_parse"},
     )
+    yield LibraryEntry("sacred", starts=("Experiment.automain",))
     yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
     yield LibraryEntry("dotenv easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
     yield LibraryEntry("configparser jsonargparse ruamel simple_parsing tomlkit tomllib", settings=ALL)

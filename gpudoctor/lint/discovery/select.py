@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ _PART = 25
 _WORTH_A_PROCESS = 100
 _WORTH_KEEPING = 20
 """Of fewer files what was seen is not kept: parsing them takes no time, and hooks name other files each time."""
+_SEARCHES = re.compile(r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b")
+"""It says where modules are looked for."""
 _MOST_HELPERS = 40
 """Files that are read to learn whether a script without a word about training starts it after all."""
 
@@ -182,7 +185,7 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         # In a package it is a script because of where its calls lead.
         if in_package(module.source.path):
             return module.source
-        if not calls_own_code(what.deeds, module, project):
+        if not calls_own_code(what.deeds, module, project) and not _SEARCHES.search(module.source.text):
             return None
     return module.source if _reaches_training(module, project) else None
 
@@ -192,7 +195,9 @@ def _reaches_training(start: ModuleFile, project: Project) -> bool:
     # A large project has hundreds of helpers; most trainings are found in the first few.
     while pending and len(seen) < _MOST_HELPERS:
         module = pending.pop()
-        if concerns_training(module.source.text.encode("utf-8", "replace")):
+        text = module.source.text
+        # What it finds then is known once it is executed.
+        if concerns_training(text.encode("utf-8", "replace")) or _SEARCHES.search(text):
             return True
         # In the order of the imports: where there are too many, the same ones are left out each time.
         new = [each for each in dict.fromkeys(_imported(module, project)) if each not in seen]

@@ -121,11 +121,16 @@ def _asks_for_main(test: ast.expr) -> bool:
 
 
 def started_by_decorator(tree: ast.Module) -> ast.stmt | None:
-    """The function that `@call_parse` calls when the file is the program."""
+    """The function that `@call_parse` or `@experiment.automain` calls when the file is the program."""
     for each in tree.body:
         for decorator in each.decorator_list if isinstance(each, _DEFINITIONS) else ():
             first, *_ = parts = name_parts(decorator)
-            if parts[-1] in STARTING and _library_of(first, _bindings(tree.body)) in STARTING[parts[-1]]:
+            if parts[-1] not in STARTING:
+                continue
+            imports = _bindings(tree.body)
+            # `experiment` is an object that was made with what was imported.
+            names = [first] if first in imports else imports
+            if any(_library_of(name, imports) in STARTING[parts[-1]] for name in names):
                 return each
     return None
 

@@ -25,6 +25,13 @@ class Setting(Term):
 
 
 @dataclass(frozen=True, slots=True)
+class PlaceOnDisk(Term):
+    """The file that is executed (`__file__`), or a folder that was computed from it: where it is on this machine."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Length(Term):
     """`len(of)`; of one of several things, None."""
 

@@ -12,6 +12,7 @@ from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.position import Frame
+from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import MODELS
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
             others.append((values, decorator))
     function = _make(m, node, kind, tuple(library))
     result: Values = singleton(function)
+    if any(name not in MODELS.decorators and not is_harmless(name) for name in library):
+        m.handed_over[function] = None
     for name in library:
         change = MODELS.decorators.get(name)
         result = change(library_call(m, name, Arguments((result,)), node, None)) if change is not None else result

@@ -7,19 +7,23 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class
+from gpudoctor.lint.discovery.top_level import leads_to_training
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import Class, Function, Library
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.imports import module_frame
+from gpudoctor.lint.source.project import ModuleFile
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
-    from gpudoctor.lint.source.project import ModuleFile
+
+MOST_HANDED_OVER = 4
+"""So many functions are tried: they are made after one pattern."""
 
 
 def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
@@ -51,6 +55,32 @@ def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[s
             if values is not None and not values.any(lambda each: isinstance(each, (Unknown, Library))):
                 with m.fork(ALWAYS):
                     m.call(values, NO_ARGUMENTS, getattr(values.single, "node", file.source.tree.body[-1]))
+
+
+def run_handed_over(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
+    """Call the functions that train, as far as they say themselves, and that the program leaves to code that was not
+    read: `@experiment.automain`, `pool.submit(train)`."""
+    found = [each for each in m.handed_over if _trains(m, each)]
+    with m.in_frame(module_frame(scope, file)) as frame, m.at_main_guard():
+        frame.base_depth = m.store.depth
+        for each in found[:MOST_HANDED_OVER]:
+            if isinstance(each, Function):
+                _call(m, each)
+            else:
+                with m.fork(ALWAYS):
+                    m.call(singleton(each), NO_ARGUMENTS, file.source.tree.body[-1])
+
+
+def _trains(m: Evaluator, value: Value) -> bool:
+    function = value.function if isinstance(value, BoundMethod) else value
+    if not isinstance(function, Function) or not isinstance(function.file, ModuleFile):
+        return False
+    return leads_to_training(_body(function), function.file, m.project)
+
+
+def _body(function: Function) -> list[ast.stmt]:
+    body = function.node.body
+    return body if isinstance(body, list) else [ast.Expr(body)]
 
 
 def _call(m: Evaluator, function: Function) -> None:

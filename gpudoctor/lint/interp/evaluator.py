@@ -41,6 +41,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "decorated": "How often each decorator has given a function back as it was, one time after the other.",
         "ended": "Where all paths of the program end in an error.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
+        "handed_over": "Functions that code which was not read has been given, and may call.",
         "imported": "What lazy imports have come to.",
         "imported_statements": "Counted against the budget of imports.",
         "importing_since": "How many statements had been executed when a module was begun that is not done yet.",
@@ -68,6 +69,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.on_statement: Callable[[Evaluator, ast.stmt, bool], None] | None = None
         self.main_scope: Hashable = None
         self.chosen_calls: dict[ast.AST, ChosenCall] = {}
+        self.handed_over: dict[Value, None] = {}
         self.decorated: dict[ast.AST, int] = {}
 
     # --- what models may ask, by what it is about ------------------------------------------------------------
@@ -143,10 +145,13 @@ class Evaluator(ExecutionState, LibraryContext):
         """The program gives this name a meaning of its own."""
         return any(self.store.get((scope, name)) is not None for scope in self.frame.scopes)
 
+    def own_module(self) -> ProjectModule:
+        """The module in which this is executed."""
+        return ProjectModule(self.frame.scopes[-1], self.frame.file.name)
+
     def own_functions(self) -> list[Value]:
         """The functions that the current module defines."""
-        module = ProjectModule(self.frame.scopes[-1], self.frame.file.name)
-        return [each for each in self.defined_in(module) if isinstance(each, Function)]
+        return [each for each in self.defined_in(self.own_module()) if isinstance(each, Function)]
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module of the project defines itself."""

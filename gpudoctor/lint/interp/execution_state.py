@@ -474,12 +474,12 @@ class ExecutionState(Position):
                     return only
         return value
 
-    def add_search_path(self, folder: str) -> None:
+    def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
         for start in (os.path.dirname(self.frames[0].file.source.path), self.project.root):
             path = os.path.join(start, folder)
             if is_folder(path):
-                self.project.add_search_path(path)
+                self.project.add_search_path(path, first=first and os.path.isabs(folder))
 
     def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
         """Record that knowledge ended here."""

@@ -184,6 +184,9 @@ def _is_text(value: Value) -> bool:
     return isinstance(value, Text) or (isinstance(value, Const) and isinstance(value.value, str))
 
 
+_SEPARATOR = Const("/")
+
+
 def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Text | None:
     # `/` joins paths, `%` formats.
     if not isinstance(op, (ast.Add, ast.Mod, ast.Div)) or not (
@@ -191,7 +194,7 @@ def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Tex
     ):
         return None
     parts: list[Value] = []
-    for value in (left, right):
+    for value in (left, *((_SEPARATOR, right) if isinstance(op, ast.Div) else (right,))):
         if isinstance(value, Text):
             parts.extend(value.parts)
         elif isinstance(value, TupleOf):

@@ -9,7 +9,8 @@ import ast
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import PlaceOnDisk
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.interp import (
     attributes,
     calls,
@@ -55,7 +56,7 @@ class Interpreter(Evaluator):
         with self.isolated(), self.store.at_bottom(), self.in_frame(module_frame(scope, file)):
             self.executing_module = True
             self.write((scope, "__name__"), singleton(Const(name)))
-            self.write((scope, "__file__"), singleton(Unknown(Anonymous("file", scope), "a path", "__file__")))
+            self.write((scope, "__file__"), singleton(Unknown(PlaceOnDisk(file.source.path), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
             if scope == self.main_scope:

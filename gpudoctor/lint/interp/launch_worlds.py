@@ -209,7 +209,7 @@ def _run(m: Interpreter, start: _Start) -> bool:
     try:
         with m.budget:
             m.run_module(scope, entry)
-            if commands or not whole:
+            if commands or not whole or (m.handed_over and not _trained_in(m.log)):
                 _run_parts(m, scope, entry, commands, whole)
     except OutOfBudget as limit:
         _note(m, entry, str(limit), m.stopped_at)
@@ -223,11 +223,13 @@ def _run(m: Interpreter, start: _Start) -> bool:
 
 def _run_parts(m: Interpreter, scope: Hashable, entry: ModuleFile, commands: tuple[str, ...], whole: bool) -> None:
     # Imported late: most files that are linted are programs, and start in one way.
-    from gpudoctor.lint.interp.entry import run_as_library, run_commands
+    from gpudoctor.lint.interp.entry import run_as_library, run_commands, run_handed_over
 
     run_commands(m, scope, entry, commands)
     if not whole:
         run_as_library(m, scope, entry)
+    elif m.handed_over and not _trained_in(m.log):
+        run_handed_over(m, scope, entry)
 
 
 def _not_trained(

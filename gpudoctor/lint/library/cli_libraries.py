@@ -68,6 +68,9 @@ def _command(call: Call) -> Values:
 @MODELS.method(Commands, "callback", "default")
 def _callback(call: Call) -> Values:
     assert isinstance(call.receiver, Commands)
+    if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
+        call.do.set_state(call.receiver, CommandState.callback, call.args[0])
+        return call.args[0]
     return singleton(BoundMethod(call.receiver, CALLBACK))
 
 

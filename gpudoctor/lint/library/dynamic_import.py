@@ -80,6 +80,17 @@ def _entry(call: Call) -> Values:
     return member_named_by(call.do, call.receiver, named, call) or NOT_ANSWERED
 
 
+@MODELS.method(Unknown, "__getitem__")
+def _global(call: Call) -> Values:
+    """`globals()[args.task]`."""
+    if not isinstance(call.receiver, Unknown) or call.receiver.escaped_from != "builtins.globals":
+        return NOT_ANSWERED
+    named = call.args[0].single if call.args else None
+    if isinstance(named, Const) and isinstance(named.value, str):
+        return call.do.attribute(call.do.modules.own_module(), named.value, call.node)
+    return member_named_by(call.do, call.do.modules.own_module(), named, call) or NOT_ANSWERED
+
+
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:
     """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
     usual = default_of(do, name)

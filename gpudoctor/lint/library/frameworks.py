@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, WrapperState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
@@ -257,6 +258,16 @@ def _engine_save(call: Call) -> Values:
         return NOT_ANSWERED
     call.emit(Save, call=".save_checkpoint", path=call.arg(0, "save_dir"), collective=True)
     return singleton(NONE)
+
+
+@MODELS.method(ManagedObject, "launch")
+def _launch(call: Call) -> Values:
+    """`fabric.launch(train, batch_size)` calls it in each process with itself in front."""
+    if not call.args or call.receiver is None:
+        return singleton(NONE)
+    return call.do.call(
+        call.args[0], Arguments((singleton(call.receiver), *call.args[1:]), dict(call.keywords)), call.node
+    )
 
 
 @MODELS.method(ManagedObject, "unwrap_model")

@@ -17,10 +17,10 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS"]
 FILES = (
     "argument_parsers", "autograd_functions", "builtin", "builtin_containers", "callbacks", "checkpoint_files",
     "class_kinds", "cli_libraries", "context_names", "devices", "directories", "downloads", "dynamic_import",
-    "environment_variables", "forward_calls", "frameworks", "huggingface", "missing_attributes", "process_launchers",
-    "random_state", "reflection", "stdlib", "stub_models", "tensor_operations", "tensors", "timm", "torch_core",
-    "torch_cuda", "torch_data", "torch_distributed", "torch_geometric", "torch_nn", "torch_optim", "unread_code",
-    "wrapping",
+    "environment_variables", "forward_calls", "frameworks", "huggingface", "missing_attributes", "paths",
+    "process_launchers", "random_state", "reflection", "stdlib", "stub_models", "tensor_operations", "tensors", "timm",
+    "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_geometric", "torch_nn", "torch_optim",
+    "unread_code", "wrapping",
 )  # fmt: skip
 ANALYSES = (
     "activation_checkpoint", "after_wrap", "collective_taint", "data_parallel_replicas", "dropped_results",

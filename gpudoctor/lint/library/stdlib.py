@@ -1,4 +1,4 @@
-"""The standard library: paths, clocks, random numbers, functools, contextlib."""
+"""The standard library: clocks, random numbers, functools, contextlib."""
 
 from __future__ import annotations
 
@@ -9,88 +9,20 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module, core_of
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, ClockReading, Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.symbols import CallResult, ClockReading, Setting
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import EXISTENCE
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.tensors import note_printed, report
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
-
-
-@MODELS.callable("os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.fspath")
-def _path(call: Call) -> Values:
-    # Each of the paths that it may be stays one of its own.
-    return call.args[0].map(lambda path: Text((path,))) if len(call.args) == 1 else NOT_ANSWERED
-
-
-@MODELS.callable("os.path.join")
-def _join(call: Call) -> Values:
-    parts = flatten(call.do, call.all_values())
-    return singleton(Text(tuple(each for part in parts for each in (_SEPARATOR, part))[1:]))
-
-
-@MODELS.callable("os.path.dirname")
-def _folder(call: Call) -> Values:
-    path = call.arg(0, "p")
-    return path.map(_without_last) if path is not None else NOT_ANSWERED
-
-
-def _without_last(path: Value) -> Value:
-    """What stands before the last part that was joined on; all of it where that is not known."""
-    whole = path if isinstance(path, Text) else Text((path,))
-    last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
-    # What tells the ranks apart may itself hold a separator.
-    apart = any(part.divergence for part in whole.parts[last:])
-    return whole if apart or not last else Text(whole.parts[:last])
-
-
-_SEPARATOR = Const("/")
-
-
-@MODELS.callable(
-    "pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath", "pathlib.PurePath", "pathlib.PurePosixPath",
-    "pathlib.PureWindowsPath",
-)  # fmt: skip
-def _pathlib(call: Call) -> Values:
-    return singleton(Text(tuple(call.all_values())))
-
-
-@MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
-def _joinpath(call: Call) -> Values:
-    """What is put behind a path, or in the place of its last part."""
-    given = [*call.all_values(), *(value for values in call.rest for value in values)]
-    return singleton(Text((*_receiver(call), *flatten(call.do, given))))
-
-
-@MODELS.method(Text, "replace", "join")
-def _replace(call: Call) -> Values:
-    """What is written into a text tells the texts of the ranks apart as well as what stood there."""
-    given = flatten(call.do, call.all_values())
-    return singleton(Text((*_receiver(call), *(value for value in given if not isinstance(value, Const)))))
-
-
-@MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
-def _part_of_path(call: Call) -> Values:
-    """Which part of it names the rank is not known: where one part ends is not kept."""
-    divergence = call.receiver.divergence if call.receiver is not None else Divergence.NONE
-    return singleton(Unknown(Attribute(call.receiver, call.name), "a part of a path", call.label, divergence))
-
-
-def _receiver(call: Call) -> tuple[Value, ...]:
-    return (call.receiver,) if call.receiver is not None else ()
-
-
-@MODELS.name("os.sep", "os.path.sep", "os.altsep")
-def _separator(do: LibraryContext, place: Location) -> Values:
-    return singleton(Const("/"))
 
 
 @MODELS.callable(*EXISTENCE)
@@ -247,14 +179,6 @@ def _copied(call: Call, core: Module) -> Module:
     if mode is not None:
         call.do.set_own_attribute(copied, "training", mode)
     return copied
-
-
-@MODELS.callable("sys.path.append", "sys.path.insert")
-def _search_path(call: Call) -> Values:
-    folder = call.args[-1].single if call.args else None
-    if isinstance(folder, Const) and isinstance(folder.value, str):
-        call.do.modules.add_search_path(folder.value)
-    return singleton(NONE)
 
 
 @MODELS.callable("logging.*", "loguru.*")

@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
-from gpudoctor.lint.domain.symbols import Attribute, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import HostSync
@@ -121,9 +121,19 @@ def _moves_itself(do: LibraryContext, loader: Loader) -> bool:
                 value = value.parent
             if not _reads_on_cpu(do, value):
                 return True
-        elif not isinstance(value, Unknown):
+        elif not isinstance(value, Unknown) or (_is_chosen(value) and not _has_workers(loader)):
             return True
     return False
+
+
+def _is_chosen(value: Unknown) -> bool:
+    """What the program's own choice among its data sets has made, as `DATASETS[args.data]()`: none was read."""
+    return isinstance(value.term, CallResult) and not isinstance(value.term.function, str) and not value.escaped_from
+
+
+def _has_workers(loader: Loader) -> bool:
+    """Other processes make its items, which cannot be on a GPU there."""
+    return loader.num_workers is not None and not loader.num_workers.any(lambda value: value == Const(0))
 
 
 def _reads_on_cpu(do: LibraryContext, dataset: Dataset) -> bool:

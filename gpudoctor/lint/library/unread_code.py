@@ -9,7 +9,7 @@ from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Instance, Partial, class_of
+from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Function, Instance, Partial, class_of
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
@@ -62,6 +62,8 @@ def _unknown_result(do: LibraryContext, name: str, arguments: Arguments, node: a
     if not is_harmless(name):
         note_escape(do, name, given, node)
         divergence = Divergence.UNREAD
+    else:
+        _note_functions(do, [value for values in given for value in values])
     # Code that was not read may have asked the other ranks.
     shards = shares_of(do, given) if computes(name) else frozenset()
     if any(isinstance(value, Tensor) for values in given for value in values):
@@ -93,8 +95,14 @@ def note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], node: 
 def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place: Location) -> None:
     reached = _reached(do, [value for each in given for value in each])
     note_opened(do, reached)
+    _note_functions(do, reached)
     told = any(isinstance(value, Size) and value.kind is SizeKind.WORLD for value in reached)
     do.emit(Escape, at=place, into=into, values=tuple(filter(_matters, reached)), told_world_size=told)
+
+
+def _note_functions(do: LibraryContext, values: list[Value]) -> None:
+    """Whoever has a function may call it."""
+    do.execution.handed_over.update((each, None) for each in values if isinstance(each, (Function, BoundMethod)))
 
 
 def _objects(do: LibraryContext, values: list[Value]) -> list[Value]:
@@ -148,6 +156,7 @@ def attributes_of(do: LibraryContext, value: Value) -> list[Value]:
 def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: ast.AST) -> Values:
     """Call something of which nothing is known."""
     known = (*arguments,)
+    _note_functions(do, [each for values in known for each in values])
     if isinstance(value, Unknown):
         _note_chosen(do, value, known, node)
         if len(arguments.positional) == 1 and _method_of(value) == "update" and not do.path.literals:

@@ -35,8 +35,7 @@ def _marked_root(folder: str) -> str:
 def _unmarked_root(folder: str) -> str:
     """The folder, or the one above as long as that one holds Python: `tools/train.py` below `utils.py`."""
     for candidate, _ in zip(parents(os.path.dirname(folder)), range(_UNMARKED_LEVELS), strict=False):
-        # What lies directly below the root of the disk is shared by all: /tmp, /home, /mnt.
-        if os.path.dirname(os.path.dirname(candidate)) == os.path.dirname(candidate) or not _is_python_home(candidate):
+        if _is_shared(candidate) or not _is_python_home(candidate):
             break
         folder = candidate
     return folder
@@ -82,6 +81,17 @@ def is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
+def is_near(path: str, folder: str) -> bool:
+    """A folder no more than a few levels above holds both, and is neither the home folder nor shared by all."""
+    above = zip(parents(folder), range(_UNMARKED_LEVELS + 1), strict=False)
+    return any(is_inside(path, each) and path != each for each, _ in above if not _is_shared(each))
+
+
+def _is_shared(folder: str) -> bool:
+    """What lies directly below the root of the disk: /tmp, /home, /mnt."""
+    return os.path.dirname(os.path.dirname(folder)) == os.path.dirname(folder)
+
+
 def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
     """The folders that an entry's absolute imports may count from, in the order in which Python would ask them.
 
@@ -95,6 +105,11 @@ def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
             continue
         folders += [folder, *(os.path.join(folder, name) for name in ("src", "lib"))]
     return tuple(dict.fromkeys(folder for folder in folders if folder and is_folder(folder)))
+
+
+def packages_around(entry_folder: str, root: str) -> list[str]:
+    """The packages that an entry is in, the innermost first: as roots they are no more than a last resort."""
+    return [folder for folder in _up_to(entry_folder, root) if is_package(folder) and folder != root]
 
 
 @question

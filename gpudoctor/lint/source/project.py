@@ -11,9 +11,11 @@ from gpudoctor.lint.source.file_queries import CONTENT, is_file, is_folder, note
 from gpudoctor.lint.source.layout import (
     holds_python,
     is_inside,
+    is_near,
     is_package,
     modules_in,
     package_root,
+    packages_around,
     plain_folders,
     project_root,
     search_roots,
@@ -93,7 +95,8 @@ class Sources:
 class Project:
     """What an entry script can import from its own project. Libraries are no part of it.
 
-    No module outside of `root` and the entry's folder is ever read. `unreadable` lists files that were asked for in
+    No module outside of `root` and the entry's folder is ever read, but for folders near by that the program of a
+    project without marks puts on `sys.path`. `unreadable` lists files that were asked for in
     vain, `limits` what was left unread because there was too much of it, each once. Where the start turns out to be
     no entry, `followed` tells which of its functions and classes are worth following; None means all.
     """
@@ -111,6 +114,8 @@ class Project:
         self._root = root
         self._sources = sources or Sources()
         self._roots = search_roots(self._entry_folder, root)
+        self._outside: tuple[str, ...] = ()
+        self._added_first: tuple[str, ...] = ()
         self._added: tuple[str, ...] = ()
         self._modules: dict[str, ModuleFile | None] = {}
         self._packages: dict[tuple[str, ...], Package] = {}
@@ -171,13 +176,23 @@ class Project:
             folders = list(package.folders)
         return tuple(sorted({name for folder in folders for name in modules_in(folder) if name[0] != "_"}))
 
-    def add_search_path(self, folder: str) -> None:
-        """The program puts this folder on `sys.path`."""
+    def add_search_path(self, folder: str, *, first: bool = False) -> None:
+        """The program puts this folder on `sys.path`, before all others or behind them."""
         path = real_path(folder)
-        if self._is_ours(path) and path not in self._added:
+        if not self._is_ours(path):
+            # Where nothing says how far a project goes, its own program does.
+            if self.is_marked or not is_near(path, self._entry_folder):
+                return
+            self._outside += (path,)
+            self._modules = {path: module for path, module in self._modules.items() if module is not None}
+        if path in self._added_first or (path in self._added and not first):
+            return
+        if first:
+            self._added_first = (path, *self._added_first)
+        else:
             self._added += (path,)
-            # What was looked for in vain may be found now.
-            self._found.clear()
+        # What was looked for in vain may be found now.
+        self._found.clear()
 
     def _absolute(self, importer: ModuleFile, parts: list[str]) -> ModuleFile | Package | None:
         top = parts[0] if parts else ""
@@ -190,9 +205,9 @@ class Project:
             # A helper's neighbour called `logging.py` is not what its `import logging` finds; the entry's would be,
             # unless the entry is a part of a package and is started with `python -m`.
             first = () if is_package(self._entry_folder) else (self._entry_folder,)
-            return self._best(self._under(root, parts) for root in (*first, *self._added))
+            return self._best(self._under(root, parts) for root in (*self._added_first, *first, *self._added))
         # A helper outside of packages finds its neighbours if the program has put their folder on `sys.path`.
-        roots = dict.fromkeys((*self._roots, *self._added, home or folder))
+        roots = dict.fromkeys((*self._added_first, *self._roots, *self._added, home or folder))
         found = self._best(self._under(root, parts) for root in roots)
         # `from train import utils` in train/train.py: nobody imports himself, it means the folder around him.
         if isinstance(found, ModuleFile) and found.source is importer.source:
@@ -200,9 +215,18 @@ class Project:
         # An installed package comes before a folder without `__init__.py`, wherever that stands.
         if isinstance(found, Package) and top in SHADOWED_BY_PACKAGES:
             return None
-        if found is None and self.is_marked and top not in SHADOWED_BY_PACKAGES:
-            return self._installed_in_place(parts)
+        if found is None and top not in SHADOWED_BY_PACKAGES:
+            return self._from_package_above(parts) or (self._installed_in_place(parts) if self.is_marked else None)
         return found
+
+    def _from_package_above(self, parts: list[str]) -> ModuleFile | None:
+        """A module that counts from a package around the entry, where nothing else is meant: `PYTHONPATH=a/b/models`,
+        with `a/b/models/__init__.py` left from those who import it by its long name."""
+        # A plugin for a library is called as the library is, and has other modules inside.
+        if len(parts) < 2:
+            return None
+        found = (self._under(root, parts) for root in packages_around(self._entry_folder, self._root))
+        return next((module for module in found if isinstance(module, ModuleFile)), None)
 
     def _installed_in_place(self, parts: list[str]) -> ModuleFile | None:
         """A module that only one folder below the root can mean: `pip install -e ./packages`, `cd code; python …`."""
@@ -277,7 +301,7 @@ class Project:
         return bool(reached)
 
     def _is_ours(self, path: str) -> bool:
-        return is_inside(path, self._root) or is_inside(path, self._entry_folder)
+        return any(is_inside(path, each) for each in (self._root, self._entry_folder, *self._outside))
 
     def _name_of(self, path: str) -> str:
         """The dotted name of a path without its suffix: from its package's root, else the nearest search root."""

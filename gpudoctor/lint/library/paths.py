@@ -1,0 +1,225 @@
+"""Paths: `os.path`, `pathlib`, and the search path of modules that programs compute with them.
+
+A path is a text that is known in parts, so that what tells the ranks apart is kept. Where it begins with the place of
+the program's own file, it is known which folder of the project it is, and `sys.path` takes it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, answers, told
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+
+if TYPE_CHECKING:
+    import ast
+    from collections.abc import Iterable
+
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.library_context import LibraryContext
+
+_SEPARATOR = Const("/")
+_MOST_PARENTS = 8
+_SEARCH_PATH = "sys.path"
+
+
+# --- os.path ----------------------------------------------------------------------------------------------------------
+
+
+@MODELS.callable(
+    "os.path.abspath", "os.path.expanduser", "os.path.realpath", "os.path.normpath", "os.path.expandvars", "os.fspath",
+)  # fmt: skip
+def _path(call: Call) -> Values:
+    # Each of the paths that it may be stays one of its own.
+    return call.args[0].map(lambda path: Text((path,))) if len(call.args) == 1 else NOT_ANSWERED
+
+
+@MODELS.callable("os.path.join")
+def _join(call: Call) -> Values:
+    parts = flatten(call.do, call.all_values())
+    return singleton(Text(tuple(each for part in parts for each in (_SEPARATOR, part))[1:]))
+
+
+@MODELS.callable("os.path.dirname")
+def _folder(call: Call) -> Values:
+    path = call.arg(0, "p")
+    return path.map(_without_last) if path is not None else NOT_ANSWERED
+
+
+@MODELS.callable("os.path.split")
+def _split(call: Call) -> Values:
+    path = call.arg(0, "p")
+    only = path.single if path is not None else None
+    # Of other paths it is not known where the last part begins.
+    if only is None or on_disk(only) is None:
+        return NOT_ANSWERED
+    name = Unknown(Attribute(only, "name"), "a part of a path", call.label)
+    return singleton(TupleOf((singleton(_without_last(only)), singleton(name))))
+
+
+def _without_last(path: Value) -> Value:
+    """What stands before the last part that was joined on; all of it where that is not known."""
+    whole = path if isinstance(path, Text) else Text((path,))
+    place = on_disk(whole)
+    if place is not None:
+        return _place(os.path.dirname(place))
+    last = max((index for index, part in enumerate(whole.parts) if part == _SEPARATOR), default=0)
+    # What tells the ranks apart may itself hold a separator.
+    apart = any(part.divergence for part in whole.parts[last:])
+    return whole if apart or not last else Text(whole.parts[:last])
+
+
+@MODELS.name("os.sep", "os.path.sep", "os.altsep")
+def _separator(do: LibraryContext, place: Location) -> Values:
+    return singleton(_SEPARATOR)
+
+
+@MODELS.name("os.pardir", "os.path.pardir")
+def _up(do: LibraryContext, place: Location) -> Values:
+    return singleton(Const(os.pardir))
+
+
+@MODELS.name("os.curdir", "os.path.curdir")
+def _here(do: LibraryContext, place: Location) -> Values:
+    return singleton(Const(os.curdir))
+
+
+# --- pathlib ----------------------------------------------------------------------------------------------------------
+
+
+@MODELS.callable(
+    "pathlib.Path", "pathlib.PosixPath", "pathlib.WindowsPath", "pathlib.PurePath", "pathlib.PurePosixPath",
+    "pathlib.PureWindowsPath",
+)  # fmt: skip
+def _pathlib(call: Call) -> Values:
+    return singleton(Text(tuple(call.all_values())))
+
+
+@MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
+def _joinpath(call: Call) -> Values:
+    """What is put behind a path, or in the place of its last part."""
+    given = [*call.all_values(), *(value for values in call.rest for value in values)]
+    return singleton(Text((*_receiver(call), *flatten(call.do, given))))
+
+
+@MODELS.method(Text, "replace", "join")
+def _replace(call: Call) -> Values:
+    """What is written into a text tells the texts of the ranks apart as well as what stood there."""
+    given = flatten(call.do, call.all_values())
+    return singleton(Text((*_receiver(call), *(value for value in given if not isinstance(value, Const)))))
+
+
+@MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
+def _part_of_path(call: Call) -> Values:
+    """Which part of it names the rank is not known: where one part ends is not kept."""
+    place = on_disk(call.receiver) if call.receiver is not None else None
+    if place is not None and call.name == "parent":
+        return singleton(_place(os.path.dirname(place)))
+    if place is not None and call.name == "parents":
+        return singleton(TupleOf(tuple(map(singleton, _above(place)))))
+    divergence = call.receiver.divergence if call.receiver is not None else Divergence.NONE
+    return singleton(Unknown(Attribute(call.receiver, call.name), "a part of a path", call.label, divergence))
+
+
+def _receiver(call: Call) -> tuple[Value, ...]:
+    return (call.receiver,) if call.receiver is not None else ()
+
+
+# --- places on this machine -------------------------------------------------------------------------------------------
+
+
+def on_disk(path: Value) -> str | None:
+    """The path on this machine, where it is counted from the program's own file in parts that are all known."""
+    first, *rest = path.parts if isinstance(path, Text) else (path,)
+    place = first.term if isinstance(first, Unknown) else None
+    if not isinstance(place, PlaceOnDisk):
+        return None
+    joined = place.path
+    for part in rest:
+        if not isinstance(part, Const) or not isinstance(part.value, str):
+            return None
+        # `Path(here, "lib")` and `here + "/lib"` are one.
+        apart = "" if part.value.startswith("/") or joined.endswith("/") else "/"
+        joined += apart + part.value
+    return os.path.normpath(joined)
+
+
+def _place(path: str) -> Text:
+    return Text((Unknown(PlaceOnDisk(path), "a path", os.path.basename(path)),))
+
+
+def _above(place: str) -> Iterable[Text]:
+    """The folder that it is in, the one above that, and so on."""
+    for _ in range(_MOST_PARENTS):
+        place = os.path.dirname(place)
+        yield _place(place)
+
+
+# --- sys.path ---------------------------------------------------------------------------------------------------------
+
+
+@MODELS.callable("sys.path.append", "sys.path.insert", "sys.path.extend", "site.addsitedir")
+def _search_path(call: Call) -> Values:
+    if call.args:
+        _search_in(call.do, call.args[-1], first=call.name == "sys.path.insert")
+    return singleton(NONE)
+
+
+@told(HOOKS.augmented)
+def _lengthened(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> None:
+    """`sys.path += [folder]`."""
+    if any(map(_is_search_path, old)):
+        _search_in(do, by, first=False)
+
+
+@told(HOOKS.attribute_sets)
+def _replaced(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`sys.path = [folder, *sys.path]`."""
+    if isinstance(owner, Library) and f"{owner.name}.{name}" == _SEARCH_PATH:
+        _search_in(do, values, first=True)
+
+
+@answers(HOOKS.item_set, Library)
+def _put_in(do: LibraryContext, value: Library, new: Values) -> None:
+    """`sys.path[:0] = [folder]`."""
+    if _is_search_path(value):
+        _search_in(do, new, first=True)
+
+
+def _is_search_path(value: Value) -> bool:
+    return isinstance(value, Library) and value.name == _SEARCH_PATH
+
+
+def _search_in(do: LibraryContext, folders: Values, *, first: bool) -> None:
+    for folder in folders.restrict(do.path):
+        items = _items(do, folder)
+        for one in items or ():
+            _search_in(do, one, first=first)
+        path = folder.value if isinstance(folder, Const) else on_disk(folder) or _text(folder)
+        if items is None and isinstance(path, str):
+            do.modules.add_search_path(path, first=first)
+
+
+def _items(do: LibraryContext, value: Value) -> Iterable[Values] | None:
+    """What a list of folders holds that the program itself has put there."""
+    # `[folder] + sys.path`.
+    if isinstance(value, Unknown) and isinstance(value.term, Operation) and value.term.operator == "+":
+        return map(singleton, (value.term.left, value.term.right))
+    if isinstance(value, ListOf):
+        return map(singleton, flatten(do, [value]))
+    return known_items(do, value) if isinstance(value, TupleOf) else None
+
+
+def _text(path: Value) -> str | None:
+    """The text of a path all of whose parts are known, as of `os.path.join("..", "lib")`."""
+    if not isinstance(path, Text):
+        return None
+    parts = [part.value for part in path.parts if isinstance(part, Const) and isinstance(part.value, str)]
+    return "".join(parts) if len(parts) == len(path.parts) else None

@@ -1,0 +1,449 @@
+"""Ways into a program: however it finds its modules and whatever calls its first function, its training is reached."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from gpudoctor.coverage import Coverage, Followed
+from gpudoctor.lint.pipeline import lint
+from gpudoctor.lint.request import Request
+from gpudoctor.registry import find_rules
+
+ENGINE = """
+    import torch
+    from torch import nn
+
+    def train(rounds=10):
+        model = nn.Linear(8, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(rounds):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+    """
+
+
+def followed(entry: str, files: dict[str, str]) -> list[Coverage]:
+    """What was followed of a program."""
+    for name, text in files.items():
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(dedent(text), encoding="utf-8")
+    cards = find_rules().select()
+    programs = lint(Request(paths=(entry,), rules=cards, known=cards, jobs=1)).programs
+    return [each for each in programs if each.path == entry]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def assert_trains(programs: list[Coverage]) -> None:
+    assert [(each.followed, each.training_loops, each.ended_by) for each in programs] == [(Followed.WHOLE, 1, None)]
+
+
+SEARCH_PATHS = [
+    'sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "code", "core"))',
+    'sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../code/core"))',
+    'sys.path.append(os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + "/code/core")',
+    'sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "code" / "core"))',
+    'sys.path.insert(0, str(Path(__file__).resolve().parents[1].joinpath("code", "core")))',
+    'sys.path.append(f"{os.path.dirname(__file__)}/../code/core")',
+    'sys.path.append(os.path.abspath(os.path.join(__file__, os.pardir, os.pardir, "code", "core")))',
+    'sys.path.append(os.path.join(os.path.split(os.path.abspath(__file__))[0], "..", "code", "core"))',
+    'sys.path += [os.path.join(os.path.dirname(__file__), "..", "code", "core")]',
+    'sys.path.extend([os.path.join(os.path.dirname(__file__), "..", "code", each) for each in ("core", "more")])',
+    'sys.path[:0] = [os.path.join(os.path.dirname(__file__), "..", "code", "core")]',
+    'sys.path = [os.path.join(os.path.dirname(__file__), "..", "code", "core"), *sys.path]',
+    'sys.path = [os.path.join(os.path.dirname(__file__), "..", "code", "core")] + sys.path',
+    'site.addsitedir(os.path.join(os.path.dirname(__file__), "..", "code", "core"))',
+    'from sys import path; path.append(os.path.join(os.path.dirname(__file__), "..", "code", "core"))',
+    'sys.path.append("../code/core")',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", SEARCH_PATHS)
+def test_a_search_path_that_the_program_computes(change: str) -> None:
+    start = f"import os, site, sys\nfrom pathlib import Path\n{change}\nfrom loops.engine import train\ntrain()\n"
+    assert_trains(followed("tools/train.py", {"tools/train.py": start, "code/core/loops/engine.py": ENGINE}))
+
+
+def test_a_search_path_that_an_imported_helper_changes() -> None:
+    helper = """
+        import os.path as osp
+        import sys
+
+        def add(path):
+            if path not in sys.path:
+                sys.path.insert(0, path)
+
+        here = osp.dirname(__file__)
+        add(osp.join(here, "..", "code", "core"))
+        add(osp.join(here, "..", "code", "more"))
+        """
+    start = "import _paths\nfrom loops.engine import train\ntrain()\n"
+    files = {"tools/train.py": start, "tools/_paths.py": helper, "code/core/loops/engine.py": ENGINE}
+    assert_trains(followed("tools/train.py", files))
+
+
+def test_what_a_program_puts_first_comes_first() -> None:
+    start = (
+        "import os, sys\nsys.path.insert(0, os.path.dirname(__file__) + '/../code')\nimport engine\nengine.train()\n"
+    )
+    files = {"tools/train.py": start, "code/engine.py": ENGINE, "tools/engine.py": "def train(): pass\n"}
+    assert_trains(followed("tools/train.py", files))
+    later = start.replace("insert(0, ", "append(")
+    assert followed("tools/train.py", {"tools/train.py": later})[0].training_loops == 0
+
+
+def test_a_package_that_counts_from_a_folder_around_the_script() -> None:
+    start = "from kit.core.engine import train\nif __name__ == '__main__':\n    train()\n"
+    around = dict.fromkeys(("requirements.txt", "models/__init__.py", "models/kit/__init__.py"), "")
+    inside = {"models/kit/scripts/__init__.py": "", "models/kit/core/engine.py": ENGINE}
+    assert_trains(followed("models/kit/scripts/train.py", {**around, **inside, "models/kit/scripts/train.py": start}))
+
+
+STARTS = {
+    "status": """
+        import sys
+        if __name__ == '__main__':
+            sys.exit(main())
+        """,
+    "raised": """
+        if __name__ == '__main__':
+            raise SystemExit(main())
+        """,
+    "fire": """
+        import fire
+        if __name__ == '__main__':
+            fire.Fire(main)
+        """,
+    "fire of all": """
+        import fire
+        if __name__ == '__main__':
+            fire.Fire()
+        """,
+    "fire of a table": """
+        import fire
+        if __name__ == '__main__':
+            fire.Fire({'train': main})
+        """,
+    "fire of a class": """
+        import fire
+        class Jobs:
+            def run(self):
+                main()
+        if __name__ == '__main__':
+            fire.Fire(Jobs)
+        """,
+    "absl": """
+        from absl import app
+        def start(argv):
+            main()
+        if __name__ == '__main__':
+            app.run(start)
+        """,
+    "absl without a guard": """
+        from absl import app
+        def start(argv):
+            main()
+        app.run(start)
+        """,
+    "click": """
+        import click
+        @click.command()
+        @click.option('--rounds', default=3)
+        def start(rounds):
+            main(rounds)
+        if __name__ == '__main__':
+            start()
+        """,
+    "click without a guard": """
+        import click
+        @click.command()
+        def start():
+            main()
+        start()
+        """,
+    "click group": """
+        import click
+        @click.group()
+        def cli(): pass
+        @cli.command()
+        def start():
+            main()
+        if __name__ == '__main__':
+            cli()
+        """,
+    "click added": """
+        import click
+        @click.group()
+        def cli(): pass
+        @click.command()
+        def start():
+            main()
+        cli.add_command(start)
+        if __name__ == '__main__':
+            cli()
+        """,
+    "typer": """
+        import typer
+        if __name__ == '__main__':
+            typer.run(main)
+        """,
+    "typer app": """
+        import typer
+        app = typer.Typer()
+        @app.command()
+        def start(rounds: int = 3):
+            main(rounds)
+        if __name__ == '__main__':
+            app()
+        """,
+    "typer added": """
+        import typer
+        app = typer.Typer()
+        app.command()(main)
+        if __name__ == '__main__':
+            app()
+        """,
+    "hydra": """
+        import hydra
+        @hydra.main(version_base=None, config_path='conf', config_name='config')
+        def start(cfg):
+            main(cfg.rounds)
+        if __name__ == '__main__':
+            start()
+        """,
+    "hydra called": """
+        import hydra
+        def start(cfg):
+            main(cfg.rounds)
+        if __name__ == '__main__':
+            hydra.main(config_name='config')(start)()
+        """,
+    "tyro": """
+        import tyro
+        if __name__ == '__main__':
+            tyro.cli(main)
+        """,
+    "tyro of settings": """
+        import dataclasses, tyro
+        @dataclasses.dataclass
+        class Args:
+            rounds: int = 3
+        if __name__ == '__main__':
+            args = tyro.cli(Args)
+            main(args.rounds)
+        """,
+    "jsonargparse": """
+        from jsonargparse import CLI
+        if __name__ == '__main__':
+            CLI(main)
+        """,
+    "jsonargparse auto": """
+        import jsonargparse
+        if __name__ == '__main__':
+            jsonargparse.auto_cli(main, as_positional=False)
+        """,
+    "defopt": """
+        import defopt
+        if __name__ == '__main__':
+            defopt.run(main)
+        """,
+    "plac": """
+        import plac
+        if __name__ == '__main__':
+            plac.call(main)
+        """,
+    "argh": """
+        import argh
+        if __name__ == '__main__':
+            argh.dispatch_command(main)
+        """,
+    "argh commands": """
+        import argh
+        if __name__ == '__main__':
+            argh.dispatch_commands([main])
+        """,
+    "cyclopts": """
+        import cyclopts
+        if __name__ == '__main__':
+            cyclopts.run(main)
+        """,
+    "cyclopts app": """
+        import cyclopts
+        app = cyclopts.App()
+        @app.default
+        def start():
+            main()
+        if __name__ == '__main__':
+            app()
+        """,
+    "draccus": """
+        import draccus
+        @draccus.wrap()
+        def start(cfg: object):
+            main()
+        if __name__ == '__main__':
+            start()
+        """,
+    "pyrallis": """
+        import pyrallis
+        @pyrallis.wrap()
+        def start(cfg: object):
+            main()
+        if __name__ == '__main__':
+            start()
+        """,
+    "sacred": """
+        from sacred import Experiment
+        ex = Experiment('x')
+        @ex.automain
+        def start():
+            main()
+        """,
+    "sacred main": """
+        from sacred import Experiment
+        ex = Experiment('x')
+        @ex.main
+        def start():
+            main()
+        if __name__ == '__main__':
+            ex.run_commandline()
+        """,
+    "accelerate": """
+        from accelerate import notebook_launcher
+        notebook_launcher(main, num_processes=1)
+        """,
+    "record": """
+        from torch.distributed.elastic.multiprocessing.errors import record
+        @record
+        def start():
+            main()
+        if __name__ == '__main__':
+            start()
+        """,
+    "submitit": """
+        import submitit
+        if __name__ == '__main__':
+            executor = submitit.AutoExecutor(folder='log')
+            job = executor.submit(main)
+            job.result()
+        """,
+    "ray": """
+        import ray
+        @ray.remote(num_gpus=1)
+        def start():
+            main()
+        if __name__ == '__main__':
+            ray.get(start.remote())
+        """,
+    "wandb sweep": """
+        import wandb
+        if __name__ == '__main__':
+            wandb.agent('id', function=main)
+        """,
+    "optuna": """
+        import optuna
+        def objective(trial):
+            main()
+            return 1.0
+        if __name__ == '__main__':
+            optuna.create_study().optimize(objective, n_trials=3)
+        """,
+    "asyncio": """
+        import asyncio
+        async def start():
+            main()
+        if __name__ == '__main__':
+            asyncio.run(start())
+        """,
+    "thread": """
+        import threading
+        if __name__ == '__main__':
+            worker = threading.Thread(target=main)
+            worker.start()
+            worker.join()
+        """,
+    "table of modes": """
+        import argparse
+        MODES = {'train': main, 'eval': print}
+        if __name__ == '__main__':
+            parser = argparse.ArgumentParser()
+            parser.add_argument('mode', choices=sorted(MODES))
+            MODES[parser.parse_args().mode]()
+        """,
+    "globals": """
+        import argparse
+        if __name__ == '__main__':
+            parser = argparse.ArgumentParser()
+            parser.add_argument('mode', default='main')
+            globals()[parser.parse_args().mode]()
+        """,
+    "sub-parsers": """
+        import argparse
+        if __name__ == '__main__':
+            parser = argparse.ArgumentParser()
+            commands = parser.add_subparsers()
+            one = commands.add_parser('train')
+            one.set_defaults(func=lambda args: main(args.rounds))
+            one.add_argument('--rounds', default=3, type=int)
+            args = parser.parse_args()
+            args.func(args)
+        """,
+    "guard turned": """
+        if __name__ != '__main__':
+            raise ImportError('a script')
+        main()
+        """,
+    "guard within": """
+        def start():
+            if __name__ == '__main__':
+                main()
+        start()
+        """,
+    "caught": """
+        if __name__ == '__main__':
+            try:
+                main()
+            except KeyboardInterrupt:
+                pass
+        """,
+    "fabric": """
+        from lightning.fabric import Fabric
+        if __name__ == '__main__':
+            Fabric(devices=1).launch(lambda fabric: main())
+        """,
+    "partial": """
+        from functools import partial
+        if __name__ == '__main__':
+            partial(main, 3)()
+        """,
+}
+BEGIN = "from engine import train\ndef main(rounds: int = 3):\n    train(rounds)\n"
+
+
+@pytest.mark.parametrize("way", STARTS)
+def test_what_calls_the_first_function(way: str) -> None:
+    files = {"train.py": BEGIN + dedent(STARTS[way]), "engine.py": ENGINE}
+    assert_trains(followed("train.py", files))
+
+
+PACKAGED = {
+    "guard": ("kit/train.py", "from .engine import train\nif __name__ == '__main__':\n    train()\n"),
+    "main file": ("kit/__main__.py", "from kit.engine import train\ntrain()\n"),
+    "relative main file": ("kit/__main__.py", "from .engine import train\ntrain()\n"),
+    "no guard": ("kit/train.py", "from .engine import train\ntrain()\n"),
+}
+
+
+@pytest.mark.parametrize("folder", ["", "src/"])
+@pytest.mark.parametrize("way", PACKAGED)
+def test_a_module_of_a_package(folder: str, way: str) -> None:
+    path, text = PACKAGED[way]
+    files = {"kit/__init__.py": "", path: text, "kit/engine.py": ENGINE}
+    assert_trains(followed(folder + path, {folder + name: text for name, text in files.items()}))
