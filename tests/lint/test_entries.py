@@ -413,11 +413,6 @@ STARTS = {
             except KeyboardInterrupt:
                 pass
         """,
-    "fabric": """
-        from lightning.fabric import Fabric
-        if __name__ == '__main__':
-            Fabric(devices=1).launch(lambda fabric: main())
-        """,
     "partial": """
         from functools import partial
         if __name__ == '__main__':
@@ -431,6 +426,21 @@ BEGIN = "from engine import train\ndef main(rounds: int = 3):\n    train(rounds)
 def test_what_calls_the_first_function(way: str) -> None:
     files = {"train.py": BEGIN + dedent(STARTS[way]), "engine.py": ENGINE}
     assert_trains(followed("train.py", files))
+
+
+FABRIC = """
+from engine import train
+from lightning.fabric import Fabric
+
+if __name__ == "__main__":
+    Fabric(devices=2).launch(lambda fabric, rounds: train(rounds), 3)
+"""
+
+
+def test_a_function_that_fabric_launches() -> None:
+    (program,) = followed("train.py", {"train.py": FABRIC, "engine.py": ENGINE})
+    # Lightning is in charge of a part of it.
+    assert (program.followed, program.training_loops) == (Followed.PARTLY, 1)
 
 
 PACKAGED = {
@@ -447,3 +457,76 @@ def test_a_module_of_a_package(folder: str, way: str) -> None:
     path, text = PACKAGED[way]
     files = {"kit/__init__.py": "", path: text, "kit/engine.py": ENGINE}
     assert_trains(followed(folder + path, {folder + name: text for name, text in files.items()}))
+
+
+REGISTRY = """
+    import importlib
+
+    NETS = {}
+    HERE = __package__
+
+    def register(cls):
+        NETS[cls.__name__] = cls
+        return cls
+
+    def build(settings):
+        if settings["type"] not in NETS:
+            importlib.import_module(f"{HERE}.{settings['type'].lower()}_net")
+        made = NETS.get(settings["type"])
+        if made is None:
+            raise KeyError(settings["type"])
+        return made(settings["width"])
+    """
+REGISTERED = """
+    from torch import nn
+    from kit import register
+
+    @register
+    class {name}(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.layer = nn.Linear(width, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
+BY_SETTINGS = """
+    import argparse
+    import torch
+    import yaml
+    from kit import build
+
+    def loaders(settings):
+        train, tests = None, []
+        for phase, options in settings["datasets"].items():
+            if phase == "train":
+                train = [torch.randn(options["size"], 8)]
+            elif phase.split("_")[0] == "val":
+                tests.append([torch.randn(options["size"], 8)])
+            else:
+                raise ValueError(f"{phase} is not known")
+        return train, tests
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--settings", required=True)
+        with open(parser.parse_args().settings) as file:
+            settings = yaml.safe_load(file)
+        train, tests = loaders(settings)
+        model = build(settings["net"])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in train:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+    """
+
+
+@pytest.mark.parametrize("count", [1, 6, 50])
+def test_settings_from_a_file_that_name_what_modules_register(count: int) -> None:
+    nets = {f"kit/n{number}_net.py": REGISTERED.format(name=f"N{number}") for number in range(count)}
+    (program,) = followed("train.py", {"train.py": BY_SETTINGS, "kit/__init__.py": REGISTRY, **nets})
+    assert (program.ended_by, program.training_loops) == (None, 1)

@@ -56,6 +56,7 @@ class Interpreter(Evaluator):
         with self.isolated(), self.store.at_bottom(), self.in_frame(module_frame(scope, file)):
             self.executing_module = True
             self.write((scope, "__name__"), singleton(Const(name)))
+            self.write((scope, "__package__"), singleton(Const(file.package)))
             self.write((scope, "__file__"), singleton(Unknown(PlaceOnDisk(file.source.path), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)

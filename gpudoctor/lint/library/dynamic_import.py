@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
-MAX_IN_PACKAGE = 40
-"""Of a package with more modules, nothing is said."""
+MANY_IN_PACKAGE = 40
+"""Of a package with more modules one is followed: it stands for many others."""
 
 
 @MODELS.callable("importlib.import_module", "builtins.__import__")
@@ -54,11 +54,11 @@ def _modules(call: Call, name: Value) -> list[str]:
     # In `models`, what is called a model comes before its tools.
     word = package.rpartition(".")[2].removesuffix("s")
     names.sort(key=lambda each: word not in each)
-    if len(names) > MAX_MODULES:
-        call.do.record_imprecision(
-            f"one of {len(names)} modules in {package} is imported, of which {MAX_MODULES} were read", call.place
-        )
-    return [f"{package}.{each}" for each in names[:MAX_MODULES]] if len(names) <= MAX_IN_PACKAGE else []
+    most = MAX_MODULES if len(names) <= MANY_IN_PACKAGE else 1
+    if len(names) > most:
+        read = f"{most} were read" if most > 1 else "one was read"
+        call.do.record_imprecision(f"one of {len(names)} modules in {package} is imported, of which {read}", call.place)
+    return [f"{package}.{each}" for each in names[:most]]
 
 
 def _pattern(name: Value) -> tuple[str, Value | None, str]:
