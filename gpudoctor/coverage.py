@@ -77,6 +77,8 @@ class Silence:
                 return f"{self.what} runs the training{at}"
             case Cause.FRAMEWORK:
                 return f"{self.what} takes charge{at}"
+            case Cause.UNREAD if self.missed and not self.about:
+                return f"no training was seen: the optimizer goes into `{self.what}`{at}, which was not read"
             case Cause.UNREAD if self.missed:
                 by = f"`{self.what}`" if self.what else "a setting"
                 return f"the training was not reached: {by} chooses at run time what `{self.about}` calls{at}"
@@ -88,6 +90,8 @@ class Silence:
                 return f"no call that was followed leads to the training{at}: `{self.what}`"
         if self.about:
             return f"no program calls what wraps a model in `{self.about}`{at}"
+        if self.missed and not self.what:
+            return f"no program calls what leads to the training{at}"
         return f"no program calls the training{at}: `{self.what}`" if self.what else "it starts no program itself"
 
 
@@ -119,5 +123,8 @@ class Coverage:
     """The backward passes that were seen: what one program does not reach another one may."""
     idle: tuple[Silence, ...] = ()
     """Other files that were read for it and train, in functions that it has not called."""
+    weight: int = 0
+    """How much hangs on it: 3 where ranks are prepared, 2 for any other program that trains, 1 for a file that trains
+    and starts nothing."""
     awaits: tuple[str, ...] = ()
     """The files that train where it was not reached: what it would come to, were it followed further."""

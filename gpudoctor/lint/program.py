@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
+from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Widened, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
@@ -99,6 +100,8 @@ class Program:
     was seen."""
     leads_there: Chosen | None = None
     """A call that may lead there, and was not followed because a setting chooses what it calls."""
+    only_tests: bool = False
+    """pytest or unittest collects what its file defines."""
     idle: tuple[Stop, ...] = ()
     """Where its other files train, as they are written, that have no backward pass that was seen."""
     assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
@@ -303,6 +306,12 @@ class Program:
         if isinstance(about, Escape):
             return about
         return next((each for each in self.events(Escape) if about in {*each.values, *map(core_of, each.values)}), None)
+
+    @property
+    def optimizer_given_to(self) -> Escape | None:
+        """The last code that was not read and was given an optimizer, as what trains is: schedulers come before it."""
+        given = [each for each in self.events(Escape) if any(isinstance(value, Optimizer) for value in each.values)]
+        return given[-1] if given else None
 
     def doubt_at(self, place: Location, *related: Location) -> str:
         """Why what happens there is not sure although it was seen, as a sentence; empty where it is. `related` are the

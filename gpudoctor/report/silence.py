@@ -6,7 +6,8 @@ A program that was followed to its end, with no rule standing back, is not menti
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
 from gpudoctor.diagnostic import Problem
@@ -21,9 +22,10 @@ _REMEDIES = {
     Cause.UNKNOWN_MODEL: f"{_RUN}, whichever model it is",
     Cause.UNREAD: f"{_RUN}, other people's code included",
     Cause.NOT_CALLED: f"if another script starts the training, name that one; {_RUN}",
-    Cause.NO_ENTRY: "name the script that starts the training",
     Cause.FRAMEWORK: f"{_RUN}, whichever code runs it",
+    Cause.NO_ENTRY: "",
 }
+_OTHER = "if a program elsewhere starts the training, name that one"
 _CHOSEN = f"{_RUN}, with the settings that you give"
 _ORDER = (
     Cause.LIMIT,
@@ -37,28 +39,31 @@ _ORDER = (
 
 
 def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
-    """What is to be said of programs that were not followed, or not by all rules."""
+    """What is to be said of programs that were not followed, or not by all rules; under each, what would help."""
     told = [([path], [each]) for path, each in _told(programs)] if all_of_them else _together(_told(programs))
     shown = told if all_of_them or len(told) <= MOST_LINES else told[: MOST_LINES - 1]
-    lines = [_line(*each) for each in shown]
+    scripts = {each.path for each in programs if each.world and each.path.endswith(".py")}
+    lines: list[str] = []
+    for remedy, alike in groupby(shown, key=lambda each: _remedy(each[0][0], each[1][0], scripts)):
+        group = list(alike)
+        lines += (_line(*each) for each in group)
+        if remedy:
+            one = len(group) == 1
+            name = shlex.quote(group[0][0][0]) if one else "SCRIPT"
+            lines.append(f"  help{'' if one else f' for these {len(group)}'}: {remedy.format(name)}")
     left = [path for paths, _ in told[len(shown) :] for path in paths]
     if left:
         lines.append(f"{len(left)} more program{'s' if len(left) > 1 else ''} likewise; `--verbose` names all")
-    return [*lines, *(f"  help: {each}" for each in _remedies(told, {each.path for each in programs if each.world}))]
+    return lines
 
 
-def _remedies(told: Iterable[tuple[list[str], list[Silence]]], scripts: set[str]) -> Iterator[str]:
-    """What would help, once for each cause; where one script alone has it, with its name."""
-    having: dict[str, list[str]] = {}
-    for paths, silences in told:
-        # A file that starts nothing cannot be run.
-        runs = silences[0].cause is not Cause.LIMIT or not scripts.isdisjoint(paths)
-        chosen = silences[0].cause is Cause.UNREAD and silences[0].missed
-        remedy = _CHOSEN if chosen else _REMEDIES[silences[0].cause if runs else Cause.NO_ENTRY]
-        having.setdefault(remedy, []).extend(paths)
-    for remedy, paths in having.items():
-        named = len(paths) == 1 and paths[0] in scripts and paths[0].endswith(".py")
-        yield remedy.format(shlex.quote(paths[0]) if named else "SCRIPT")
+def _remedy(path: str, silence: Silence, scripts: set[str]) -> str:
+    """What would help, with room for the name of the script; empty where nobody could do anything."""
+    if path in scripts:
+        chosen = silence.cause is Cause.UNREAD and silence.missed and silence.about
+        return _CHOSEN if chosen else _REMEDIES[silence.cause]
+    # What starts nothing cannot be run, and what does not train need not be.
+    return _OTHER if silence.missed and silence.cause is Cause.NO_ENTRY else ""
 
 
 def note(programs: Sequence[Coverage]) -> Problem | None:
@@ -88,19 +93,25 @@ def not_followed(programs: Iterable[Coverage]) -> int:
 
 
 def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:
-    """Each program once, by what weighs most, those that were not reached first."""
+    """Each program once, by what weighs most: programs for several processes first, then the others that train, and
+    among them those that were not reached."""
     first: dict[str, Silence] = {}
+    weights: dict[str, int] = {}
     for program in programs:
+        weights[program.path] = max(program.weight, weights.get(program.path, 0))
         worth = [each for each in program.silent_for if _is_told(each, program)]
         for each in sorted(worth, key=lambda each: (not each.missed, _ORDER.index(each.cause))):
             first.setdefault(program.path, each)
-    return sorted(first.items(), key=lambda item: (not item[1].missed, _ORDER.index(item[1].cause)))
+    return sorted(first.items(), key=lambda item: (-weights[item[0]], not item[1].missed, _ORDER.index(item[1].cause)))
 
 
 def _is_told(silence: Silence, program: Coverage) -> bool:
     # That a file of helpers starts nothing, or hands something on, is no news where it trains nothing, either.
-    if silence.cause in (Cause.NO_ENTRY, Cause.FRAMEWORK):
+    if silence.cause is Cause.NO_ENTRY:
         return silence.missed or bool(program.world)
+    # Nor what a framework does in a program that trains nothing, such as one that draws samples.
+    if silence.cause is Cause.FRAMEWORK:
+        return silence.missed or bool(program.world and program.trains_at)
     return silence.cause is not Cause.UNREAD or silence.missed or bool(program.world and program.trains_at)
 
 

@@ -537,7 +537,7 @@ def test_a_wrapper_that_no_program_makes(tell: Tell) -> None:
     told = tell(wraps=WRAPS, unwraps=UNWRAPS)
     wrapped, helped, summary = told.lines
     assert wrapped.startswith("wraps.py: no program calls what wraps a model in `DistributedDataParallel` at line 7: ")
-    assert helped == "  help: name the script that starts the training"
+    assert helped == "  help: if a program elsewhere starts the training, name that one"
     assert summary == "No mistake found in 1 of 2 files; 1 was not followed to the end."
     user = CLEAN.replace("import torch", "import torch, wraps", 1)
     assert tell(train=user, engine=TRAINING).lines == ["No mistake found in 4 files."]
@@ -590,7 +590,7 @@ def test_a_library_whose_training_no_program_calls_is_told_once(tell: Tell) -> N
     lines = [line for line in told.lines if "no program calls" in line]
     assert len(lines) == 1
     assert lines[0].startswith("engine.py and 1 more: no program calls the training at line 8")
-    assert "  help: name the script that starts the training" in told.lines
+    assert "  help: if a program elsewhere starts the training, name that one" in told.lines
 
 
 @pytest.mark.slow
@@ -700,3 +700,105 @@ def test_processes_of_a_program_that_was_cut_need_be_no_ranks(tell: Tell, monkey
     together = JOBS.replace("layer = nn", "torch.distributed.init_process_group('nccl')\n        layer = nn")
     told = tell("train.py", train=dedent(together) + "x = 1\n" * 1_600)
     assert "GPU204" in {each["code"] for each in told.document["findings"]}
+
+
+EXTRACTS = LIGHTNING.replace("L.Trainer(max_epochs=3).fit(Net())", "print(Net()(torch.randn(4, 8)))")
+
+
+def test_who_only_has_a_module_of_lightning_trains_nothing(tell: Tell) -> None:
+    """Nobody but a Trainer calls `training_step`."""
+    told = tell("extract.py", extract="from nets import Net\nprint(Net(), 'train')\n", nets=EXTRACTS)
+    assert told.lines == ["No mistake found in 1 file."]
+    hidden = "import registry\nfrom nets import Net\nregistry.trainer().fit(Net())\n"
+    assert tell("start.py", start=hidden, nets=EXTRACTS).lines[0].startswith("start.py: no call that was followed")
+
+
+def test_a_method_of_that_name_is_no_function_of_the_project(tell: Tell) -> None:
+    told = tell("show.py", show="from engine import nn\nnn.Linear(8, 1).train()\n", engine=TRAINING)
+    assert told.lines == ["No mistake found in 1 file."]
+
+
+def test_tests_train_nothing(tell: Tell) -> None:
+    step = "def step(model, x):\n    model(x).sum().backward()\n    model.optimizer.step()\n"
+    checks = f"import torch\n{step}def test_step():\n    import registry\n    registry.check(step)\n"
+    assert tell(test_step=checks, train=CLEAN, engine=TRAINING).lines == ["No mistake found in 3 files."]
+
+
+SAMPLES = """
+    import torch
+    from accelerate import Accelerator
+    from torch import nn
+
+    accelerator = Accelerator()
+    model = accelerator.prepare(nn.Linear(8, 1))
+    with torch.no_grad():
+        accelerator.print(model(torch.randn(4, 8)))
+    """
+
+
+def test_a_framework_takes_no_charge_of_a_training_that_is_not_there(tell: Tell) -> None:
+    told = tell("sample.py", sample=SAMPLES)
+    assert told.silent["sample.py"], "but it is in the document"
+    assert not [line for line in told.lines if "takes charge" in line]
+
+
+def test_what_trains_in_another_file_is_told_of_the_one_that_starts_it(tell: Tell) -> None:
+    starts = """
+        import torch.multiprocessing as mp
+        from engine import work
+
+        def start(count):
+            mp.spawn(work, args=(count,), nprocs=count)
+        """
+    work = """
+        import torch
+
+        def work(rank, count):
+            model = torch.nn.Linear(8, 1)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            model(torch.randn(4, 8)).sum().backward()
+            optimizer.step()
+        """
+    told = tell(starts=starts, engine=work)
+    (line,) = [line for line in told.lines if "no program calls" in line]
+    assert line.startswith("starts.py: no program calls what leads to the training at engine.py:7")
+
+
+def test_an_optimizer_that_goes_where_nobody_has_looked(tell: Tell) -> None:
+    given = "import torch\nfrom company.loops import train\nmodel = torch.nn.Linear(8, 1)\n"
+    given += "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\ntrain(model, optimizer)\n"
+    told = tell("train.py", train=given)
+    assert told.programs == {"train.py": "not"}
+    assert told.lines[0].startswith(
+        "train.py: no training was seen: the optimizer goes into `company.loops.train` at line 5, which was not read: "
+    )
+    assert told.lines[-1] == "No mistake found in what was followed of 1 file."
+
+
+RANKS = """
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    import registry
+
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(registry.model())
+    registry.loss(model).backward()
+    """
+
+
+def test_what_weighs_most_comes_first_and_help_says_what_it_is_for(tell: Tell) -> None:
+    engines = {f"engine{number}": TRAINING.replace("10", f"{number}0") for number in range(1, 6)}
+    told = tell(ranks=RANKS, one=ANOTHER_WAY, two=ANOTHER_WAY, engine=TRAINING, **engines)
+    first, helped, second, helped_second = told.lines[:4]
+    assert first.startswith("ranks.py: the training at line 8 was followed, and which model it trains is not known")
+    assert helped == "  help: `gpudoctor run ranks.py` watches the training itself, whichever model it is"
+    assert second.startswith("one.py and 1 more: no call that was followed leads to the training at engine.py:8")
+    assert helped_second.startswith("  help: if another script starts the training")
+    assert told.lines[4].startswith("engine1.py and 4 more: no program calls the training")
+
+
+def test_help_for_several_lines_says_so(tell: Tell) -> None:
+    other = ANOTHER_WAY.replace("from engine", "from motor")
+    told = tell(one=ANOTHER_WAY, two=other, engine=TRAINING, motor="\n" + dedent(TRAINING))
+    assert [line.split(":")[0] for line in told.lines[:3]] == ["one.py", "two.py", "  help for these 2"]
+    assert "`gpudoctor run SCRIPT`" in told.lines[2]

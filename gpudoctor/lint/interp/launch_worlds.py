@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.discovery.classify import Classified
+from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, asked_of
@@ -287,6 +287,7 @@ def _program(
         untaken=missed,
         leads_there=leads,
         idle=others,
+        only_tests=is_test(entry.source),
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},
         assumptions=Assumptions(m.assumptions, m.without_group),

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.contents import ancestry
+from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.program import Chosen, Stop
 
@@ -41,6 +42,8 @@ class _Part(NamedTuple):
     name: str
     owner: str
     uses: frozenset[str]
+    calls: frozenset[str]
+    """Of these, names that may mean a function: not what is asked of an object."""
     gradients: tuple[ast.expr | ast.stmt, ...]
 
 
@@ -91,7 +94,7 @@ def _is_of(value: Value, part: _Part) -> bool:
 
 def idle(files: Sequence[ModuleFile], trained: AbstractSet[str]) -> tuple[Stop, ...]:
     """The first place of each of these files that asks for gradients, without those in which a program has trained."""
-    left = (file for file in files if file.source.shown not in trained and _steps(file))
+    left = (each for each in files if each.source.shown not in trained and _steps(each) and not is_test(each.source))
     found = (next(_all_gradients(file), None) for file in left)
     return tuple(each for each in found if each is not None)
 
@@ -121,36 +124,57 @@ def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:
     # The body of a module runs when it is imported.
     reached = [part for part in parts if part.node is None and part.file is entry]
     used = {name for part in reached for name in part.uses}
+    called = {name for part in reached for name in part.calls}
     left = [part for part in parts if part.node is not None]
     while True:
-        here = [part for part in left if part.name in used and (not part.owner or part.owner in used)]
-        here += [part for part in left if part.owner in used and part.name.startswith("__") and part not in here]
-        here += [part for part in left if part.owner in used and part.name == _BY_A_TRAINER and part not in here]
+        here = [part for part in left if _may_run(part, used, called)]
         if not here:
             return reached
         reached += here
         left = [part for part in left if part not in here]
         for part in here:
             used |= part.uses
+            called |= part.calls
+
+
+def _may_run(part: _Part, used: set[str], called: set[str]) -> bool:
+    if not part.owner:
+        return part.name in called
+    if part.name == _BY_A_TRAINER:
+        # No other than a Trainer calls it, whoever else has the class.
+        return part.owner in used and (_FITS in used or part.name in used)
+    return part.owner in used and (part.name in used or part.name.startswith("__"))
 
 
 def _parts(file: ModuleFile) -> Iterator[_Part]:
     rest: list[ast.stmt] = []
+    modules = _imported(file.source.tree)
     for statement in file.source.tree.body:
         if isinstance(statement, _FUNCTIONS):
-            yield _part(file, statement, "")
+            yield _part(file, statement, "", modules)
         elif isinstance(statement, ast.ClassDef):
-            yield from (_part(file, each, statement.name) for each in statement.body if isinstance(each, _FUNCTIONS))
+            methods = (each for each in statement.body if isinstance(each, _FUNCTIONS))
+            yield from (_part(file, each, statement.name, modules) for each in methods)
             # Whoever has a class may have its base class do the work.
             bases = _uses(*statement.bases)
-            yield _Part(file, statement, statement.name, "", bases, ())
+            yield _Part(file, statement, statement.name, "", bases, bases, ())
         elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
             rest.append(statement)
-    yield _Part(file, None, "", "", _uses(*rest), tuple(found for each in rest for found in _asking(each)))
+    found = tuple(found for each in rest for found in _asking(each))
+    yield _Part(file, None, "", "", _uses(*rest), _uses(*rest, of=modules), found)
 
 
-def _part(file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> _Part:
-    return _Part(file, function, function.name, owner, _uses(function), tuple(_gradients(function, owner)))
+def _part(
+    file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str, modules: AbstractSet[str]
+) -> _Part:
+    uses, calls = _uses(function), _uses(function, of=modules)
+    return _Part(file, function, function.name, owner, uses, calls, tuple(_gradients(function, owner)))
+
+
+def _imported(tree: ast.Module) -> frozenset[str]:
+    """The names that imports bind, which may be modules."""
+    imports = (each for each in ast.walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom)))
+    return frozenset((alias.asname or alias.name).partition(".")[0] for each in imports for alias in each.names)
 
 
 def _gradients(function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[ast.expr | ast.stmt]:
@@ -170,14 +194,22 @@ def _asking(statement: ast.stmt) -> Iterator[ast.expr]:
             yield node
 
 
-def _uses(*nodes: ast.AST) -> frozenset[str]:
+def _uses(*nodes: ast.AST, of: AbstractSet[str] | None = None) -> frozenset[str]:
+    """The names in use; attributes, where only those `of` modules are meant, of these alone."""
     found: set[str] = set()
     for node in (each for root in nodes for each in ast.walk(root)):
         if isinstance(node, ast.Name):
             found.add(node.id)
         elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
+            if of is None or _root(node) in of:
+                found.add(node.attr)
         # `registry["net"]`, `getattr(models, "resnet")`.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
             found.add(node.value)
     return frozenset(found)
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

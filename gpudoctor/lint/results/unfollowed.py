@@ -28,18 +28,22 @@ _TRAINERS = ("Trainer", "Runner", _SETTINGS, "LightningCLI", "Engine", "build_ru
 def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Sequence[RuleCard]) -> Coverage:
     """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
     nothing happened that they are about."""
-    main = _not_reached(program)
+    # Whoever runs tests trains nothing by it.
+    main = _not_reached(program) if not program.only_tests else None
     told = [] if main is None else [main]
     if main is not None:
         also = tuple(code for code, (cause, _) in silenced.items() if cause is main.cause)
-        about = (card.code for card in unasked if _is_of_training(card, main))
+        about = tuple(card.code for card in unasked if _is_of_training(card, main))
+        # What it leads to was followed, if with unknown arguments.
+        about = about if program.has_entry or main.what or main.about else ()
         told = [_with_rules(main, (*about, *also))]
         silenced = {code: answer for code, answer in silenced.items() if code not in also}
     told += _grouped(program, silenced)
     if program.of_unknown_model is not None and program.has_entry:
         about_models = (card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs))
         told.append(_with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about_models))
-    if program.stops and not any(each.cause is Cause.LIMIT for each in told):
+    worth = program.has_entry or not program.only_tests
+    if program.stops and worth and not any(each.cause is Cause.LIMIT for each in told):
         told.insert(0, _limit(program))
     return Coverage(
         path=program.entry,
@@ -49,9 +53,17 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
         ended_by=_ending(program),
         silent_for=tuple(told),
         trains_at=program.trained_at,
+        weight=_weight(program, main),
         awaits=tuple(sorted({each.at.path for each in program.untaken})) if program.has_entry else (),
         idle=tuple(Silence(Cause.NO_ENTRY, (), each.what, each.at, missed=True) for each in program.idle),
     )
+
+
+def _weight(program: Program, main: Silence | None) -> int:
+    trains = bool(program.trained_at) or (main is not None and main.missed)
+    if not program.has_entry:
+        return int(trains)
+    return 3 if program.prepares_ranks else 2 if trains else 0
 
 
 def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[Coverage, ...]:
@@ -61,13 +73,20 @@ def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[C
     for each in programs:
         first.setdefault((each.path, each.world), each)
     reached = {at for each in first.values() if each.world for at in each.trains_at}
-    awaited = {path for each in first.values() for path in each.awaits}
+    awaited = {path for each in first.values() for path in each.awaits} | _called_by_files(first.values())
     told = [_without_reached(each, reached, awaited) for each in first.values()]
     named = {at.path for each in told for at in each.trains_at}
     named |= {one.at.path for each in told for one in each.silent_for if one.at is not None and one.missed}
     named |= {each.path for each in told} | awaited
     idle = {each.at.path: each for program in first.values() for each in program.idle if each.at is not None}
     return (*told, *(_idle(path, each) for path, each in idle.items() if path in listed and path not in named))
+
+
+def _called_by_files(programs: Iterable[Coverage]) -> set[str]:
+    """Files that start nothing and train through others that start nothing: those are to be started."""
+    through = {each.path: {at.path for at in each.trains_at} for each in programs if not each.world}
+    pairs = ((path, other) for path, reached in through.items() for other in reached if other != path)
+    return {other for path, other in pairs if path not in through.get(other, ())}
 
 
 def _idle(path: str, silence: Silence) -> Coverage:
@@ -120,6 +139,9 @@ def _not_reached(program: Program) -> Silence | None:
         missed = program.untaken[0] if program.untaken else None
         if missed is not None:
             return Silence(Cause.NO_ENTRY, (), missed.what, missed.at, missed=True)
+        # It starts what trains in another file.
+        if program.trained_at:
+            return Silence(Cause.NO_ENTRY, (), "", program.trained_at[0], missed=True)
         wrap = program.wraps_here
         return Silence(Cause.NO_ENTRY, (), "", wrap.at, missed=True, about=wrap.what) if wrap is not None else None
     if program.trained_at:
@@ -140,7 +162,10 @@ def _not_reached(program: Program) -> Silence | None:
     chosen = program.leads_there
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
-    return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True) if missed is not None else None
+    if missed is not None:
+        return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True)
+    into = program.optimizer_given_to
+    return Silence(Cause.UNREAD, (), into.into, into.location, missed=True) if into is not None else None
 
 
 def _runs_the_training(call: str) -> bool:

@@ -264,11 +264,12 @@ def _plain_coverage(each: Coverage) -> list[Any]:
     end = each.ended_by and [each.ended_by.reason, _place(each.ended_by.at)]
     silent, idle = list(map(_plain_silence, each.silent_for)), list(map(_plain_silence, each.idle))
     trains = [_spot(at) for at in each.trains_at]
-    return [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle, each.awaits]
+    known = [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle]
+    return [*known, each.weight, each.awaits]
 
 
 def _coverage(plain: list[Any]) -> Coverage:
-    path, world, followed, loops, end, silent, trains, idle, awaits = plain
+    path, world, followed, loops, end, silent, trains, idle, weight, awaits = plain
     return Coverage(
         path,
         world,
@@ -278,6 +279,7 @@ def _coverage(plain: list[Any]) -> Coverage:
         tuple(map(_silence, silent)),
         tuple(Location(*each) for each in trains),
         tuple(map(_silence, idle)),
+        weight,
         tuple(awaits),
     )
 
