@@ -125,6 +125,6 @@ class Coverage:
     """Other files that were read for it and train, in functions that it has not called."""
     weight: int = 0
     """How much hangs on it: 3 where ranks are prepared, 2 for any other program that trains, 1 for a file that trains
-    and starts nothing."""
+    and starts nothing, and less than nothing for one of tests."""
     awaits: tuple[str, ...] = ()
     """The files that train where it was not reached: what it would come to, were it followed further."""

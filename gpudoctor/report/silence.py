@@ -106,6 +106,8 @@ def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:
 
 
 def _is_told(silence: Silence, program: Coverage) -> bool:
+    if program.weight < 0:
+        return False
     # That a file of helpers starts nothing, or hands something on, is no news where it trains nothing, either.
     if silence.cause is Cause.NO_ENTRY:
         return silence.missed or bool(program.world)

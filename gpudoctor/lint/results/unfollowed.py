@@ -42,8 +42,7 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
     if program.of_unknown_model is not None and program.has_entry:
         about_models = (card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs))
         told.append(_with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about_models))
-    worth = program.has_entry or not program.only_tests
-    if program.stops and worth and not any(each.cause is Cause.LIMIT for each in told):
+    if program.stops and not any(each.cause is Cause.LIMIT for each in told):
         told.insert(0, _limit(program))
     return Coverage(
         path=program.entry,
@@ -62,7 +61,7 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
 def _weight(program: Program, main: Silence | None) -> int:
     trains = bool(program.trained_at) or (main is not None and main.missed)
     if not program.has_entry:
-        return int(trains)
+        return -1 if program.only_tests else int(trains)
     return 3 if program.prepares_ranks else 2 if trains else 0
 
 
