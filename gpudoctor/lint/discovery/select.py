@@ -23,7 +23,7 @@ from gpudoctor.lint.discovery.walk import collect, concerns_training
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
-from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
+from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_queries import digest_of, real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
@@ -62,7 +62,11 @@ class Listed:
 
 
 def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
-    """Find the files of a request, and look at those that could say something about training."""
+    """Find the files of a request, and look at those that could say something about training; `sources` know from now
+    what stands for one on standard input."""
+    stdin = os.path.realpath(request.stdin_name)
+    if STDIN in request.paths:
+        sources.edited = {**sources.edited, stdin: request.stdin}
     named = sorted(path for path in request.paths if path != STDIN)
     there = [path for path in named if os.path.lexists(path)]
     paths, messages = collect(there, request.exclude, respect_gitignore=request.respect_gitignore)
@@ -74,7 +78,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     plain, thin = _sorted_out(paths, frozenset(named), cache, request.edited)
     looks = _glances_at(plain, request, sources, cache)
     if STDIN in request.paths:
-        looks.append(_look(_stdin(request, sources)))
+        looks.append(_look(sources.read(stdin)))
     helped = ((path, _starting_through_helpers(path, sources)) for path in thin)
     # Who names a file is told that it cannot be read, whatever it is about.
     looks += [_look(found) for path, found in helped if isinstance(found, SourceFile) or (found and path in named)]
@@ -163,13 +167,6 @@ def _raw(path: str) -> bytes | None:
             return file.read(most_bytes(path) + 1)
     except OSError:
         return None
-
-
-def _stdin(request: Request, sources: Sources) -> SourceFile | Unreadable:
-    path = os.path.realpath(request.stdin_name)
-    source = parse_text(request.stdin, path, shown_path(path))
-    sources.put(source)
-    return source
 
 
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:

@@ -87,10 +87,6 @@ class Sources:
         """The file that users know as `shown`, which need not be a path: a name may hold what cannot be printed."""
         return self._shown.get(shown) or self.read(os.path.realpath(shown))
 
-    def put(self, source: SourceFile | Unreadable) -> None:
-        """Let this stand for the file at its path, as text from standard input does."""
-        self._read[source.path] = self._shown[source.shown] = source
-
 
 class Project:
     """What an entry script can import from its own project. Libraries are no part of it.

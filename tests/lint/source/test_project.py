@@ -11,7 +11,6 @@ import pytest
 
 from gpudoctor.lint.source import layout
 from gpudoctor.lint.source import project as project_module
-from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text
 from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
 
 
@@ -423,17 +422,12 @@ class TestSharing:
     def test_standard_input_stands_for_a_file(self) -> None:
         lay("pyproject.toml", "train.py", "utils.py", train="old\n")
         path = os.path.realpath("train.py")
-        source = parse_text(b"new = 1\n", path, "train.py")
-        sources = Sources()
-        sources.put(source)
-        project = Project(path, sources)
+        project = Project(path, Sources({path: b"new = 1\n"}))
         module = project.module_of(path)
-        assert isinstance(source, SourceFile)
         assert module is not None
-        assert module.source is source
+        assert module.source.text == "new = 1\n"
         assert seen(project.find(module, "utils", 0)) == "utils.py"
-        sources.put(Unreadable(path, "train.py", 1, 1, "gone"))
-        assert Project(path, sources).module_of(path) is None
+        assert Project(path, Sources({path: b"new = (\n"})).module_of(path) is None
 
 
 class TestLimits:
