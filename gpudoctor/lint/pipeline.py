@@ -47,16 +47,15 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     """Lint the files of a request."""
     # One cache for all entries: programs of a project import the same helpers.
     sources = Sources(request.edited)
-    cache = Cache(request, sources)
-    listed = list_files(request, sources, cache)
-    written = written_files(listed.seen, sources)
-    if written.origins:
-        listed = replace(
-            listed, seen=(*listed.seen, *written.seen), unreadable=(*listed.unreadable, *written.unreadable)
-        )
-        request = replace(request, edited={**request.edited, **written.data})
-    examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
-    cache.close()
+    with Cache(request, sources) as cache:
+        listed = list_files(request, sources, cache)
+        written = written_files(listed.seen, sources)
+        if written.origins:
+            listed = replace(
+                listed, seen=(*listed.seen, *written.seen), unreadable=(*listed.unreadable, *written.unreadable)
+            )
+            request = replace(request, edited={**request.edited, **written.data})
+        examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
     unreadable, newer = _unreadable(listed, examined, request)
     places, whole = Places(_source_of(sources), written.origins), _seen_whole(examined, request)
     too_new = _too_new([places.of(file.location) for file in newer], newer)
@@ -199,7 +198,7 @@ class _PartExaminer:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._kept = Sources(request.edited)
+        self._kept: Sources | None = None
 
     def __call__(self, paths: Sequence[str]) -> list[EntryResult]:
         from gpudoctor.lint.analyze import examine_all
@@ -208,7 +207,7 @@ class _PartExaminer:
         with SeldomCollecting():
             for path in paths:
                 # Asked before each: one entry alone may import a whole project.
-                if self._kept.size > _MOST_KEPT:
+                if self._kept is None or self._kept.size > _MOST_KEPT:
                     self._kept = Sources(self._request.edited)
                 results += examine_all([path], self._request, self._kept)
         return results

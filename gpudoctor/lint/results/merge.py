@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
@@ -125,10 +125,12 @@ def wanted(
     kept = together(findings, silenced)
     for path in judged:
         suppressions = _comments_in(path, comments, source_of)
-        kept += _unknown(suppressions, request)
+        unknown = suppressions.unknown((known.code, known.name) for known in request.known)
         # A comment may be of use in a world or a file that was not followed.
-        if path in whole:
-            kept += _unused(suppressions, request, source_of(path))
+        unused = suppressions.unused((rule.code, rule.name) for rule in request.rules) if path in whole else []
+        kept += _remarks(request.card(UNKNOWN), unknown)
+        for remark, found in zip(unused, _remarks(request.card(UNUSED), unused), strict=False):
+            kept.append(replace(found, fix=_without(remark, unused, suppressions, source_of(path))))
     stopping = {card.code for card in request.known if card.stops}
     return in_order((finding for finding in kept if not _ignored(finding, request)), stopping)
 
@@ -157,20 +159,11 @@ def _comments_in(path: str, comments: dict[str, Suppressions], source_of: Source
     return comments[path]
 
 
-def _unknown(suppressions: Suppressions, request: Request) -> Iterator[Finding]:
-    card = request.card(UNKNOWN)
-    if card and (suppressions.ignores or suppressions.misspelt):
-        for unknown in suppressions.unknown((known.code, known.name) for known in request.known):
-            yield _of(card, unknown.location, _sentence(unknown.message), _sentence(unknown.remedy))
-
-
-def _unused(suppressions: Suppressions, request: Request, source: SourceFile | None) -> Iterator[Finding]:
-    card = request.card(UNUSED)
-    if card and suppressions.ignores:
-        remarks = suppressions.unused((rule.code, rule.name) for rule in request.rules)
-        for unused in remarks:
-            found = _of(card, unused.location, _sentence(unused.message), _sentence(unused.remedy))
-            yield replace(found, fix=_without(unused, remarks, suppressions, source))
+def _remarks(card: RuleCard | None, remarks: Iterable[SuppressionRemark]) -> list[Finding]:
+    """Remarks about comments, where the rule runs that makes them."""
+    if card is None:
+        return []
+    return [_of(card, each.location, _sentence(each.message), _sentence(each.remedy)) for each in remarks]
 
 
 def _without(

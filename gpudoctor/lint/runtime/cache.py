@@ -108,7 +108,10 @@ class Cache:
             return {}
         return found if isinstance(found, dict) else {}
 
-    def close(self) -> None:
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Make room, where something was added."""
         if not (self._folder and self._wrote):
             return
