@@ -208,8 +208,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.suppression",
         "gpudoctor.diagnostic",
     },
+    # Whether a finding is sure hangs on the values behind it.
     "gpudoctor.lint.results": {
+        "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.program",
         "gpudoctor.lint.guard_log",

@@ -178,11 +178,10 @@ def _found(
                 answers = program.answers.taken()
                 if findings:
                     # Imported late, like the words: most programs make no mistake.
-                    from gpudoctor.lint.results.enrich import at_their_callers, told
+                    from gpudoctor.lint.results.enrich import told
 
                     in_world = [replace(each, world=each.world or world, launcher=launcher) for each in findings]
-                    for finding in at_their_callers(in_world, program):
-                        yield told(finding, program)
+                    yield from told(in_world, program)
                 # What it has found it has judged.
                 elif answers:
                     silenced[card.code] = answers[-1]

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.symbols import Widened, asked_of
+from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
@@ -32,7 +32,7 @@ from gpudoctor.lint.events.training_step import Backward, ClearGradients, Optimi
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
-from gpudoctor.record import dataclass, field, fields, replace
+from gpudoctor.record import dataclass, field, replace
 
 E = TypeVar("E", bound=Event)
 
@@ -313,17 +313,10 @@ class Program:
         given = [each for each in self.events(Escape) if any(isinstance(value, Optimizer) for value in each.values)]
         return given[-1] if given else None
 
-    def doubt_at(self, place: Location, *related: Location) -> str:
-        """Why what happens there is not sure although it was seen, as a sentence; empty where it is. `related` are the
-        other places that a finding names."""
-        if self.stops:
-            return "The program was not followed to its end: what comes later may change this."
-        if any(map(_holds_too_many, self.at(place))):
-            return "One of its values may be too many things to follow each of them."
-        guesses = {event.location: event for event in self.events(Guess)}
-        named = {place, *related, *(each for event in self.at(place) for each in _made_at(event))} if guesses else ()
-        found = next((guesses[each] for each in guesses if each in named), None)
-        return f"`{found.name}` is taken for {found.means} by its name." if found is not None else ""
+    @cached_property
+    def guesses(self) -> dict[Location, Guess]:
+        """Where something was taken for what its name says."""
+        return {event.location: event for event in self.events(Guess)}
 
     @cached_property
     def forwards(self) -> dict[Hashable, Forward]:
@@ -537,30 +530,6 @@ def _stands_in(source: CodeFile, words: Iterable[str], in_any_case: bool) -> boo
 def _has(text: str, words: Iterable[str], in_any_case: bool) -> bool:
     text = text.lower() if in_any_case else text
     return any(word in text for word in words)
-
-
-def _holds_too_many(event: Event) -> bool:
-    """A value of it stands for more alternatives than are followed one by one."""
-    held = (getattr(event, each.name) for each in fields(event))
-    return any(each.any(_is_widened) for each in held if isinstance(each, ValueSet))
-
-
-def _made_at(event: Event) -> Iterator[Location]:
-    """Where the values of an event were made, and what a loader goes over."""
-    for name in (each.name for each in fields(event)):
-        held = getattr(event, name)
-        for value in held if isinstance(held, ValueSet) else (held,):
-            place = getattr(value, "place", None)
-            if place is not None:
-                yield place
-            for inside in (getattr(value, "dataset", None), getattr(value, "sampler", None)):
-                for part in inside if isinstance(inside, ValueSet) else ():
-                    if getattr(part, "place", None) is not None:
-                        yield part.place
-
-
-def _is_widened(value: Value) -> bool:
-    return isinstance(value, Unknown) and isinstance(value.term, Widened)
 
 
 def _is_known(model: Value) -> bool:

@@ -5,26 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Related, Severity
+from gpudoctor.lint.domain.symbols import Widened
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import needed
-from gpudoctor.record import replace
+from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 
-def told(finding: Finding, program: Program) -> Finding:
-    """The finding, as it is reported for this program."""
-    return _doubted(_where_options_lead(_led_to(finding, program), program), program)
+def told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
+    """The findings of one rule, as they are reported for this program."""
+    for finding in _at_their_callers(findings, program):
+        led = _doubted(_led_to(finding, program), program)
+        yield _where_options_lead(led, program)
 
 
-def at_their_callers(findings: Iterable[Finding], program: Program) -> Iterator[Finding]:
-    """The findings of one rule, each mistake once: in a helper that does right for other callers, at the call."""
-    findings = list(findings)
+def _at_their_callers(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
+    """Each mistake once: in a helper that does right for other callers, at the call."""
     wrong = {event.led_there for event, _ in filter(None, map(_blamed, findings))}
     told: set[tuple[Location, Location]] = set()
     for finding in findings:
@@ -33,11 +38,12 @@ def at_their_callers(findings: Iterable[Finding], program: Program) -> Iterator[
             yield finding
             continue
         event, guarded = blamed
-        others = (each for each in program.at(event.location) if type(each) is type(event))
-        right = (each for each in others if each.led_there not in wrong and (each.rank_guards or not guarded))
+        others = [each for each in program.at(event.location) if type(each) is type(event)]
         # What one process alone may do says nothing of several.
         alone = program.by_one_process(event)
-        place = entered(event, (each for each in right if program.by_one_process(each) is alone))
+        others = [each for each in others if program.by_one_process(each) is alone]
+        right = (each for each in others if each.led_there not in wrong and (each.rank_guards or not guarded))
+        place = entered(event, right)
         if finding.location == event.location != place:
             happens = Related("and here it happens", event.location)
             finding = replace(
@@ -60,10 +66,48 @@ def _blamed(finding: Finding) -> tuple[Event, bool] | None:
 
 def _doubted(finding: Finding, program: Program) -> Finding:
     """Likely at most, where the program was cut or a value behind it was given up."""
-    doubt = program.doubt_at(finding.location, *(each.location for each in finding.related))
+    doubt = _doubt_at(finding.location, [each.location for each in finding.related], program)
     if not doubt or finding.confidence is Confidence.LIKELY:
         return finding
     return replace(finding, confidence=Confidence.LIKELY, doubt=doubt)
+
+
+def _doubt_at(place: Location, related: Sequence[Location], program: Program) -> str:
+    """Why what happens there is not sure although it was seen, as a sentence; empty where it is. `related` are the
+    other places that a finding names."""
+    if program.stops:
+        return "The program was not followed to its end: what comes later may change this."
+    if any(map(_holds_too_many, program.at(place))):
+        return "One of its values may be too many things to follow each of them."
+    if not program.guesses:
+        return ""
+    named = {place, *related, *(each for event in program.at(place) for each in _made_at(event))}
+    found = next((guess for at, guess in program.guesses.items() if at in named), None)
+    return f"`{found.name}` is taken for {found.means} by its name." if found is not None else ""
+
+
+def _holds_too_many(event: Event) -> bool:
+    """A value of it stands for more alternatives than are followed one by one."""
+    held = (getattr(event, each.name) for each in fields(event))
+    return any(each.any(_is_widened) for each in held if isinstance(each, ValueSet))
+
+
+def _made_at(event: Event) -> Iterator[Location]:
+    """Where the values of an event were made, and what a loader goes over."""
+    for name in (each.name for each in fields(event)):
+        held = getattr(event, name)
+        for value in held if isinstance(held, ValueSet) else (held,):
+            place = getattr(value, "place", None)
+            if place is not None:
+                yield place
+            for inside in (getattr(value, "dataset", None), getattr(value, "sampler", None)):
+                for part in inside if isinstance(inside, ValueSet) else ():
+                    if getattr(part, "place", None) is not None:
+                        yield part.place
+
+
+def _is_widened(value: Value) -> bool:
+    return isinstance(value, Unknown) and isinstance(value.term, Widened)
 
 
 def _where_options_lead(finding: Finding, program: Program) -> Finding:
