@@ -30,13 +30,18 @@ class Loop:
     """The call of a function in which it stands, as in the `frames` of a way."""
     unordered: bool = field(default=False, compare=False)
     """It goes over a set of texts, which each process has in another order."""
-    over_models: bool = field(default=False, compare=False)
-    """Each round has a model of its own."""
+    items: frozenset[Value] = field(default=frozenset(), compare=False)
+    """The objects in the containers that it goes over: each of them has a round of its own."""
 
     @property
     def repeats(self) -> bool:
         """It may run more than once: `for _ in range(1)` repeats nothing."""
         return self.times is None or self.times > 1
+
+    @property
+    def over_models(self) -> bool:
+        """Each round has a model of its own."""
+        return any(item.is_model for item in self.items)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -91,7 +91,7 @@ def _run(
     identity = m.allocation_site(place)
     ends: list[PathExit] = []
     entered = len(m.log)
-    over_models = _goes_over_models(m, source)
+    items = frozenset(_objects_in(m, source))
     with m.store.delta() as outer:
         outer_depth = m.store.depth
         counted: set[Hashable] = set()
@@ -99,7 +99,7 @@ def _run(
         extra = rounds[1:2] if times is None or times > 2 else []
         for index, bind in enumerate([*rounds, *extra], first):
             over = loaders[0].value if loaders else None
-            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, over_models)
+            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, items)
             loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0, source=source)
             with m.in_round(loop):
                 # An epoch begins once for each time the loop is entered.
@@ -237,19 +237,24 @@ def _agreed(condition: Condition) -> Condition:
     return condition.difference(Condition(frozenset(apart))) if apart else condition
 
 
-def _goes_over_models(m: Evaluator, iterable: Values) -> bool:
-    """`for model, optimizer in zip(models, optimizers)`, for example."""
-    for value in iterable.restrict(m.path):
-        if value.is_model:
-            return True
+def _objects_in(m: Evaluator, iterable: Values) -> Iterator[Value]:
+    """The models and optimizers of `for model, optimizer in zip(models, optimizers)`, for example."""
+    todo = [(value, False) for value in iterable.restrict(m.path)]
+    # A list may hold itself.
+    seen: set[Value] = set()
+    while todo:
+        value, held = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
         if isinstance(value, ListOf):
-            items, more = m.state(value, ContainerState.items), m.state(value, ContainerState.more)
-            held = [items or NOTHING, more or NOTHING]
-        else:
-            held = list(value.items) if isinstance(value, (TupleOf, Enumerated)) else []
-        if any(_goes_over_models(m, each) for each in held):
-            return True
-    return False
+            inside = (m.state(value, ContainerState.items), m.state(value, ContainerState.more))
+            todo += [(each, True) for values in inside if values is not None for each in values.restrict(m.path)]
+        elif isinstance(value, (TupleOf, Enumerated)):
+            held = held or isinstance(value, TupleOf)
+            todo += [(each, held) for values in value.items for each in values.restrict(m.path)]
+        elif value.is_model or (held and isinstance(value, Allocated)):
+            yield value
 
 
 def _times(iterable: Values) -> int | None:

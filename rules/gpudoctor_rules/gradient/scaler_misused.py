@@ -157,8 +157,12 @@ def _left_out(update: ScalerCall, event: ScalerCall) -> bool:
 
 
 def _comparable(one: ScalerCall, other: ScalerCall) -> bool:
-    """Both happen in the same loops, in whichever round."""
-    return [loop.location for loop in one.loops] == [loop.location for loop in other.loops]
+    """Both happen in the same loops, in whichever round; of a loop over optimizers, each has a round of its own."""
+
+    def loops_of(event: ScalerCall) -> list[tuple[object, ...]]:
+        return [(loop.location, loop.pass_ if other.optimizer in loop.items else None) for loop in event.loops]
+
+    return loops_of(one) == loops_of(other)
 
 
 def _feeds_scaled(program: Program, backward: Backward, step: OptimizerStep, scaler: Scaler) -> bool:
