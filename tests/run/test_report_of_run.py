@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.watching import TRAINING, of_the_program, plain, watch
+from tests.support.watching import LOOP, TRAINING, of_the_program, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ def test_training_goes_on_when_the_disk_of_the_recording_is_full(tmp_path: Path)
 )
 def test_a_rank_that_ends_early_leaves_what_it_did(tmp_path: Path, last: str, status: int) -> None:
     end = f"    if epoch == 1 and dist.get_rank() == 1:\n        {last}\n"
-    (tmp_path / "train.py").write_text(TRAINING + end)
+    (tmp_path / "train.py").write_text(LOOP + end)
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert watched.status == status
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]

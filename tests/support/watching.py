@@ -17,7 +17,7 @@ from tests.support import warm
 if TYPE_CHECKING:
     from pathlib import Path
 
-TRAINING = """
+LOOP = """
 import os, sys
 import torch
 import torch.distributed as dist
@@ -39,6 +39,10 @@ for epoch in range(2):
         loss.backward()
         optimizer.step()
 """
+"""A training of two epochs with four steps each, to go on from."""
+
+TRAINING = LOOP + "dist.destroy_process_group()\n"
+"""The same, up to its end: gloo's threads may abort a process that exits with its group, with and without us."""
 
 
 class Watched(NamedTuple):

@@ -16,7 +16,8 @@ a launcher that passes the option still has the last word.
 
 ## Silent when
 
-The program reads `LOCAL_RANK` somewhere, if only where the option is missing; the option is declared and never used, or
+The program reads `LOCAL_RANK` somewhere, if only where the option is missing, and no GPU is surely set by the option
+in spite of that; the option is declared and never used, or
 is overwritten before it is; the program spawns its processes itself, or is one process; a framework is in charge whose
 launcher passes the option. A run is silent where the option is right by the time of the first step, and speaks without
 lint only where ranks share a GPU.
@@ -82,11 +83,11 @@ class LocalRankArgument(Rule):
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
             return
-        # Who reads the variable as well has seen the change of launchers.
-        if _knows_it_from_elsewhere(program):
-            return
         # The option may be a leftover: the GPU is chosen by another number.
         if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):
+            return
+        # Who reads the variable as well has seen the change of launchers.
+        if _knows_it_from_elsewhere(program):
             return
         for event in program.events(ArgumentDeclared):
             # An option that nobody reads is often kept so that old launch scripts go on working.
@@ -177,11 +178,21 @@ def _is_other_rank(device: Value) -> bool:
     return isinstance(index, Rank) and index.kind is RankKind.LOCAL and index.source is not RankSource.ARGUMENT
 
 
+def _is_by_option(use: DeviceUsed) -> bool:
+    """The GPU that a process is set to, and can be no other one, is what the option says."""
+    index = use.device.index if isinstance(use.device, Device) else None
+    chosen = use.purpose == "set_device" and use.certain
+    return chosen and isinstance(index, Rank) and index.kind is RankKind.LOCAL and index.source is RankSource.ARGUMENT
+
+
 def _knows_it_from_elsewhere(program: Program) -> bool:
     """Another source of the local rank is read, or written about: perhaps on a way that was not followed."""
-    read = {event.name for event in program.events(EnvironmentRead)}
-    # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with.
-    return any(name in read or any(name in source.text for source in program.sources) for name in ELSEWHERE)
+    if any(event.name in ELSEWHERE for event in program.events(EnvironmentRead)):
+        return True
+    # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with. Where the
+    # option chooses the GPU in spite of that, it is not.
+    spoken_of = any(name in source.text for source in program.sources for name in ELSEWHERE)
+    return spoken_of and not any(map(_is_by_option, program.events(DeviceUsed)))
 
 
 def _from_elsewhere(event: ArgumentDeclared) -> bool:

@@ -92,7 +92,7 @@ class ModelNotWrapped(Rule):
                 yield self.found(
                     backward.location,
                     f"{name_of(model)} is trained on every rank but never wrapped: each rank applies only its own "
-                    "gradients, so the ranks end up with different models.",
+                    "gradients and trains a model of its own, all but one of which are thrown away.",
                     remedy=f"Once {name_of(model)} is on its GPU, wrap it in `DistributedDataParallel(..., "
                     "device_ids=[local_rank])` and call the wrapper in the training loop.",
                     because=[
