@@ -134,10 +134,11 @@ class LocalDecisionEndsLoop(Rule):
 
 def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[JointStep, Literal]]:
     """Steps that a rank takes only where its own data says so: `if torch.isfinite(loss): loss.backward()`."""
-    # What stands behind `if local: break` is told there.
-    behind = {guard.negated() for event in program.events(LeaveLoop) for guard in event.local_guards}
+    leaving = list(program.events(LeaveLoop))
     for step in together:
         event = step.event
+        # What stands behind `if local: break` is told there.
+        behind = {guard.negated() for each in leaving if _stays_behind(event, each) for guard in each.local_guards}
         asked = [guard for guard in event.local_guards if guard not in behind and not _may_agree(guard)]
         if not asked or not event.loops or "join" in event.context.contexts:
             continue
@@ -145,6 +146,12 @@ def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[Joi
         sides = {guard.negated() for guard in asked}
         if not any(each.name == step.name and not sides.isdisjoint(each.event.condition.literals) for each in together):
             yield step, asked[0]
+
+
+def _stays_behind(step: Event, leaving: LeaveLoop) -> bool:
+    """The step is not reached by who leaves: a `return` in a helper leaves the helper alone."""
+    frames = leaving.context.frames
+    return leaving.how == "exit" or step.context.frames[: len(frames)] == frames
 
 
 def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
