@@ -66,10 +66,6 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
     return result
 
 
-def _is_mean_or_sum(do: LibraryContext, tensor: Tensor) -> bool:
-    return tensor.mean or do.flag(tensor, TensorState.sum_of_means) is not NO
-
-
 def note_returned(do: LibraryContext, cls: Class, returned: Values) -> None:
     """What a rehearsed forward has returned: `return logits, F.cross_entropy(…)`."""
     only = returned.single

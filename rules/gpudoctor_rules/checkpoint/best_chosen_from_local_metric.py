@@ -117,7 +117,3 @@ def _validated_by(guard: Literal, trained: Container[Value | None]) -> Loader | 
     found = [each for each in shards if isinstance(each, Loader) and each not in trained]
     # Several loaders may be in one number: the first in the source, so that runs agree.
     return min(found, key=lambda each: each.place, default=None)
-
-
-def _summed(program: Program) -> str:
-    return "accelerator.reduce(counts)" if "accelerate" in program.managed_by else "dist.all_reduce(counts)"
