@@ -15,7 +15,7 @@ from gpudoctor.diagnostic import Problem, Severity
 from gpudoctor.report.formats import rendered
 from gpudoctor.report.report import Report
 from gpudoctor.report.summary import summary
-from gpudoctor.report.text import Style
+from gpudoctor.report.text import Style, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,8 +109,17 @@ def _tell_silence(outcome: Outcome, all_of_them: bool) -> tuple[int, bool]:
     from gpudoctor.report.silence import not_followed, silence
 
     lines = silence(outcome.programs, all_of_them=all_of_them)
-    say(*lines)
+    say(*(part for line in lines for part in _fitted(line)))
     return not_followed(outcome.programs), bool(lines)
+
+
+def _fitted(line: str) -> list[str]:
+    """On a terminal, in its width; for a file or a service, whole."""
+    if not sys.stderr.isatty():
+        return [line]
+    text = line.lstrip()
+    first = line[: len(line) - len(text)]
+    return wrap(text, style_for(sys.stderr).width, f"{first}  " if not first else f"{first}      ", first)
 
 
 def _all_followed(outcome: Outcome) -> bool:

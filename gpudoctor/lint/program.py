@@ -100,6 +100,8 @@ class Program:
     was seen."""
     leads_there: Chosen | None = None
     """A call that may lead there, and was not followed because a setting chooses what it calls."""
+    strangers: frozenset[str] = frozenset()
+    """Modules that it imports, and that are neither its own nor known libraries."""
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
     idle: tuple[Stop, ...] = ()
@@ -203,6 +205,14 @@ class Program:
         if self._begins_group is not None:
             self.answers.note(Cause.UNREAD, self._begins_group)
         return self._begins_group is not None
+
+    def strangers_asked_before(self, event: Event) -> bool:
+        """A module of which nothing is known was called before: it may do what a part of the program does."""
+        asked = (each for each in self.events(Escape) if each.order < event.order)
+        stranger = next((each for each in asked if each.into.lstrip(".").partition(".")[0] in self.strangers), None)
+        if stranger is not None:
+            self.answers.note(Cause.UNREAD, stranger)
+        return stranger is not None
 
     @cached_property
     def _begins_group(self) -> Escape | None:

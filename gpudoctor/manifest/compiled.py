@@ -100,7 +100,7 @@ def aliases() -> dict[str, str]:
 
 
 def roots(field: str) -> frozenset[str]:
-    """The libraries that a field of `LibraryEntry` says something about as a whole."""
+    """The libraries that a field of `LibraryEntry` says something about as a whole; `known` are all of them."""
     found: frozenset[str] = table()["roots"][field]
     return found
 

@@ -403,7 +403,10 @@ def derived() -> dict[str, Any]:
         for field, known in vars(each).items():
             told[field].append((each.roots, known))
     return {
-        "roots": {field: _roots(told[field]) for field in ("wins", "shadowed", "relevant", *BY_ROOT)},
+        "roots": {
+            **{field: _roots(told[field]) for field in ("wins", "shadowed", "relevant", *BY_ROOT)},
+            "known": frozenset(" ".join(each.roots for each in LIBRARIES).split()),
+        },
         "parts": {field: _prefixes([each for each in told[field] if each[1] != ALL]) for field in BY_ROOT},
         "prefixes": {field: _prefixes(told[field]) for field in BY_PREFIX},
         "mentions": _joined(each.mentions for each in LIBRARIES),

@@ -148,6 +148,7 @@ NOT_READ = {
     "GPU203/good_batch_objects.py",
     "GPU213/good_score_on_the_cpu.py",
     "GPU401/good_helpers_of_libraries.py",
+    "GPU401/good_made_by_a_module_that_is_not_here.py",
     "GPU401/good_world_size_to_unread_helper.py",
     "GPU403/good_address_from_outside.py",
     "GPU501/good_start_from_a_checkpointer.py",

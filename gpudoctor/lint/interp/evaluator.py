@@ -52,6 +52,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
+        "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -69,6 +70,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.on_statement: Callable[[Evaluator, ast.stmt, bool], None] | None = None
         self.main_scope: Hashable = None
         self.chosen_calls: dict[ast.AST, ChosenCall] = {}
+        self.strangers: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.decorated: dict[ast.AST, int] = {}
 

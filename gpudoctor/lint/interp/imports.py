@@ -20,6 +20,7 @@ from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.layout import is_package
+from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile, Package
 
 if TYPE_CHECKING:
@@ -119,7 +120,11 @@ def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
     """The module of this name."""
     found = m.project.find(m.frame.file, dotted, level)
     if found is None:
-        return Library(m.project.library_name(m.frame.file, dotted, level))
+        name = m.project.library_name(m.frame.file, dotted, level)
+        root = name.lstrip(".").partition(".")[0]
+        if is_strange(root):
+            m.strangers.add(root)
+        return Library(name)
     return enter(m, found)
 
 

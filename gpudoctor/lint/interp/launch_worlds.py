@@ -287,6 +287,7 @@ def _program(
         untaken=missed,
         leads_there=leads,
         idle=others,
+        strangers=frozenset(m.strangers),
         only_tests=is_test(entry.source),
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},

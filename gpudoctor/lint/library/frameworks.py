@@ -25,6 +25,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING
 from gpudoctor.lint.library.stub_models import alone, run_collective, value_of_kind
 from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -57,12 +58,14 @@ def _take_charge(call: Call) -> Values:
     name = _without_constructor(call.name)
     framework, last = _framework(name), name.rpartition(".")[2]
     known = framework_of(framework)
-    if name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or known.by_any_call:
+    if last == "PartialState":
+        _begin_once(call)
+    elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or known.by_any_call:
         call.emit(
             UseManaged,
             framework=framework,
             call=call.name,
-            several=known.several or last == "PartialState",
+            several=known.several,
             shares_data=framework != "deepspeed" or _may_share_data(call),
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
@@ -134,6 +137,12 @@ def _recomputed(call: Call) -> Values:
 def _group_exists(call: Call) -> None:
     """The framework makes the process group."""
     call.do.set_flag(PROCESS, ProcessState.group)
+
+
+def _begin_once(call: Call) -> None:
+    """`PartialState()` makes the group where there is none, tells the rank, and takes charge of nothing else."""
+    if group_exists(call.do) is not True:
+        begin_group(call, "accelerate.PartialState")
 
 
 def _deepspeed(call: Call) -> Value:

@@ -24,6 +24,14 @@ SHADOWED_BY_PACKAGES = roots("shadowed")
 """Libraries whose names projects use as well, or whose own checkout trains: the project's where it has such a module
 or a package with `__init__.py`, as in Python."""
 
+_KNOWN = roots("known")
+
+
+def is_strange(name: str) -> bool:
+    """Nothing is known of a library of this name: it may be a module of the program that is not at hand."""
+    return bool(name) and name not in _KNOWN and not is_standard(name) and not is_always_loaded(name)
+
+
 # In memory before the first line of a program runs, so no file can stand in for them.
 _ALWAYS_LOADED = frozenset(sys.builtin_module_names) | {"abc", "codecs", "encodings", "io", "os", "site", "stat"}
 

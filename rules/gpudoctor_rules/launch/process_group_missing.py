@@ -68,7 +68,8 @@ class ProcessGroupMissing(Rule):
         events = program.events(Collective, MakeSampler, Wrap)
         # The first one ends the program.
         first = next((event for event in events if _without_group(event) and _certain(program, event)), None)
-        if first is None:
+        # A module that is not at hand may be the one that makes it, whatever it is called.
+        if first is None or program.strangers_asked_before(first):
             return
         where = "" if program.world.several_processes else " when it is started as a single process"
         yield self.found(
