@@ -71,7 +71,8 @@ class Silence:
             case Cause.LIMIT:
                 return f"stopped{at} {self.what}{', before the training' if self.missed else ''}"
             case Cause.ENDED:
-                how = f"in {self.about}" if self.about else f"before the training: `{self.what}`"
+                where = "before the training" if self.missed else "after the first training step"
+                how = f"in {self.about}" if self.about else f"{where}: `{self.what}`"
                 return f"every path that was followed ends{at}, {how}"
             case Cause.FRAMEWORK if self.missed:
                 return f"{self.what} runs the training{at}"

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
-from gpudoctor.lint.events.data_loading import Iterate, MakeSampler
+from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
@@ -28,7 +28,7 @@ from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
 from gpudoctor.lint.events.option_defaults import Option, comes_to, only_with, options_of
 from gpudoctor.lint.events.process import ArgumentDeclared, DestroyGroup, InitGroup, Spawn
 from gpudoctor.lint.events.reporting import MetricShown
-from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep, TakeGradient
+from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
@@ -229,6 +229,11 @@ class Program:
     def prepares_ranks(self) -> bool:
         """It starts processes, makes a process group or wraps a model, as one does to train."""
         return self.has(Spawn, InitGroup, Wrap)
+
+    @property
+    def prepares_training(self) -> bool:
+        """It makes what one trains with: loaders, optimizers, ranks."""
+        return self.prepares_ranks or self.has(MakeLoader, MakeOptimizer)
 
     def names(self, *words: str, in_any_case: bool = False) -> bool:
         """One of these words stands in its code, perhaps on a way that was not followed. What comments and

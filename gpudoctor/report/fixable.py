@@ -22,5 +22,6 @@ def fixable(findings: Iterable[Finding]) -> str:
     number = sum(each.fix is None and each.unwritten is not None for each in every)
     if number:
         unsafe = any(each.unwritten is Safety.UNSAFE for each in every)
-        told.append(f"{PERHAPS} {number} perhaps: `--diff{' --unsafe-fixes' if unsafe else ''}` tells")
+        more = "more" if told else "fixable"
+        told.append(f"{PERHAPS} up to {number} {more}: `--diff{' --unsafe-fixes' if unsafe else ''}` tells")
     return f"{', '.join(told)}." if told else ""

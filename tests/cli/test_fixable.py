@@ -101,7 +101,7 @@ def test_a_large_program_is_not_executed_again(
     named = RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"
     out, err = lint("--no-cache", "--output-format=concise", "--select=GPU302", str(named))
     assert "GPU302 [?] " in out
-    assert "[?] 1 perhaps: `--diff" in err
+    assert "[?] up to 1 fixable: `--diff" in err
     assert len(executed) == 1
     # What needs no names is known without.
     plain = next(
@@ -142,5 +142,5 @@ def test_the_line() -> None:
     assert fixable([unsafe]) == "[!] 1 fixable with `--fix --unsafe-fixes`."
     assert fixable([safe, unsafe, perhaps]) == (
         "[*] 1 fixable with `--fix`, [!] 1 more fixable with `--fix --unsafe-fixes`, "
-        "[?] 1 perhaps: `--diff --unsafe-fixes` tells."
+        "[?] up to 1 more: `--diff --unsafe-fixes` tells."
     )

@@ -803,3 +803,18 @@ def test_help_for_several_lines_says_so(tell: Tell) -> None:
     told = tell(one=ANOTHER_WAY, two=other, engine=TRAINING, motor="\n" + dedent(TRAINING))
     assert [line.split(":")[0] for line in told.lines[:3]] == ["one.py", "two.py", "  help for these 2"]
     assert "`gpudoctor run SCRIPT`" in told.lines[2]
+
+
+def test_an_error_on_all_paths_behind_the_training_and_before_any(tell: Tell) -> None:
+    behind = dedent(CLEAN) + "def size(kind):\n    if kind == 'b':\n        return 1\n    raise ValueError(kind)\n"
+    behind += "size('a')\nprint(model)\n"
+    told = tell("train.py", train=behind, engine=TRAINING)
+    assert told.programs == {"train.py": "partly"}
+    assert told.lines[0].startswith("train.py: every path that was followed ends at line 10, after the first training")
+    before = "import torch\nfrom company import loop\ndata = torch.utils.data.DataLoader(loop.data(), batch_size=8)\n"
+    before += "def size(kind):\n    if kind == 'b':\n        return 1\n    raise ValueError(kind)\n"
+    before += "loop.run(size('a'), data)\n"
+    told = tell("start.py", start=before)
+    assert told.lines[0].startswith(
+        "start.py: every path that was followed ends at line 7, before the training: `raise"
+    )

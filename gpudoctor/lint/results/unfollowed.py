@@ -42,6 +42,10 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
     if program.of_unknown_model is not None and program.has_entry:
         about_models = (card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs))
         told.append(_with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about_models))
+    # What a finding says already is not said again.
+    ended = program.ended if program.has_entry and program.trained_at and main is None else None
+    if ended is not None and not ended.error_told:
+        told.append(Silence(Cause.ENDED, (), ended.what, ended.at))
     if program.stops and not any(each.cause is Cause.LIMIT for each in told):
         told.insert(0, _limit(program))
     return Coverage(
@@ -148,8 +152,8 @@ def _not_reached(program: Program) -> Silence | None:
     missed = program.untaken[0] if program.untaken else None
     if program.stops:
         return _limit(program)
-    # Who starts ranks means to train, wherever that stands.
-    if program.ended is not None and (missed is not None or program.prepares_ranks):
+    # Who makes a loader or starts ranks means to train, wherever that stands.
+    if program.ended is not None and (missed is not None or program.prepares_training):
         return Silence(
             Cause.ENDED, (), program.ended.what, program.ended.at, missed=True, about=program.ended.error_told
         )
