@@ -159,6 +159,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.analyses",
         "gpudoctor.lint.hooks",
         "gpudoctor.lint.library_call",
+        "gpudoctor.manifest",
     },
     "gpudoctor.lint.library.library_names": {"gpudoctor.manifest"},
     # Python and nothing else: no model, no analysis.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.lint.contents import known_items, pairs, possible_pairs
@@ -180,6 +181,13 @@ NOT_ANSWERED: Values = ValueSet(())
 """What a model of all attributes or methods of a kind returns for one that it does not know."""
 
 
+@lru_cache(maxsize=1024)
+def _beginnings(name: str) -> tuple[str, ...]:
+    """What a dotted name begins with, and the name itself."""
+    parts = name.split(".")
+    return tuple(".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
 class Models:
     """The register of library models. Names are matched exactly first, then by their longest prefix."""
 
@@ -197,6 +205,8 @@ class Models:
         self.calls: dict[type[Value], Model] = {}
         self.fallbacks: list[Model] = []
         self.before_own: dict[tuple[type[Value], str], Model] = {}
+        self.later: dict[str, Callable[[], object]] = {}
+        """What loads the models of names that begin so, where none of these was asked for yet."""
 
     def callable(self, *names: str) -> Callable[[Model], Model]:
         """Answer calls of these dotted names; one that ends in `*` answers for all names that begin so."""
@@ -293,10 +303,29 @@ class Models:
 
         return register
 
+    def load(self, name: str) -> None:
+        """See to it that the models are there that answer for this dotted name."""
+        for beginning in _beginnings(name):
+            load = self.later.get(beginning)
+            if load is not None:
+                load()
+                # Only then: another thread may ask for it meanwhile.
+                self.later.pop(beginning, None)
+
+    def own(self, name: str) -> Model | None:
+        """The model for this dotted name alone."""
+        self.load(name)
+        return self.callables.get(name)
+
+    def mentioned(self, name: str) -> Callable[[LibraryContext, Location], Values] | None:
+        """What answers the mere mention of a dotted name. Its classes may be bases from now on."""
+        self.load(name)
+        return self.names.get(name)
+
     def find(self, name: str) -> Model | None:
         """The model for a dotted name."""
         # A model of its own outranks that of the namespace: `torch.save` beside `torch.*`.
-        exact = self.callables.get(name)
+        exact = self.callables.get(name) or self.own(name)
         if exact is not None or not self.prefixes:
             return exact
         end = len(name)

@@ -11,7 +11,7 @@ import keyword
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.library.register import MODELS
+from tests.support.models import every_model
 
 if TYPE_CHECKING:
     import random
@@ -376,7 +376,8 @@ def grown(rng: random.Random) -> str:
 
 def known_names() -> list[str]:
     """Every callable of a library that a model answers for."""
-    names = {*MODELS.callables, *(f"{prefix}anything" for prefix in MODELS.prefixes)}
+    models = every_model()
+    names = {*models.callables, *(f"{prefix}anything" for prefix in models.prefixes)}
     return sorted(
         name for name in names if all(part.isidentifier() and not keyword.iskeyword(part) for part in name.split("."))
     )

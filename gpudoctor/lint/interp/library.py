@@ -29,14 +29,14 @@ def is_known(name: str, exactly: bool) -> bool:
     """A model answers for this name; `exactly` where one for all names that begin so does not count."""
     known = canonical(name)
     # The model of `torch.*` answers for any name, which is no sign that it exists.
-    return known in MODELS.callables if exactly else MODELS.find(known) is not None
+    return (MODELS.own(known) if exactly else MODELS.find(known)) is not None
 
 
 def library_name(m: Evaluator, name: str, node: ast.AST) -> Values:
     """A library name as it is mentioned."""
     name = canonical(name)
     # Few names are values: most are called, and answered for then.
-    model = MODELS.names.get(name)
+    model = MODELS.mentioned(name)
     return model(m, m.place(node)) if model is not None else _mentioned(name)
 
 

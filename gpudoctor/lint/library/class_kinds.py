@@ -6,17 +6,26 @@ import ast
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import ModuleState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import AVERAGED_MODEL, COLLATOR, DATASET, NO_MODULE, SAMPLER, guess
-from gpudoctor.lint.library_call import singleton
-from gpudoctor.manifest.compiled import prefixes
+from gpudoctor.lint.library.heuristics import (
+    AVERAGED_MODEL,
+    COLLATOR,
+    DATASET,
+    NO_MODULE,
+    RUNS_TRAINING,
+    SAMPLER,
+    guess,
+)
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import prefixes, taking_charge
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -68,6 +77,24 @@ def _put_anywhere(do: LibraryContext, made: Value) -> None:
         place = Unknown(Attribute(part, "device"), "where its users move it")
         do.set_state(part, ModuleState.device, singleton(place))
         todo += do.parts.get(part, ())
+
+
+@MODELS.method(Instance, "__init__")
+def _own_trainer(call: Call) -> Values:
+    """A trainer of the project, which has the training from a framework's class."""
+    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
+    bases = sorted(cls.library_bases) if isinstance(cls, Class) else ()
+    charge = taking_charge()
+    base = next((each for each in bases if each in charge and _trains(each)), None)
+    if base is not None:
+        call.emit(UseManaged, framework=charge[base], call=base)
+        # The framework makes the process group.
+        call.do.set_flag(PROCESS, ProcessState.group)
+    return NOT_ANSWERED
+
+
+def _trains(name: str) -> bool:
+    return RUNS_TRAINING.fits(name) or name.endswith(".LightningCLI")
 
 
 def _is_optimizer(name: str) -> bool:

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import Class, ContextManager, Instance
+from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
@@ -85,22 +85,6 @@ def _take_charge(call: Call) -> Values:
     if last == "initialize" and framework == "deepspeed":
         return singleton(_deepspeed(call))
     return singleton(call.result(fresh=True))
-
-
-@MODELS.method(Instance, "__init__")
-def _own_trainer(call: Call) -> Values:
-    """A trainer of the project, which has the training from the framework's class."""
-    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
-    bases = sorted(cls.library_bases) if isinstance(cls, Class) else ()
-    base = next((each for each in bases if each in TAKE_CHARGE and _runs(each)), None)
-    if base is not None:
-        call.emit(UseManaged, framework=TAKE_CHARGE[base], call=base)
-        _group_exists(call)
-    return NOT_ANSWERED
-
-
-def _runs(name: str) -> bool:
-    return RUNS_TRAINING.fits(name) or name.endswith(".LightningCLI")
 
 
 def _one_process(call: Call) -> bool:

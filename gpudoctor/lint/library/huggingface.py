@@ -137,14 +137,3 @@ def _adapted(call: Call) -> Values:
         call.do.set_state(module, ModuleState.device, where)
     adopt(call.do, module, given)
     return singleton(module)
-
-
-@MODELS.method(
-    Module,
-    "gradient_checkpointing_enable",
-    "enable_input_require_grads",
-    "resize_token_embeddings",
-    "print_trainable_parameters",
-)
-def _in_place(call: Call) -> Values:
-    return singleton(Const(None)) if call.receiver is not None else NOT_ANSWERED

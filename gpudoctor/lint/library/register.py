@@ -1,32 +1,60 @@
 """The one list of all that knows libraries: models, and what subscribes to the hooks of the evaluation.
 
-All of them are loaded whatever a program names, which costs next to nothing: loaded for the words of a text, what a
-program means would hang on the programs that the same process has read before.
+Most of them are loaded whatever a program names. The models of a library that few programs use are loaded when one of
+its names is first asked for. Nothing may be answered otherwise because they are there already: what a program means
+would hang on the programs that the same process has read before. So all that such a file answers for belongs to these
+names, is of a kind of values that it alone makes, or is refused where a value is not of its library.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.library_call import MODELS
+from gpudoctor.manifest.compiled import belonging, taking_charge
 
-__all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS"]
+__all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 
 # Files that register or subscribe something. None registers what another one does, so that their order says nothing.
 FILES = (
-    "argument_parsers", "autograd_functions", "builtin", "builtin_containers", "callbacks", "checkpoint_files",
-    "class_kinds", "cli_libraries", "context_names", "devices", "directories", "downloads", "dynamic_import",
-    "environment_variables", "forward_calls", "frameworks", "huggingface", "missing_attributes", "paths",
-    "process_launchers", "random_state", "reflection", "stdlib", "stub_models", "tensor_operations", "tensors", "timm",
-    "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_geometric", "torch_nn", "torch_optim",
-    "unread_code", "wrapping",
+    "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
+    "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "missing_attributes", "paths",
+    "random_state", "reflection", "stdlib", "stub_models", "tensor_operations", "tensors", "torch_core", "torch_cuda",
+    "torch_data", "torch_distributed", "torch_nn", "torch_optim", "unread_code", "wrapping",
 )  # fmt: skip
+OF_NAMES: dict[str, tuple[str, ...]] = {
+    "autograd_functions": ("torch.autograd.Function", "torch.autograd.function.Function"),
+    "callbacks": ("memory_profiler", "optuna", "wandb"),
+    "cli_libraries": (
+        "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags", "jsonargparse", "plac",
+        "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
+    ),
+    "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
+    "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
+    "process_launchers": (
+        "accelerate.launchers", "detectron2.engine", "horovod", "submitit", "torch.distributed.launcher",
+        "torch.multiprocessing",
+    ),
+    "timm": ("timm",),
+    "torch_geometric": ("dgl", "torch_geometric"),
+}  # fmt: skip
+"""Files that know nothing but what has a name that begins so."""
 ANALYSES = (
     "activation_checkpoint", "after_wrap", "collective_taint", "data_parallel_replicas", "dropped_results",
     "freezing", "iterable_datasets", "state_dicts", "swallowed_errors",
 )  # fmt: skip
+
+
+def _load(*files: str) -> None:
+    for file in files:
+        import_module(f"gpudoctor.lint.library.{file}")
+
+
 for _name in FILES:
-    import_module(f"gpudoctor.lint.library.{_name}")
+    _load(_name)
 for _name in ANALYSES:
     import_module(f"gpudoctor.lint.analyses.{_name}")
+for _beginning in {each for names in OF_NAMES.values() for each in names}:
+    MODELS.later[_beginning] = partial(_load, *(file for file, names in OF_NAMES.items() if _beginning in names))

@@ -16,7 +16,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.library.devices import use
 from gpudoctor.lint.library.torch_distributed import begin_group
 from gpudoctor.lint.library.torch_optim import new_optimizer, owners
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
 
 
@@ -71,6 +71,9 @@ def _scaler(call: Call) -> Values:
 @MODELS.called(Scaler)
 def _scaled_step(call: Call) -> Values:
     """`scaler(loss, optimizer, parameters=...)`: the backward and, unless it is put off, the step."""
+    if isinstance(call.receiver, Scaler) and call.receiver.whole:
+        # That of torch is no function.
+        return NOT_ANSWERED
     for loss in call.arg(0, "loss") or ():
         if isinstance(loss, Tensor):
             call.emit(Backward, loss=loss, forwards=loss.forwards, complete=loss.graph is not None)

@@ -397,6 +397,18 @@ def _returns_itself(call: Call) -> Values:
     return singleton(module)
 
 
+@MODELS.method(
+    Module,
+    "gradient_checkpointing_enable",
+    "enable_input_require_grads",
+    "resize_token_embeddings",
+    "print_trainable_parameters",
+)
+def _in_place(call: Call) -> Values:
+    """What models of transformers have, and models of the project that have one in them."""
+    return singleton(NONE)
+
+
 @MODELS.method(Module, "parameters", "named_parameters")
 @MODELS.method(Wrapper, "parameters", "named_parameters")
 def _parameters(call: Call) -> Values:

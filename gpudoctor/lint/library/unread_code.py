@@ -239,7 +239,7 @@ def _unknown_method(do: LibraryContext, value: Unknown, arguments: Arguments, no
     """`x.backward()` of something unknown still is what it is called."""
     name = _method_of(value)
     # What objects that a library made can do is known by its name: `mesh.get_rank()`.
-    own = MODELS.callables.get(value.escaped_from) if name and value.escaped_from else None
+    own = MODELS.own(value.escaped_from) if name and value.escaped_from else None
     if own is not None:
         return own(Call(do, name, arguments, node, do.result_name(node), _receiver_of(value)))
     model = MODELS.methods.get((Unknown, name)) if name else None

@@ -9,12 +9,12 @@ import pytest
 from gpudoctor.lint.discovery.classify import classify, is_test
 from gpudoctor.lint.discovery.top_level import STARTERS, is_training_call
 from gpudoctor.lint.library.frameworks import TAKE_CHARGE
-from gpudoctor.lint.library_call import MODELS
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.manifest.compiled import functions
 from tests.support.linting import lint
+from tests.support.models import every_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,7 +211,8 @@ def test_what_takes_charge_of_a_training_is_known_to_train() -> None:
 
 
 def test_what_calls_what_it_is_given_is_known_to_the_models() -> None:
-    commands = {name for name, handler in MODELS.callables.items() if handler.__name__ == "_run_command"}
+    commands = {name for name, handler in every_model().callables.items() if handler.__name__ == "_run_command"}
+    assert commands
     assert commands <= STARTERS
 
 

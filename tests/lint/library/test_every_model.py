@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from gpudoctor.lint import library_call
 from gpudoctor.lint.library import register
-from gpudoctor.lint.library.register import MODELS
+from tests.support.models import every_model
 
+MODELS = every_model()
 ENDING = {"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"}
 PREPARED = """
 import torch, torch.nn as nn, torch.distributed as dist, argparse, contextlib, os, accelerate, company, submitit, typer
@@ -161,7 +164,7 @@ def test_what_a_program_names_says_nothing_about_which_models_there_are(tmp_path
 
 
 def test_whoever_subscribes_stands_in_the_list():
-    for room, listed in (("library", register.FILES), ("analyses", register.ANALYSES)):
+    for room, listed in (("library", (*register.FILES, *register.OF_NAMES)), ("analyses", register.ANALYSES)):
         folder = Path(library_call.__file__).parent / room
         told = {
             path.stem
@@ -169,3 +172,95 @@ def test_whoever_subscribes_stands_in_the_list():
             if re.search(r"^@?(told|answers)\(HOOKS|^@MODELS", path.read_text(), re.M)
         }
         assert told == set(listed)
+
+
+@pytest.fixture
+def in_turn(monkeypatch):
+    """Loads each file that is loaded for names alone, and gives what it registers."""
+    kept = dict(vars(MODELS))
+
+    def registered(file: str) -> dict[str, dict]:
+        monkeypatch.delitem(sys.modules, f"gpudoctor.lint.library.{file}")
+        for table, entries in kept.items():
+            monkeypatch.setattr(MODELS, table, type(entries)())
+        import_module(f"gpudoctor.lint.library.{file}")
+        return dict(vars(MODELS))
+
+    return registered
+
+
+OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
+"""Kinds of values that only one such file makes."""
+REFUSED_TO_OTHERS = {
+    ("Class", "apply"), ("Class", "from_pretrained"), ("Instance", "args"), ("Scaler", "called"),
+    ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
+}  # fmt: skip
+"""What such files answer for kinds of values that others make, too: tried below."""
+
+
+@pytest.mark.parametrize("file", register.OF_NAMES)
+def test_a_file_that_is_loaded_for_names_knows_these_alone(file: str, in_turn):
+    found = in_turn(file)
+    names = {*found["callables"], *found["prefixes"], *found["names"], *found["decorators"]}
+    known = tuple(f"{each}." for each in register.OF_NAMES[file])
+    assert not {name for name in names if not f"{name}.".startswith(known)}
+    kinds = {(kind.__name__, name) for table in ("methods", "attributes", "before_own") for kind, name in found[table]}
+    for table in ("any_method", "any_attribute", "setters", "ready_objects"):
+        kinds |= {(kind.__name__, table) for kind in found[table]}
+    kinds |= {(kind.__name__, "called") for kind in found["calls"]}
+    assert {pair for pair in kinds if pair[0] not in OWN_KINDS} <= REFUSED_TO_OTHERS
+    assert names or kinds
+    assert not found["fallbacks"]
+
+
+ASKS_OTHERS = """
+import torch, torch.nn as nn, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+class Own:
+    def keep(self):
+        return self.args
+
+class Net(nn.Module):
+    def forward(self, x):
+        return x
+
+dist.init_process_group("nccl")
+model = DistributedDataParallel(nn.Linear(2, 2).cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cuda")
+loss = model(torch.zeros(2, 2).cuda()).sum()
+loss.backward()
+Own.apply(loss)
+Own.from_pretrained(model)
+Net.from_pretrained(loss)
+Own().keep()(model)
+scaler(loss, optimizer)
+model.backward(loss)
+model.save_checkpoint("x.pt")
+for epoch in range(2):
+    optimizer.step()
+"""
+SAID = """
+import sys
+if sys.argv.pop(1) == "all":
+    from tests.support.models import every_model
+    every_model()
+from gpudoctor.cli import main
+main(["plan", "train.py"])
+main(["lint", "--no-cache", "-v", "train.py"])
+"""
+
+
+def test_what_is_loaded_already_changes_nothing(tmp_path: Path, repository: Path):
+    (tmp_path / "train.py").write_text(ASKS_OTHERS)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def said(loaded: str) -> str:
+        command = [sys.executable, "-c", SAID, loaded]
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        return run.stdout + run.stderr
+
+    first = said("what it names")
+    assert "step of `optimizer`" in first, first
+    assert said("all") == first

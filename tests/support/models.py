@@ -1,0 +1,17 @@
+"""All models of libraries, also those that are loaded when a program names them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.library.register import MODELS
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_call import Models
+
+
+def every_model() -> Models:
+    """The register with all that there is in it."""
+    for beginning in list(MODELS.later):
+        MODELS.load(beginning)
+    return MODELS
