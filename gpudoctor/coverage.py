@@ -42,7 +42,7 @@ class Cause(enum.Enum):
     """The file starts nothing: its functions were read one by one, with unknown arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Silence:
     """Rules that could not judge a program, and where the cause of that begins.
 
@@ -102,7 +102,7 @@ def _place(at: Location, path: str) -> str:
     return f"cell {at.cell.number}, line {at.line}" if at.cell else f"line {at.line}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ending:
     """What ended the execution of a program before its end: a limit, or an error on all paths."""
 
@@ -110,7 +110,7 @@ class Ending:
     at: Location | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Coverage:
     """What was followed of one program in one world; `world` is empty for a file that starts nothing."""
 

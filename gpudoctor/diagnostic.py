@@ -53,7 +53,7 @@ class SeenIn(enum.Enum):
     MACHINE = "machine"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class Cell:
     """A cell of a notebook: its `number`, counted from 1 over cells of all kinds, as editors do, and the lines of the
     notebook's own file that hold a place in it."""
@@ -100,7 +100,7 @@ class Location:
         return hash((self.path, self.line, self.column, self.end_line, self.end_column))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Related:
     """A place that led to a finding, and what happened there."""
 
@@ -108,7 +108,7 @@ class Related:
     location: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Edit:
     """Replace what `location` covers by `text`."""
 
@@ -116,7 +116,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fix:
     """Edits that remove a mistake, with a title in the imperative. They are there where somebody asked for edits; else
     it is only known that they can be written."""
@@ -126,12 +126,12 @@ class Fix:
     edits: tuple[Edit, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repairing:
     """What a rule would change; `lint.fix` makes a fix of it where one is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Finding:
     """One mistake at one place.
 
@@ -177,7 +177,7 @@ def by_place(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=key)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, order=True)
 class Problem:
     """Something that a command could not do: a path that is not there, a file that must not be read."""
 

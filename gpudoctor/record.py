@@ -149,13 +149,20 @@ def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
 def _is_short(made: object, every: dict[str, _Field]) -> bool:
     if len(every) not in _SHORT or hasattr(made, "__post_init__"):
         return False
-    return not any(each.default_factory or each.kw_only for each in every.values())
+    return not any(each.default_factory for each in every.values())
 
 
 def _renamed(every: dict[str, _Field]) -> Callable[..., None]:
     """A constructor of few fields, which need no code of their own."""
-    code = _SHORT[len(every)].__code__.replace(co_names=tuple(every), co_varnames=("self", *every))
-    made = FunctionType(code, {}, "__init__", tuple([each.default for each in every.values() if each.optional]))
+    named = [name for name, each in every.items() if each.kw_only]
+    names = (*[name for name, each in every.items() if not each.kw_only], *named)
+    code = _SHORT[len(names)].__code__.replace(
+        co_names=names, co_varnames=("self", *names),
+        co_argcount=1 + len(names) - len(named), co_kwonlyargcount=len(named),
+    )  # fmt: skip
+    defaults = {name: each.default for name, each in every.items() if each.optional}
+    made = FunctionType(code, {}, "__init__", tuple([defaults[name] for name in defaults if name not in named]))
+    made.__kwdefaults__ = {name: defaults[name] for name in named if name in defaults}
     made.__qualname__ = "__init__"
     return made
 
@@ -237,7 +244,30 @@ def _six(self: Any, a: object, b: object, c: object, d: object, e: object, f: ob
     self.f = f
 
 
-_SHORT: dict[int, Any] = {1: _one, 2: _two, 3: _three, 4: _four, 5: _five, 6: _six}
+def _seven(self: Any, a: object, b: object, c: object, d: object, e: object, f: object, g: object) -> None:
+    self.a = a
+    self.b = b
+    self.c = c
+    self.d = d
+    self.e = e
+    self.f = f
+    self.g = g
+
+
+def _eight(self: Any, a: object, b: object, c: object, d: object, e: object, f: object, g: object, h: object) -> None:
+    self.a = a
+    self.b = b
+    self.c = c
+    self.d = d
+    self.e = e
+    self.f = f
+    self.g = g
+    self.h = h
+
+
+_SHORT: dict[int, Any] = {
+    1: _one, 2: _two, 3: _three, 4: _four, 5: _five, 6: _six, 7: _seven, 8: _eight,
+}  # fmt: skip
 """Constructors that are there already, but for the names of the fields: to compile one takes a hundred times as long as
 to rename it."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RuleCard:
     """What is known about a rule before its file is imported: what selects it, what lists it, what it needs.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event, Loop
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Line:
     """One thing that the program does, where, and on which ranks if not on every one."""
 
@@ -32,7 +32,7 @@ class Line:
     who: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Section:
     """A heading and what stands under it."""
 

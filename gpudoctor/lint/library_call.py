@@ -317,11 +317,6 @@ class Models:
         self.load(name)
         return self.callables.get(name)
 
-    def mentioned(self, name: str) -> Callable[[LibraryContext, Location], Values] | None:
-        """What answers the mere mention of a dotted name. Its classes may be bases from now on."""
-        self.load(name)
-        return self.names.get(name)
-
     def find(self, name: str) -> Model | None:
         """The model for a dotted name."""
         # A model of its own outranks that of the namespace: `torch.save` beside `torch.*`.

@@ -31,7 +31,7 @@ _STYLES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Style:
     """How text may look: how wide, with colour or without, and with which characters."""
 

@@ -135,7 +135,7 @@ def _holds_setting(value: object) -> bool:
     return any(isinstance(each, Unknown) and each.config for each in provenance_of(value))
 
 
-@dataclass(slots=True)
+@dataclass
 class Produced:
     """What was given out, what the loops around each `yield` go over (outermost first), and under which tests."""
 

@@ -12,7 +12,7 @@ from gpudoctor.manifest.effects import CollectiveEffect
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Discard(Event):
     """A bare expression statement whose value is dropped; `call` is the method or callable that made it, and `written`
     what stands before the dot, where something can be assigned to it."""
@@ -23,7 +23,7 @@ class Discard(Event):
     written: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Collective(Event):
     """A call that all ranks of a group must make. `call` is its name (`all_reduce`, `barrier`).
 
@@ -88,7 +88,7 @@ class Collective(Event):
         return self.effect.uneven
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ResultUsed(Event):
     """The None or the handle that an in-place collective returned is used as if it were the tensor."""
 
@@ -99,7 +99,7 @@ class ResultUsed(Event):
     target_is_argument: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StartWork(Event):
     """A collective, or a transfer between two ranks, goes on in the background; `work` is its handle."""
 
@@ -107,14 +107,14 @@ class StartWork(Event):
     work: Work
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkDone(Event):
     """Somebody waits for this work, or (None) for all that was begun before."""
 
     work: Work | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadTooEarly(Event):
     """The numbers of a tensor are used that unfinished `work` may still be writing."""
 
@@ -122,7 +122,7 @@ class ReadTooEarly(Event):
     subject: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LeaveLoop(Event):
     """`break`, `continue`, `return` or the end of the program (`how`) inside a loop or a function that has loops."""
 

@@ -8,7 +8,7 @@ from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Split(Event):
     """A data set is split at random, with `generator` or the one of the process. `seed` is that of the generator."""
 
@@ -17,7 +17,7 @@ class Split(Event):
     seed: Values | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MakeSampler(Event):
     """A sampler is made."""
 
@@ -25,14 +25,14 @@ class MakeSampler(Event):
     group_exists: bool | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MakeLoader(Event):
     """A loader is made."""
 
     loader: Loader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Iterate(Event):
     """A loop over the batches of a loader begins. The loop itself is the innermost of `within` where it is a `for`."""
 
@@ -40,7 +40,7 @@ class Iterate(Event):
     loop: Loop | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SetEpoch(Event):
     """`set_epoch(epoch)`. `target` is what it was called on."""
 
@@ -48,21 +48,21 @@ class SetEpoch(Event):
     epoch: Values | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Augments(Event):
     """A transform is made that changes samples at random: `RandomCrop`."""
 
     call: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BatchCut(Event):
     """Each rank takes its own rows of a batch of `loader`, of which all ranks have the whole."""
 
     loader: Loader
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ItemRead(Event):
     """A data set of the project reads a file, here, for each item that it is asked for."""
 
@@ -70,7 +70,7 @@ class ItemRead(Event):
     call: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Streamed(Event):
     """A stream or a sampler of the project (`source`) was followed through its `__iter__`."""
 

@@ -10,7 +10,7 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.record import dataclass, field
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loop:
     """One execution of a loop statement. `over` is the loader for a loop over batches, else None.
 
@@ -65,7 +65,7 @@ class EventContext:
     """Whether the caller was given what it called to open each of `frames`, as the inner function of a decorator is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """Something that the program does. `order` grows along the log."""
 

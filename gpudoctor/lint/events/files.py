@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition, Literal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Save(Event):
     """A file is written. `call` is the callable; `collective` where all ranks must call it (a sharded save);
     `checkpoint` where it holds weights."""
@@ -36,7 +36,7 @@ class Save(Event):
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ShardedState(Event):
     """A state is asked for of which each rank holds a part. `gathers` where all ranks must call it, since it brings
     the parts together."""
@@ -46,7 +46,7 @@ class ShardedState(Event):
     gathers: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Load(Event):
     """`torch.load` and its kind."""
 
@@ -57,7 +57,7 @@ class Load(Event):
     result: Unknown | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class LoadState(Event):
     """`load_state_dict(state)`."""
 
@@ -74,14 +74,14 @@ EXISTENCE = ("os.path.exists", "os.path.isfile", "os.path.isdir")
 """Who asks whether a file is there: with its path, the key of the answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReadFile(Event):
     """A file is read: `call` says by what."""
 
     call: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ChangeFolder(Event):
     """A folder is made, or removed with all that is in it (`removes`). `tolerated` where it is no error that another
     process has done so before."""
@@ -93,7 +93,7 @@ class ChangeFolder(Event):
     removes: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Download(Event):
     """Files are fetched to `path`, without a lock, where they are not there yet. `call` is the data set or function."""
 

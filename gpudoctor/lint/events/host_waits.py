@@ -9,7 +9,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class HostSync(Event):
     """The host waits for the GPU: `.item()`, `.cpu()`, `print(tensor)`, `torch.cuda.synchronize()` (`call`), or a test
     of a tensor (`bool`)."""
@@ -18,7 +18,7 @@ class HostSync(Event):
     subject: Tensor | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ClockRead(Event):
     """`time.time()` and its kind."""
 
@@ -26,7 +26,7 @@ class ClockRead(Event):
     identity: Hashable = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Elapsed(Event):
     """The time between two looks at a clock is taken: `until - since`, each the identity of a `ClockRead`."""
 
@@ -34,7 +34,7 @@ class Elapsed(Event):
     until: Hashable
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DebugFlag(Event):
     """A debugging aid that slows training is switched on, or off again: `torch.autograd.set_detect_anomaly(True)`.
     `on` is None where the user decides it."""

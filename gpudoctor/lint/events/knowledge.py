@@ -7,7 +7,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UseManaged(Event):
     """A framework takes charge: `framework` is its name, `call` what was called, `several` whether that only makes
     sense with several processes, `shares_data` whether it may deal out the data among the ranks."""
@@ -22,7 +22,7 @@ SILENT_SAMPLER = "a sampler that tells no epoch"
 """A sampler of the project that keeps another one and never asks for its `set_epoch`: so an `Escape` may be `into`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Escape(Event):
     """Code that could not be read is called (`into`), and given objects that rules ask about, or none."""
 
@@ -32,7 +32,7 @@ class Escape(Event):
     """It gets the number of processes, as what sets up the process group does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Imprecision(Event):
     """Knowledge ended here, and why."""
 
@@ -40,7 +40,7 @@ class Imprecision(Event):
     limit: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Guess(Event):
     """What was made here is taken for something (`means`: `an optimizer`) on account of its name alone."""
 

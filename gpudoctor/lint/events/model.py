@@ -13,7 +13,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Wrap(Event):
     """A module is wrapped. `model_device` is where it was at that moment, None where that is not known."""
 
@@ -41,7 +41,7 @@ class Wrap(Event):
     """`use_orig_params`, as given: the parameters of the model stay the objects that they were."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SyncNorm(Event):
     """The batch norm layers of `module` take their statistics over all ranks from here on: it was made so, or `given`
     was converted to it. The two are one object but for a bare layer."""
@@ -50,7 +50,7 @@ class SyncNorm(Event):
     given: Value | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AttributeMissed(Event):
     """An attribute is read from a wrapper that has none of that name; `inner_has` says whether the model has it."""
 
@@ -60,7 +60,7 @@ class AttributeMissed(Event):
     called: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModuleClassFlaw(Event):
     """A class of modules is written wrongly. `flaw` is `super-init-missing`, `plain-container` or `layer-dropped`.
 
@@ -74,7 +74,7 @@ class ModuleClassFlaw(Event):
     """The container is a dictionary."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Forward(Event):
     """A module or wrapper is called. `identity` names this call in the graphs of tensors.
 
@@ -97,7 +97,7 @@ class Forward(Event):
     """It is a container, or of a class of the project, of whose parts none is known to have parameters."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReplicaWrite(Event):
     """A forward under `DataParallel` sets an attribute of the copy of `module` that it runs on, which is then dropped.
     `carried` where the new value is computed from the one that the attribute had."""
@@ -107,7 +107,7 @@ class ReplicaWrite(Event):
     carried: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReplicaRead(Event):
     """An attribute that only copies of `module` were given by their forward is read from the model itself."""
 
@@ -115,7 +115,7 @@ class ReplicaRead(Event):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ModeChange(Event):
     """`model.train()` or `model.eval()`."""
 
@@ -123,7 +123,7 @@ class ModeChange(Event):
     training: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GradientFlag(Event):
     """The parameters of `module`, or those of them that a test picks, take a gradient from here on, or none. `on` is
     None where that is not known."""
@@ -132,7 +132,7 @@ class GradientFlag(Event):
     on: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PartAdded(Event):
     """After some model was wrapped, a finished module takes in another `part`, or new parameters of its own (then
     `part` is the module itself). `replaced` where something stood under that name before."""
@@ -145,7 +145,7 @@ class PartAdded(Event):
     """The part has parameters; None where that is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PartExchanged(Event):
     """A model that a library has built takes in another `part`, after a state was loaded into it."""
 
@@ -153,7 +153,7 @@ class PartExchanged(Event):
     part: Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class WeightsDrawn(Event):
     """After some model was wrapped, weights of `module` are drawn anew: `call` is what draws them."""
 
@@ -161,7 +161,7 @@ class WeightsDrawn(Event):
     call: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class UnusedPart(Event):
     """The `forward` of `module` never looks at its layer `part`, which has parameters or may have."""
 
@@ -170,7 +170,7 @@ class UnusedPart(Event):
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ForwardTalks(Event):
     """The `forward` of `module` calls a collective: it brings the ranks together itself."""
 

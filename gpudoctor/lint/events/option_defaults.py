@@ -18,7 +18,7 @@ Asked = Literal | Value
 """A test with the answer that it needs, or a value that must be true."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Option:
     """A command line option: its flag, and what it is without it."""
 

@@ -10,14 +10,14 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ContextMade(Event):
     """A call that makes a context on a GPU without choosing a device: `torch.cuda.get_device_name()`."""
 
     call: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Move(Event):
     """`x.to(device)`, `x.cuda()`: of a module (in place) or a tensor (a copy). `device` None: unknown."""
 
@@ -31,7 +31,7 @@ class Move(Event):
     """`non_blocking=True`, and the program has not pinned this very tensor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DeviceUsed(Event):
     """A device with an index is chosen. `purpose`: `set_device`, `move`, `device_ids`, `map_location`, `factory`,
     `output_device`, `context`, `process group`."""
@@ -42,14 +42,14 @@ class DeviceUsed(Event):
     """It can be no other device."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CudaStarted(Event):
     """The driver is asked for the first time, on this path: which GPUs the process sees is settled from here on."""
 
     call: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Mixed(Event):
     """Tensors that lie on different devices meet: in a module, a loss function or an operation (`by`)."""
 
@@ -59,7 +59,7 @@ class Mixed(Event):
     module: Value | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConstantMixed(Event):
     """A tensor that the program made on the CPU meets one on a GPU, in an operation or a module (`by`)."""
 
@@ -69,7 +69,7 @@ class ConstantMixed(Event):
     module: Value | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Crossed(Event):
     """Tensors on two GPUs meet, in an operation or a module (`by`)."""
 
@@ -79,7 +79,7 @@ class Crossed(Event):
     module: Value | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TensorKept(Event):
     """The constructor of a module keeps a tensor that it made on the CPU, or on one GPU, as a plain attribute."""
 
@@ -90,7 +90,7 @@ class TensorKept(Event):
     """The class has a move of its own, which may take it along."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FixedMet(Event):
     """In the copies of a model that `wrapper` runs, a tensor that the program made on one GPU (`fixed`) meets what lies
     on the GPU of each copy."""
@@ -101,7 +101,7 @@ class FixedMet(Event):
     other: Tensor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ItemOnGpu(Event):
     """A data set of the project puts each item on a GPU, here, or the function does that makes batches of a loader."""
 

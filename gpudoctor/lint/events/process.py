@@ -8,7 +8,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class InitGroup(Event):
     """`init_process_group`, or a library call that does it (`by`)."""
 
@@ -23,12 +23,12 @@ class InitGroup(Event):
     """A process group was there already: True, False, or None where that is not known."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class DestroyGroup(Event):
     """`destroy_process_group`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Spawn(Event):
     """`mp.spawn(target, args, nprocs)`. `guarded` where it runs only under the main guard or in a function."""
 
@@ -46,14 +46,14 @@ class Spawn(Event):
     by: str = "mp.spawn"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SetStartMethod(Event):
     """`set_start_method`: how processes are started from here on, workers of loaders among them."""
 
     method: Values | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Swallowed(Event):
     """A handler that catches errors of all kinds, and after which nothing tells that there was one: it does not raise,
     keeps nothing, and tells no code that was not read. What was tried are the events from `since` up to `until`."""
@@ -62,7 +62,7 @@ class Swallowed(Event):
     until: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EnvironmentRead(Event):
     """A read of an environment variable."""
 
@@ -70,7 +70,7 @@ class EnvironmentRead(Event):
     default: Values | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EnvironmentWrite(Event):
     """A write of an environment variable."""
 
@@ -78,7 +78,7 @@ class EnvironmentWrite(Event):
     value: Values
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class RankTextUsed(Event):
     """The string of a rank variable is used where a number is needed. `use` says how: `compared with 0`."""
 
@@ -86,7 +86,7 @@ class RankTextUsed(Event):
     use: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ArgumentDeclared(Event):
     """A command line option. `flags` as written, `name` is its attribute."""
 
@@ -99,14 +99,14 @@ class ArgumentDeclared(Event):
     """It takes no value: `action="store_true"`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SettingRead(Event):
     """A setting of the command line or a configuration is read."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SeedSet(Event):
     """A random generator is seeded. `guarded` where a new process does not do it when it imports the program."""
 

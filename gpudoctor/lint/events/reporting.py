@@ -9,7 +9,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StartLogger(Event):
     """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
 
@@ -18,7 +18,7 @@ class StartLogger(Event):
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Averaged(Event):
     """What this rank computed from its own share of some loaders (`shards`) is divided by the length of `dataset`."""
 
@@ -26,7 +26,7 @@ class Averaged(Event):
     shards: frozenset[Value]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MetricShown(Event):
     """A number is shown, logged, compared for the best, or decides something. `how`: `print`, `log`, `bar`."""
 

@@ -12,7 +12,7 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Backward(Event):
     """`loss.backward()`, or a framework's form of it. `forwards` are the module calls in the graph of the loss;
     `complete` is false where something unknown is in that graph too."""
@@ -25,7 +25,7 @@ class Backward(Event):
     """The gradient scaler that has scaled the loss."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScalerCall(Event):
     """A method of a gradient scaler: `scale`, `unscale_`, `step` or `update`, the middle two of an `optimizer`."""
 
@@ -34,7 +34,7 @@ class ScalerCall(Event):
     optimizer: Value | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ClipGradients(Event):
     """Gradients are cut to a bound, by `call`. `modules` are those whose parameters are given, as in `Optimizer`."""
 
@@ -42,12 +42,12 @@ class ClipGradients(Event):
     modules: frozenset[Value] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ScaleGradients(Event):
     """Gradients are multiplied or divided by hand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TakeGradient(Event):
     """Gradients are asked for without being kept in parameters: `torch.autograd.grad`. Fields as in `Backward`."""
 
@@ -55,7 +55,7 @@ class TakeGradient(Event):
     complete: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Recompute(Event):
     """A part of a forward is not kept for the backward but computed again: `torch.utils.checkpoint`.
 
@@ -66,7 +66,7 @@ class Recompute(Event):
     module: Wrapper | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GradientSync(Event):
     """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
     the wrapper, or the framework."""
@@ -77,21 +77,21 @@ class GradientSync(Event):
     """They surely are not averaged from here on: `model.require_backward_grad_sync = False`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GradientsSwitched(Event):
     """`torch.set_grad_enabled`, which may be a `with` or hold from here on. `on` is None where it is not known."""
 
     on: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class MakeOptimizer(Event):
     """An optimizer is made."""
 
     optimizer: Optimizer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class OptimizerStep(Event):
     """`optimizer.step()`, also through a scaler or a framework."""
 
@@ -99,7 +99,7 @@ class OptimizerStep(Event):
     through: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ClearGradients(Event):
     """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
 
@@ -108,7 +108,7 @@ class ClearGradients(Event):
     """Only that of the parameters whose name passed a test."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Accumulated(Event):
     """A tensor that carries a graph is added to, or kept in, something.
 

@@ -24,7 +24,7 @@ class Where(enum.Enum):
     AFTER = "after"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewExpression:
     """Another expression in the place of the one here."""
 
@@ -32,7 +32,7 @@ class NewExpression:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewStatement:
     """Another simple statement in the place of the one here."""
 
@@ -40,7 +40,7 @@ class NewStatement:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewLines:
     """Statements beside the one here, of the same block. A tab stands for one step of indentation."""
 
@@ -49,7 +49,7 @@ class NewLines:
     where: Where
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewHeader:
     """The statement here becomes the block of a compound statement with this header."""
 
@@ -57,7 +57,7 @@ class NewHeader:
     header: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewDecorator:
     """One more decorator of the function here, the innermost."""
 
@@ -65,7 +65,7 @@ class NewDecorator:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewName:
     """One more name that the `from` import here takes."""
 
@@ -73,7 +73,7 @@ class NewName:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NewArguments:
     """Arguments of the call here: other `values` in the place of those, some `added`, and those that are `removed`."""
 
@@ -83,14 +83,14 @@ class NewArguments:
     removed: tuple[Location, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Removed:
     """The simple statement here goes."""
 
     at: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Moved:
     """The statement here stands before another one of its block."""
 

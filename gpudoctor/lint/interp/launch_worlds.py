@@ -64,7 +64,7 @@ def with_names(
     return [program for program in again if program is not None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Start:
     """A file that is executed first, and what it was found to be."""
 

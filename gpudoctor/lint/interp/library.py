@@ -35,13 +35,16 @@ def is_known(name: str, exactly: bool) -> bool:
 def library_name(m: Evaluator, name: str, node: ast.AST) -> Values:
     """A library name as it is mentioned."""
     name = canonical(name)
+    mentioned = _mentioned(name)
     # Few names are values: most are called, and answered for then.
-    model = MODELS.mentioned(name)
-    return model(m, m.place(node)) if model is not None else _mentioned(name)
+    model = MODELS.names.get(name)
+    return model(m, m.place(node)) if model is not None else mentioned
 
 
 @lru_cache(maxsize=1024)
 def _mentioned(name: str) -> Values:
+    # A class may derive from it: what is known of its library is asked from now on.
+    MODELS.load(name)
     return singleton(Library(name))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Environ(Value):
     """`os.environ`."""
 

@@ -134,7 +134,7 @@ def _other(call: Call) -> Values:
     return singleton(call.result())
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Cluster(Allocated):
     """A queue of a cluster that starts a function in each process of a job, and what that job knows of itself."""
 

@@ -14,7 +14,7 @@ from gpudoctor.record import dataclass
 # --- what is written ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Holds:
     """The expression by which the program calls this value, at the place where it is written. `within` is a text of
     the program in which it stands, for numbers that several names may hold."""
@@ -23,21 +23,21 @@ class Holds:
     within: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Imported:
     """A name of a library, as the file calls it: `torch.distributed.get_rank`. Imported where it is not yet."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counter:
     """The name that counts the rounds of the loop at this place."""
 
     loop: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """What the user wrote here. `part` picks a part of it: of a call or an attribute what that belongs to (`receiver`),
     of a call its `function` or an argument (`0`, `loss`), of an assignment its `target`, what that belongs to
@@ -47,21 +47,21 @@ class Source:
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Either:
     """The first of these that can be written here."""
 
     choices: tuple[Code, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Always:
     """Nothing is written; but what is here must not be under a test in its function."""
 
     at: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fresh:
     """A new name, which nothing in the file has yet; seen from where it is bound: only the same function has it."""
 
@@ -76,7 +76,7 @@ Code = tuple[Part, ...]
 # --- what is done ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SetArgument:
     """Give the call here this argument, in the place of the one it has. `position` is where it may stand unnamed."""
 
@@ -88,7 +88,7 @@ class SetArgument:
     """Only in the place of nothing or of what is written out there: a setting is changed where it is made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SetArguments:
     """Several of them, for one call."""
 
@@ -96,7 +96,7 @@ class SetArguments:
     arguments: tuple[SetArgument, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RemoveArgument:
     """Take an argument from the call here."""
 
@@ -109,7 +109,7 @@ class RemoveArgument:
     """The names and positions of others that go with it, each of which may be missing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Before:
     """Insert lines before the statement here; or before the tests around it, of which there must be one."""
 
@@ -118,7 +118,7 @@ class Before:
     outside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class After:
     """Insert lines after the statement here."""
 
@@ -126,7 +126,7 @@ class After:
     lines: tuple[Code, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class First:
     """Insert lines at the beginning of the block whose header is here: a loop, a function, a class."""
 
@@ -134,7 +134,7 @@ class First:
     lines: tuple[Code, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Last:
     """Insert lines at the end of the block whose header is here."""
 
@@ -142,7 +142,7 @@ class Last:
     lines: tuple[Code, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AtEnd:
     """Insert lines where the function around this place ends, or the main program."""
 
@@ -150,7 +150,7 @@ class AtEnd:
     lines: tuple[Code, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Replace:
     """Write this in the place of the expression here, or of one part of a call (as in `Source`)."""
 
@@ -161,7 +161,7 @@ class Replace:
     """It must be written out there: a number, or a text."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Substitute:
     """Within the expression here, write this wherever a name holds the value, or the constant itself stands. Where it
     stands nowhere there is nothing to do."""
@@ -171,7 +171,7 @@ class Substitute:
     to: Code
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Assign:
     """Keep the value of the expression statement here under the name that this is."""
 
@@ -179,14 +179,14 @@ class Assign:
     to: Code
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unassign:
     """Drop the name that keeps the value of the call here. Where it is not that of the first argument, it gets that."""
 
     at: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MakeTuple:
     """Make a tuple of the one value that is this argument of the call here."""
 
@@ -194,14 +194,14 @@ class MakeTuple:
     part: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SuperFirst:
     """Make `super().__init__()` the first statement of the constructor around this place, or of the class here."""
 
     at: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Decorate:
     """Put a decorator on the function around this place. None of the other places may stand in it."""
 
@@ -210,7 +210,7 @@ class Decorate:
     without: tuple[Location, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MoveUp:
     """Move the statement here to before another one of the same block."""
 
@@ -218,14 +218,14 @@ class MoveUp:
     before: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delete:
     """Take the whole statement here away; it is a simple one."""
 
     at: Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Under:
     """Put the statement here under a header: `if rank == 0:`."""
 
@@ -233,7 +233,7 @@ class Under:
     header: Code
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rewrite:
     """Write a line in the place of the whole assignment here."""
 
@@ -247,7 +247,7 @@ Step = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Repair(Repairing):
     """Steps that remove a mistake, with a title in the imperative. All of them are made, or none; `otherwise` is what
     to try where they cannot be."""

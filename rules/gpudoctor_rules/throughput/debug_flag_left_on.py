@@ -58,7 +58,7 @@ EFFECTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Switch:
     """A flag or a variable, and what it is set to here; an empty `value` where a flag is on."""
 
