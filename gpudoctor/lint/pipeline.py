@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
-from gpudoctor.lint.discovery.select import STDIN, Listed, is_excluded, list_files
+from gpudoctor.lint.discovery.select import STDIN, Listed, list_files
+from gpudoctor.lint.discovery.walk import is_excluded
 from gpudoctor.lint.discovery.written_files import written_files
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
@@ -55,7 +56,8 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
                 listed, seen=(*listed.seen, *written.seen), unreadable=(*listed.unreadable, *written.unreadable)
             )
             request = replace(request, edited={**request.edited, **written.data})
-        examined = _examine_in_order(listed, _Work(request, sources, cache), watch)
+        importers = Importers(sources, respect_gitignore=request.respect_gitignore)
+        examined = _examine_in_order(listed, _Work(request, sources, cache, importers), watch)
     unreadable, newer = _unreadable(listed, examined, request)
     places, whole = Places(_source_of(sources), written.origins), _seen_whole(examined, request)
     too_new = _too_new([places.of(file.location) for file in newer], newer)
@@ -87,6 +89,7 @@ class _Work:
     request: Request
     sources: Sources
     cache: Cache
+    importers: Importers
 
 
 def _examine_in_order(listed: Listed, work: _Work, watch: Watch) -> list[EntryResult]:
@@ -128,12 +131,11 @@ def _through_importers(files: Sequence[FileTraits], done: Container[str], work: 
     """
     found: list[EntryResult] = []
     tried: dict[str, EntryResult] = {}
-    importers = Importers(work.sources, respect_gitignore=work.request.respect_gitignore)
     for file in files if len(files) <= _MOST_HELPERS else ():
         if any(file.shown in each.files for each in found):
             continue
         # Each of them may use another part of the file.
-        for path in importers.of(file.path, done):
+        for path in work.importers.of(file.path, done):
             if path not in tried:
                 tried[path] = next(_examine([path], work))
             if file.shown in tried[path].files and tried[path] not in found:
@@ -219,7 +221,7 @@ def _unreadable(
     """Each once, also where several programs import it: those that no Python reads, and those that a newer one does."""
     found = {(file.shown, file.line): file for file in listed.unreadable}
     found |= {(file.shown, file.line): file for each in examined for file in each.unreadable}
-    files = [file for file in found.values() if not is_excluded(file.shown, request)]
+    files = [file for file in found.values() if not is_excluded(file.shown, request.exclude)]
     if any(file.refused for file in files):
         # Imported late: few projects have such a file.
         from gpudoctor.lint.source.newer_syntax import asked_again

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.config import matches
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.discovery.classify import (
@@ -19,7 +18,7 @@ from gpudoctor.lint.discovery.classify import (
     settled,
 )
 from gpudoctor.lint.discovery.top_level import calls_own_code
-from gpudoctor.lint.discovery.walk import collect, concerns_training
+from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
@@ -72,7 +71,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     paths, messages = collect(there, request.exclude, respect_gitignore=request.respect_gitignore)
     # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
     # through which one a helper is read.
-    paths = sorted((path for path in paths if not is_excluded(path, request)), key=_as_walked)
+    paths = sorted((path for path in paths if not is_excluded(path, request.exclude)), key=_as_walked)
     problems = [_missing(path) for path in named if not os.path.lexists(path)]
     problems += [Problem("", message) for message in messages]
     plain, thin = _sorted_out(paths, frozenset(named), cache, request.edited)
@@ -138,11 +137,6 @@ def _glances_at(
 
 def _look(source: SourceFile | Unreadable) -> FileTraits | Unreadable:
     return glance(source) if isinstance(source, SourceFile) else source
-
-
-def is_excluded(path: str, request: Request) -> bool:
-    """A file that is left out, also where it is named or imported."""
-    return any(matches(pattern, path, "") for pattern in request.exclude)
 
 
 def _read(path: str, sources: Sources) -> SourceFile | Unreadable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 
+from gpudoctor.config import matches
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
@@ -41,6 +42,11 @@ def collect(
         else:
             problems.append(f"`{shown_path(path)}` does not exist")
     return list(found.values()), problems
+
+
+def is_excluded(path: str, exclude: Sequence[str]) -> bool:
+    """A file that is left out, also where it is named or imported."""
+    return any(matches(pattern, path, "") for pattern in exclude)
 
 
 def files_below(folder: str, *, respect_gitignore: bool = True) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, matches
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety
-from gpudoctor.lint.discovery.select import is_excluded
+from gpudoctor.lint.discovery.walk import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.lint.suppression.directives import Suppressions
 from gpudoctor.record import replace
@@ -187,7 +187,7 @@ def _sentence(text: str) -> str:
 
 def _ignored(finding: Finding, request: Request) -> bool:
     path = finding.location.path
-    if is_excluded(path, request):
+    if is_excluded(path, request.exclude):
         return True
     return any(
         finding.code in codes and matches(pattern, path, request.folder) for pattern, codes in request.per_file_ignores
