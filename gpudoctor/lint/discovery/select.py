@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Problem
@@ -17,7 +15,7 @@ from gpudoctor.lint.discovery.classify import (
     may_start,
     settled,
 )
-from gpudoctor.lint.discovery.top_level import calls_own_code
+from gpudoctor.lint.discovery.top_level import calls_own_code, looks_elsewhere, reaches_training
 from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
@@ -26,7 +24,7 @@ from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_queries import digest_of, real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
-from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
+from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -41,10 +39,6 @@ _PART = 25
 _WORTH_A_PROCESS = 100
 _WORTH_KEEPING = 20
 """Of fewer files what was seen is not kept: parsing them takes no time, and hooks name other files each time."""
-_SEARCHES = re.compile(r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b")
-"""It says where modules are looked for."""
-_MOST_HELPERS = 40
-"""Files that are read to learn whether a script without a word about training starts it after all."""
 
 
 @dataclass(frozen=True)
@@ -176,35 +170,6 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         # In a package it is a script because of where its calls lead.
         if in_package(module.source.path):
             return module.source
-        if not calls_own_code(what.deeds, module, project) and not _SEARCHES.search(module.source.text):
+        if not calls_own_code(what.deeds, module, project) and not looks_elsewhere(module):
             return None
-    return module.source if _reaches_training(module, project) else None
-
-
-def _reaches_training(start: ModuleFile, project: Project) -> bool:
-    pending, seen = [start], {start}
-    # A large project has hundreds of helpers; most trainings are found in the first few.
-    while pending and len(seen) < _MOST_HELPERS:
-        module = pending.pop()
-        text = module.source.text
-        # What it finds then is known once it is executed.
-        if concerns_training(text.encode("utf-8", "replace")) or _SEARCHES.search(text):
-            return True
-        # In the order of the imports: where there are too many, the same ones are left out each time.
-        new = [each for each in dict.fromkeys(_imported(module, project)) if each not in seen]
-        seen.update(new)
-        pending += new
-    return False
-
-
-def _imported(module: ModuleFile, project: Project) -> Iterator[ModuleFile]:
-    for node in ast.walk(module.source.tree):
-        found: list[ModuleFile | Package | None] = []
-        if isinstance(node, ast.Import):
-            found = [project.find(module, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            package = project.find(module, node.module or "", node.level)
-            found = [package]
-            if package is not None:
-                found += [project.submodule(package, alias.name) for alias in node.names]
-        yield from (each for each in found if isinstance(each, ModuleFile))
+    return module.source if reaches_training(module, project) else None

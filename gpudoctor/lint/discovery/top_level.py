@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.discovery.walk import concerns_training
+from gpudoctor.lint.source.project import ModuleFile, Package
 from gpudoctor.manifest.compiled import pattern, prefixes, trains
 from gpudoctor.record import dataclass
 
@@ -195,7 +196,7 @@ STARTERS = frozenset(
 """Library functions that call what they are given, or hand it on to be called."""
 
 MAX_FILES = 40
-"""So many files of the project are asked for definitions."""
+"""So many files of the project are asked for definitions, or for words about training."""
 MAX_DEFINITIONS = 200
 
 
@@ -211,6 +212,43 @@ def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: 
     """
     search = _Search(project)
     return any(search.targets_of(call, search.names_of(module), {}) for call in _calls_in(statements))
+
+
+def looks_elsewhere(module: ModuleFile) -> bool:
+    """It says where modules are looked for."""
+    return re.search(_SEARCHES, module.source.text) is not None
+
+
+_SEARCHES = r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b"
+
+
+def reaches_training(start: ModuleFile, project: Project) -> bool:
+    """The module, or one of those that it imports, and these in turn, has to do with training."""
+    pending, seen = [start], {start}
+    # A large project has hundreds of helpers; most trainings are found in the first few.
+    while pending and len(seen) < MAX_FILES:
+        module = pending.pop()
+        # What it finds elsewhere is known once it is executed.
+        if concerns_training(module.source.text.encode("utf-8", "replace")) or looks_elsewhere(module):
+            return True
+        # In the order of the imports: where there are too many, the same ones are left out each time.
+        new = [each for each in dict.fromkeys(_imported_by(module, project)) if each not in seen]
+        seen.update(new)
+        pending += new
+    return False
+
+
+def _imported_by(module: ModuleFile, project: Project) -> Iterator[ModuleFile]:
+    for node in ast.walk(module.source.tree):
+        found: list[ModuleFile | Package | None] = []
+        if isinstance(node, ast.Import):
+            found = [project.find(module, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            package = project.find(module, node.module or "", node.level)
+            found = [package]
+            if package is not None:
+                found += [project.submodule(package, alias.name) for alias in node.names]
+        yield from (each for each in found if isinstance(each, ModuleFile))
 
 
 _Target = tuple[_Names, ast.AST]
