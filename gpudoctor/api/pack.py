@@ -80,6 +80,7 @@ from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, Host
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
 from gpudoctor.lint.events.model import (
     AttributeMissed,
+    BareAsked,
     Forward,
     ForwardTalks,
     GradientFlag,
@@ -108,6 +109,7 @@ from gpudoctor.lint.events.placement import (
 )
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
+    Caught,
     DestroyGroup,
     EnvironmentRead,
     EnvironmentWrite,
@@ -215,10 +217,12 @@ __all__ = [
     "Augments",
     "Averaged",
     "Backward",
+    "BareAsked",
     "BatchCut",
     "Before",
     "Binding",
     "CallResult",
+    "Caught",
     "ChangeFolder",
     "ClearGradients",
     "ClipGradients",

@@ -50,21 +50,24 @@ class Handled:
     """A handler of exceptions was followed."""
 
     __slots__ = {
+        "errors": "Python's own exceptions that it names.",
         "events": "What it has done.",
         "goes_on": "The program goes on behind it.",
         "handler": "How it is written.",
         "returned": "What it has left the function or a loop with.",
         "since": "The first event of what it protects.",
+        "tried": "Where that stands.",
         "until": "The first one after that.",
         "writes": "How many names and attributes it has written, where it goes on.",
     }
 
     def __init__(
         self, handler: ast.ExceptHandler, events: list[Event], since: int, until: int, goes_on: bool, writes: int,
-        returned: tuple[Values, ...],
+        returned: tuple[Values, ...], errors: tuple[str, ...], tried: Location,
     ) -> None:  # fmt: skip
         self.handler, self.events, self.since, self.until = handler, events, since, until
         self.goes_on, self.writes, self.returned = goes_on, writes, returned
+        self.errors, self.tried = errors, tried
 
 
 class Hooks:

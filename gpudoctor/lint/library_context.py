@@ -282,8 +282,8 @@ class LibraryContext(Protocol):
     def own_attribute(self, owner: Hashable, name: str) -> Values | None:
         """What the program has set an attribute of this very object to, or a name of this scope."""
 
-    def set_own_attribute(self, owner: Value, name: str, values: Values) -> None:
-        """Set an attribute, as the program would."""
+    def set_own_attribute(self, owner: Hashable, name: str, values: Values) -> None:
+        """Set an attribute, as the program would, or a name of this scope."""
 
     def names_of(self, value: Value) -> list[str]:
         """The attributes that the program has set on an object."""

@@ -26,7 +26,7 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
 from gpudoctor.lint.events.option_defaults import Option, comes_to, only_with, options_of
-from gpudoctor.lint.events.process import ArgumentDeclared, DestroyGroup, InitGroup, Spawn
+from gpudoctor.lint.events.process import ArgumentDeclared, Caught, DestroyGroup, InitGroup, Spawn
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
@@ -446,6 +446,10 @@ class Program:
         """What had to hold for all events of its kind at its place: told once, they need no more than that."""
         alike = (each.condition for each in self.at(event.location) if type(each) is type(event))
         return reduce(Condition.intersection, alike, event.condition)
+
+    def is_caught(self, event: Event, error: str) -> bool:
+        """A handler around takes this exception of Python's there, and the program goes on: nothing ends."""
+        return any(handler.takes(error, event.led_there) for handler in self.events(Caught))
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
-from gpudoctor.lint.events.process import Swallowed
+from gpudoctor.lint.events.process import Caught, Swallowed
 from gpudoctor.lint.hooks import HOOKS, Handled, told
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ def _catches_all(handler: ast.ExceptHandler) -> bool:
 
 @told(HOOKS.handled)
 def _note_swallowed(do: LibraryContext, handled: Handled, place: Location) -> None:
+    if handled.errors and (handled.goes_on or handled.returned):
+        do.emit(Caught, at=place, errors=handled.errors, tried=handled.tried)
     if _catches_all(handled.handler) and _swallows(handled):
         do.emit(Swallowed, at=place, since=handled.since, until=handled.until)
 

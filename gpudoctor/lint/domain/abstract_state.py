@@ -287,9 +287,10 @@ class ObjectState:
     as_made: ValueCell[Allocated] = ValueCell()
     """It as the constructor of its library base has left it: the value to go on with. Written by `torch_data` and
     `torch_optim`, read by `calls`."""
-    opened: Flag[Class | Instance | Namespace | Parser] = Flag()
+    opened: Flag[Class | Instance | Namespace | Parser | Module] = Flag()
     """It may have attributes that nobody was seen to set: unread code has got it, or one was set under a name that is
-    not known. Of parsers and namespaces too. Written by `missing_attributes` and `argument_parsers`."""
+    not known. Of parsers and namespaces too, and of copies. Written by `missing_attributes`, `argument_parsers`,
+    `stdlib` and `torch_nn`."""
     of_settings: Flag[Allocated] = Flag()
     """A dictionary of the project's own class, made of nothing but what the user chose. Written by `calls`."""
 

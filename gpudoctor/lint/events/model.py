@@ -61,6 +61,13 @@ class AttributeMissed(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BareAsked(Event):
+    """`.module` is asked of a model that is not wrapped and has no such attribute: an `AttributeError`."""
+
+    model: Module
+
+
+@dataclass(frozen=True, kw_only=True)
 class ModuleClassFlaw(Event):
     """A class of modules is written wrongly. `flaw` is `super-init-missing`, `plain-container` or `layer-dropped`.
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
+
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
@@ -60,6 +63,31 @@ class Swallowed(Event):
 
     since: int
     until: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caught(Event):
+    """A handler after which the program goes on: it takes the exceptions named in `errors` and those below them, from
+    what stands in `tried`."""
+
+    errors: tuple[str, ...]
+    tried: Location
+
+    def takes(self, error: str, way: tuple[Location, ...]) -> bool:
+        """It takes this exception of Python's at the end of these calls."""
+        inside = (at.path == self.tried.path and self.tried.line <= at.line <= self.tried.end_line for at in way)
+        return any(inside) and any(_is_above(each, error) for each in self.errors)
+
+
+def exception(name: str) -> type[BaseException] | None:
+    """Python's own exception of this name."""
+    found = getattr(builtins, name, None)
+    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+
+
+def _is_above(name: str, error: str) -> bool:
+    above, raised = exception(name), exception(error)
+    return above is not None and raised is not None and issubclass(raised, above)
 
 
 @dataclass(frozen=True, kw_only=True)

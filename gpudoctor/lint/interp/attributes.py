@@ -22,13 +22,17 @@ from gpudoctor.lint.domain.function import (
     Super,
     class_of,
 )
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET, singleton
 from gpudoctor.lint.interp.imports import member
+from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
+from gpudoctor.lint.library.missing_attributes import attributes_set, cannot_have
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.record import replace
@@ -39,8 +43,8 @@ if TYPE_CHECKING:
 DICT_METHODS = frozenset(dir(dict))
 
 
-def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
-    """`value.name`."""
+def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool = False) -> Values:
+    """`value.name`. Where the program itself asks for what the object cannot have, the path ends."""
     ask = _NAMESPACES.get(type(value))
     if ask is not None:
         return ask(m, value, name, node)
@@ -53,7 +57,13 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     # Attributes of the object first, then its class, then its library base: Python's order.
     inherited = _from_own_class(m, value, name, node)
     if stored is None:
-        return inherited if inherited is not None else _by_kind(m, value, name, node)
+        if inherited is not None:
+            return inherited
+        begun = len(m.log)
+        found = _by_kind(m, value, name, node)
+        # A mistake that is told goes on, for others like it.
+        noted = any(isinstance(event, ModuleClassFlaw) for event in m.log[begun:])
+        return found if not asked or noted or not _fails(m, value, name, node) else NONE_SET
     # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
     if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value)):
         inherited = _by_kind(m, value, name, node)
@@ -62,6 +72,27 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         left = [inherited.guarded_by(each.condition) for each in stored.bindings if each.value is UNBOUND_SET.single]
         return union([bound, *left])
     return bound if bound.bindings else stored
+
+
+def _fails(m: Evaluator, value: Value, name: str, node: ast.AST) -> bool:
+    """This ends in an `AttributeError`: the path with it, but for what a handler takes."""
+    # Those who read a file for its functions alone have made up what they are given.
+    if type(value) not in _WHOLLY_KNOWN or m.muted or m.unreachable or m.reading_library:
+        return False
+    if not cannot_have(m, value, name):
+        return False
+    module = isinstance(value, Module)
+    # `for part in model.modules(): part.index = 0` sets it on objects that were not seen.
+    if not (module and name == "module") and any(name in attributes_set(file.source.tree) for file in m.files_read()):
+        return False
+    if module and name == "module":
+        m.emit(BareAsked, at=m.place(node), model=value)
+    why = "is declared by no option" if isinstance(value, Namespace) else "is never set"
+    m.abort(m.text(node), m.place(node), "AttributeError", why)
+    return True
+
+
+_WHOLLY_KNOWN = frozenset({Namespace, Instance, Module})
 
 
 def _is_chosen(m: Evaluator, value: Value, name: str) -> bool:

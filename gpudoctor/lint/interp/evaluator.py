@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
@@ -127,6 +127,11 @@ class Evaluator(ExecutionState, LibraryContext):
     def result_name(self, node: ast.AST) -> str | None:
         """What the program calls the result of a call."""
         return self.hints.get(id(node))
+
+    def files_read(self) -> Iterator[ModuleFile]:
+        """The modules of the project that were executed so far."""
+        read = (each for scope, each in self.packages.items() if scope not in self.pending)
+        return (each for each in read if isinstance(each, ModuleFile))
 
     def names_in(self, scope: Hashable) -> list[str]:
         return self.store.names(scope)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Library
+from gpudoctor.lint.events.process import exception
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -27,7 +27,7 @@ def error_named(m: Evaluator, node: ast.expr | None) -> str:
     with m.events_suppressed():
         only = m.evaluate(named).single
     name = only.name.removeprefix(_PREFIX) if isinstance(only, Library) else ""
-    return name if _exception(name) is not None else ""
+    return name if exception(name) is not None else ""
 
 
 def reached(m: Evaluator, handlers: list[ast.ExceptHandler], errors: Iterable[str]) -> list[ast.ExceptHandler]:
@@ -66,16 +66,21 @@ def _is_above(kind: Value, error: str) -> bool | None:
         return False
     if not isinstance(kind, Library):
         return None
-    above, raised = _exception(kind.name.removeprefix(_PREFIX)), _exception(error)
+    above, raised = exception(kind.name.removeprefix(_PREFIX)), exception(error)
     if above is not None and raised is not None:
         return issubclass(raised, above)
     # `socket.error` is another name of one that Python has.
     return None if raised is not None and issubclass(raised, OSError) else False
 
 
-def _exception(name: str) -> type[BaseException] | None:
-    found = getattr(builtins, name, None)
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+def errors_taken(m: Evaluator, handler: ast.ExceptHandler) -> tuple[str, ...]:
+    """Python's own exceptions that a handler names, with which it takes those below them."""
+    if handler.type is None:
+        return ("BaseException",)
+    with m.events_suppressed():
+        kinds = [kind for value in m.evaluate(handler.type) for kind in _kinds(value)]
+    names = (kind.name.removeprefix(_PREFIX) for kind in kinds if isinstance(kind, Library))
+    return tuple(name for name in names if exception(name) is not None)
 
 
 def cannot_happen(handler: ast.ExceptHandler) -> bool:

@@ -546,7 +546,7 @@ class ExecutionState(Position):
         """What the program has set an attribute of this very object to."""
         return self.read((owner, name))
 
-    def set_own_attribute(self, owner: Value, name: str, values: Values) -> None:
+    def set_own_attribute(self, owner: Hashable, name: str, values: Values) -> None:
         self.write((owner, name), values)
 
     # --- paths -------------------------------------------------------------------------------------------------

@@ -76,8 +76,27 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     owner = m.evaluate(node.value)
     # `each` would do the same.
     if owner.is_definite:
-        return attribute(m, owner.bindings[0].value, node.attr, node)
-    return m.for_each_value(owner, lambda value: attribute(m, value, node.attr, node), node)
+        return attribute(m, owner.bindings[0].value, node.attr, node, asked=True)
+    ended: list[Value] = []
+
+    def ask(value: Value) -> Values:
+        found = attribute(m, value, node.attr, node, asked=True)
+        if m.unreachable:
+            ended.append(value)
+        return found
+
+    found = m.for_each_value(owner, ask, node)
+    if ended and not m.unreachable:
+        _forget(m, node.value, ended)
+    return found
+
+
+def _forget(m: Evaluator, node: ast.expr, ended: list[Value]) -> None:
+    """Whoever gets on has none of these."""
+    held = m.store.get((m.frame.scope, node.id)) if isinstance(node, ast.Name) else None
+    kept = [each for each in held.bindings if each.value not in ended] if held is not None else []
+    if isinstance(node, ast.Name) and kept:
+        m.bind(node.id, ValueSet(kept))
 
 
 def _subscript(m: Evaluator, node: ast.Subscript) -> Values:
@@ -357,6 +376,8 @@ def _follow(
         return True
     first, rest = generators[0], generators[1:]
     iterable = m.evaluate(first.iter)
+    if m.unreachable:
+        return True
     known = known_items(m, iterable.single) if iterable.single is not None else None
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
     one_by_one = known is not None and len(known) <= min(16, room)

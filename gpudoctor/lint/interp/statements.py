@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Anonymous, Const, Value, Values
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
@@ -17,7 +18,7 @@ from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
-from gpudoctor.lint.interp.exception_handlers import cannot_happen, error_named, reached
+from gpudoctor.lint.interp.exception_handlers import cannot_happen, error_named, errors_taken, reached
 from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
@@ -265,10 +266,18 @@ def _protected(m: Evaluator, node: ast.Try) -> list[PathExit]:
         left = [each for way, count in zip(ways, counts, strict=True) for each in way[count:]]
         with m.fork(base):
             writes, returned = len(side.writes) if side is not None else 0, tuple([each.value for each in left])
-            handled = Handled(handler, m.log[start:], since, until, side is not None, writes, returned)
+            handled = Handled(
+                handler, m.log[start:], since, until, side is not None, writes, returned,
+                errors_taken(m, handler), _place_of(m, node.body),
+            )  # fmt: skip
             for told in HOOKS.handled:
                 told(m, handled, m.place(handler))
     return sides
+
+
+def _place_of(m: Evaluator, body: list[ast.stmt]) -> Location:
+    first, last = m.place(body[0]), m.place(body[-1])
+    return Location(first.path, first.line, first.column, last.end_line, last.end_column)
 
 
 def _run_finally(

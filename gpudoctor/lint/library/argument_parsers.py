@@ -88,7 +88,8 @@ def _add_argument(call: Call) -> Values:
     call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const(either)))
     _note_choices(call, name, default, left_out)
     # `default=argparse.SUPPRESS`: there only where it is given.
-    if call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
+    unseen = len(flags) < len(call.args) or ("dest" in call.keywords and given is None)
+    if unseen or call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
         call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import fields_of
-from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ModuleState, ObjectState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, Parser
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.library_names import PLAIN
+from gpudoctor.lint.library.library_names import MODULE, PLAIN
+from gpudoctor.lint.library.wrapper_names import every_module_has
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
@@ -31,7 +33,7 @@ _UNDER_ANY_NAME = frozenset(
 def note_opened(do: LibraryContext, values: Iterable[Value]) -> None:
     """From here on, these may have attributes that nobody was seen to set."""
     for value in values:
-        if isinstance(value, (Class, Instance, Namespace, Parser)):
+        if isinstance(value, (Class, Instance, Namespace, Parser, Module)):
             do.set_flag(value, ObjectState.opened)
 
 
@@ -53,6 +55,24 @@ def lacks(do: LibraryContext, value: Value, name: str) -> bool:
     return _never_sets(do, value.cls, name)
 
 
+def cannot_have(do: LibraryContext, value: Value, name: str) -> bool:
+    """To read this attribute, where none was found, surely ends in an `AttributeError`."""
+    if isinstance(value, Module):
+        return _module_lacks(do, value, name)
+    return not name.startswith("_") and lacks(do, value, name)
+
+
+def _module_lacks(do: LibraryContext, value: Module, name: str) -> bool:
+    if every_module_has(name) or do.flag(value, ObjectState.opened) is not NO or name in do.names_of(value):
+        return False
+    if value.cls is None:
+        # Of the attributes of a library's layers no more is known than that none of them is a wrapper.
+        return name == "module" and value.made_by.startswith(("torch.nn.", "torchvision.models."))
+    # In its constructor it may not have come to the attribute yet.
+    made = value.exact and do.flag(value, ModuleState.constructed) is YES
+    return made and _never_sets(do, value.cls, name, as_module=True)
+
+
 def _options(do: LibraryContext, value: Namespace) -> set[object] | None:
     """The names of all options of a command line; None where some may have been missed."""
     declared = do.state(value, SettingState.option_names)
@@ -62,11 +82,11 @@ def _options(do: LibraryContext, value: Namespace) -> set[object] | None:
     return names if names and all(isinstance(item, Const) and item.value for item in items) else None
 
 
-def _never_sets(do: LibraryContext, cls: Value, name: str) -> bool:
+def _never_sets(do: LibraryContext, cls: Value, name: str, as_module: bool = False) -> bool:
     """It and its bases were read whole, and no object of it has such an attribute."""
     # A library's base or decorator, and a metaclass, may do anything.
     if isinstance(cls, Library):
-        return cls.name in PLAIN
+        return cls.name in PLAIN or (as_module and cls.name == MODULE)
     if (
         not isinstance(cls, Class)
         or not cls.complete
@@ -79,15 +99,51 @@ def _never_sets(do: LibraryContext, cls: Value, name: str) -> bool:
         return False
     if name in written or not written.isdisjoint(_UNDER_ANY_NAME):
         return False
-    return all(_never_sets(do, base, name) for base in cls.bases)
+    # `self.register_buffer("mask", mask)`
+    if as_module and name in _texts_in(cls.node):
+        return False
+    return all(_never_sets(do, base, name, as_module) for base in cls.bases)
 
 
 @for_one_program
 def _written_in(cls: ast.ClassDef) -> frozenset[str]:
     """The names that are bound in a class or set in its methods, and what sets attributes under any name."""
-    found: set[str] = set()
+    found = set(_bound_by(cls.body))
     for node in ast.walk(cls):
         name = getattr(node, "attr", getattr(node, "id", getattr(node, "name", "")))
-        if not isinstance(getattr(node, "ctx", None), ast.Load) or name in _UNDER_ANY_NAME:
+        sets = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        if sets or name in _UNDER_ANY_NAME:
             found.add(name or "")
     return frozenset(found)
+
+
+def _bound_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names that the body of a class binds, and not those of its methods."""
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield (node.asname or node.name).partition(".")[0]
+        else:
+            yield from _bound_by(ast.iter_child_nodes(node))
+
+
+@for_one_program
+def attributes_set(module: ast.Module) -> frozenset[str]:
+    """The attributes that a file sets on anything, as far as it writes their names."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+            found |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
+    return frozenset(found)
+
+
+@for_one_program
+def _texts_in(cls: ast.ClassDef) -> frozenset[str]:
+    """What is written in a class as text: it may be the name of a buffer."""
+    texts = (node.value for node in ast.walk(cls) if isinstance(node, ast.Constant))
+    return frozenset(text for text in texts if isinstance(text, str) and text.isidentifier())

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import NO, ModuleState
+from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, Setting
@@ -175,6 +175,8 @@ def _copied(call: Call, core: Module) -> Module:
         call.do.set_state(copied, ModuleState.device, device)
     if call.do.flag(core, ModuleState.initialised) is not NO:
         call.do.set_flag(copied, ModuleState.initialised)
+    # It has what the original has got; that of a wrapper is one itself.
+    call.do.set_flag(copied, ObjectState.opened)
     mode = call.do.own_attribute(core, "training")
     if mode is not None:
         call.do.set_own_attribute(copied, "training", mode)

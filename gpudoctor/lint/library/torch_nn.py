@@ -10,7 +10,7 @@ from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
 from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
 from gpudoctor.lint.contents import find_method
-from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
@@ -500,6 +500,8 @@ def _register(call: Call) -> Values:
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
         call.do.set_own_attribute(call.receiver, name, given.map(as_buffer))
+    elif not isinstance(name, str):
+        call.do.set_flag(call.receiver, ObjectState.opened)
     if "module" not in call.name:
         buffer = call.name == "register_buffer"
         call.do.set_flag(call.receiver, ModuleState.own_buffers if buffer else ModuleState.own_parameters)
@@ -509,7 +511,12 @@ def _register(call: Call) -> Values:
 @MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")
 def _grow(call: Call) -> Values:
     """`ModuleList.append(layer)`."""
-    assert call.receiver is not None
+    assert isinstance(call.receiver, Module)
+    given, name = call.arg(1, "module"), call.constant(0, "name")
+    if call.name == "add_module" and given is not None and isinstance(name, str):
+        call.do.set_own_attribute(call.receiver, name, given)
+    elif call.name != "append":
+        call.do.set_flag(call.receiver, ObjectState.opened)
     for value in flatten(call.do, call.all_values()):
         take_in(call.do, call.receiver, value)
         if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it

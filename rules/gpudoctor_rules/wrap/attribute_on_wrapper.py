@@ -1,4 +1,4 @@
-"""An attribute or method of the model is asked of its wrapper, which does not have it.
+"""An attribute of the model is asked of its wrapper, or `.module` of a model that is not wrapped.
 
 ## What goes wrong
 
@@ -7,17 +7,23 @@ on the call, `parameters()`, `train()` and the like, and nothing of the model's 
 `AttributeError: 'DistributedDataParallel' object has no attribute 'encoder'`, and often late: at the first validation,
 or when the checkpoint is written.
 
+The other way round, a model that no wrapper holds has no `.module`: a line left from a run on several GPUs, or one of
+several models that nobody wraps, ends every process with `AttributeError: 'Net' object has no attribute 'module'`.
+
 ## Fix
 
 Write `.module` between the wrapper and the attribute. Safe for reading. A method that computes the training loss must
-be reached through `forward` instead, or the wrapper is bypassed (GPU102).
+be reached through `forward` instead, or the wrapper is bypassed (GPU102). Of a model that is wrapped on some paths
+only, ask `model.module if hasattr(model, "module") else model`.
 
 ## Silent when
 
 Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`,
 `isinstance(model, DistributedDataParallel)`, or one of the model that could not be read, comes first;
-`FullyShardedDataParallel` and `torch.compile`, which pass attributes on; a subclass of the wrapper. A warning where
-the model is wrapped on some paths only, or by a framework.
+`FullyShardedDataParallel` and `torch.compile`, which pass attributes on; a subclass of the wrapper; a handler around
+takes the error, and the program goes on. `.module` of a model that code has got which was not read, or where another
+test than that for the wrapper comes first. A warning where the model is wrapped on some paths only, in another launch,
+or by a framework.
 
 ## Sources
 
@@ -31,11 +37,12 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, OneOf
 from gpudoctor.lint.domain.value import name_of
-from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, BareAsked, Forward, Wrap
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike
@@ -48,8 +55,11 @@ if TYPE_CHECKING:
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
 
 
+ERROR = "AttributeError"
+
+
 class AttributeOnWrapper(Rule):
-    """An attribute or method of the model is asked of its wrapper, which does not have it."""
+    """An attribute of the model is asked of its wrapper, or `.module` of a model that is not wrapped."""
 
     code = "GPU104"
     name = "attribute-on-wrapper"
@@ -57,9 +67,30 @@ class AttributeOnWrapper(Rule):
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True
-    needs = (AttributeMissed,)
+    needs = (AttributeMissed, BareAsked)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        yield from self._asked_of_wrappers(program)
+        for event in program.events(BareAsked):
+            wraps = [wrap for wrap in program.events(Wrap) if core_of(wrap.inner) == event.model]
+            if program.is_caught(event, ERROR) or _may_be_told_apart(event, wraps):
+                continue
+            sometimes = bool(wraps) or len(program.worlds) > 1
+            model = name_of(event.model)
+            yield self.found(
+                event.location,
+                f"{model} is wrapped on some paths only, and on the others it has no `module`: they end in an "
+                "`AttributeError`." if wraps else
+                f"{model} is not wrapped, and has no `module`: this ends in an `AttributeError`.",
+                remedy='Where the model may also run without a wrapper, ask `hasattr(model, "module")` first.'
+                if sometimes else "Leave `.module` out, or wrap the model before.",
+                because=[("wrapped here", wrap.wrapper.place) for wrap in wraps[:1]],
+                confidence=Confidence.LIKELY if sometimes else Confidence.DEFINITE,
+                severity=Severity.WARNING if sometimes else None,
+                needs=program.shared_by(event),
+            )  # fmt: skip
+
+    def _asked_of_wrappers(self, program: Program) -> Iterator[Finding]:
         # One line may miss two attributes; a loop or two worlds report the same one again.
         told: set[tuple[Location, str]] = set()
         for event in program.events(AttributeMissed):
@@ -68,6 +99,8 @@ class AttributeOnWrapper(Rule):
             if wrapper.kind not in KINDS or event.inner_has is False:
                 continue
             if (event.location, event.name) in told or _asked_before(event, wrapper):
+                continue
+            if program.is_caught(event, ERROR):
                 continue
             if _asked_by_the_way(program, event, wrapper):
                 continue
@@ -133,6 +166,18 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
         f"The model is inside the wrapper: write `.module.{event.name}`. Where the model may also run without "
         'a wrapper, ask `hasattr(model, "module")` first.'
     )
+
+
+def _may_be_told_apart(event: BareAsked, wraps: list[Wrap]) -> bool:
+    """A test comes first that may have the same answer as the one that decides about the wrapper."""
+    if any(event.model in provenance_of(literal, 6) for literal in event.condition):
+        return True
+    keys = {literal.atom.key for wrap in wraps for literal in wrap.condition}
+    left = [literal.atom for literal in event.condition if literal.atom.key not in keys]
+    # The rank decides nothing about the model, and the batch neither, unless it does.
+    counted = any(wrap.condition.depending_on(Divergence.BATCH_INDEX) for wrap in wraps)
+    unrelated = Divergence.RANK if counted else Divergence.RANK | Divergence.BATCH_INDEX
+    return bool(wraps) and any(not atom.divergence & unrelated for atom in left)
 
 
 def _asked_before(event: AttributeMissed, wrapper: Wrapper) -> bool:

@@ -25,7 +25,7 @@ unknown = company.thing
 args = argparse.ArgumentParser().parse_args()
 model = nn.Linear(2, 2)
 rank = dist.get_rank()
-class Own:
+class Own(company.Base):
     pass
 """
 ARGUMENTS = (
