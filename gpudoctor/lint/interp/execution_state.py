@@ -529,6 +529,15 @@ class ExecutionState(Position):
         values = self.store.now.get(key)
         return known_of(values, self.path) if values is not None else NO
 
+    def flag_by_path(self, owner: Owner, flag: Flag[Owner]) -> Values:
+        """Whether something is so of an object, for each of the paths that have come together here."""
+        key = (owner, flag)
+        self.reads.append(key)
+        values = self.store.now.get(key)
+        return (
+            NO_SET if values is None else values.restrict(self.path).map(lambda each: TRUE if each is TRUE else FALSE)
+        )
+
     def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
         self.write((owner, flag), YES_SET if is_so else NO_SET)
 

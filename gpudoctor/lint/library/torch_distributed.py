@@ -136,12 +136,8 @@ def _destroy(call: Call) -> Values:
 
 @MODELS.callable("torch.distributed.is_initialized")
 def _is_initialized(call: Call) -> Values:
-    known = group_exists(call.do)
-    if known is None:
-        return singleton(
-            Unknown(Anonymous("is_initialized"), "whether a process group exists", call.label, config=True)
-        )
-    return singleton(TRUE if known else FALSE)
+    # `if several: init(); model = DDP(model)`, and later: the paths that have the group are those with the wrapper.
+    return call.do.flag_by_path(PROCESS, ProcessState.group)
 
 
 @MODELS.callable(
