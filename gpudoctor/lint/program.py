@@ -449,7 +449,7 @@ class Program:
 
     def is_caught(self, event: Event, error: str) -> bool:
         """A handler around takes this exception of Python's there, and the program goes on: nothing ends."""
-        return any(handler.takes(error, event.led_there) for handler in self.events(Caught))
+        return any(handler.takes(error) and handler.tries(event) for handler in self.events(Caught))
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""

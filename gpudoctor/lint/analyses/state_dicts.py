@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult, Item
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import ShardedState
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import Call, flatten
 
@@ -23,18 +23,18 @@ _DEPTH = 6
 """Entries of entries, and calls of calls, that are followed back to the file."""
 
 
-def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Value], ...]:
+def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Binding[Value]], ...]:
     """The state dicts and modules in what is saved, each with its entry in a dictionary."""
-    found: list[tuple[str, Value]] = []
+    found: list[tuple[str, Binding[Value]]] = []
     for value in content or ():
         # `if fp16: state["amp"] = …`: what is there on some path may be written.
         for key, each in possible_pairs(do, value) if isinstance(value, DictOf) else ():
             name = key.single.value if isinstance(key.single, Const) else None
             # Saved as `{"model": model.state_dict(), …}`, read back by the same entry.
             if isinstance(name, str):
-                found += [(name, state) for state in each if _is_state(state)]
+                found += [(name, state) for state in each.bindings if _is_state(state.value)]
         if _is_state(value):
-            found.append(("", value))
+            found.append(("", Binding(value)))
     return tuple(found)
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.symbols import CallResult, IsTrue
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.flow.condition import Literal
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,8 @@ class Save(Event):
     checkpoint: bool = True
     states: tuple[tuple[str, Value], ...] = ()
     """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""
+    states_when: tuple[Condition, ...] = ()
+    """On which paths each of them is the one, where there are several for an entry."""
     on_cpu: bool = False
     """All of it lies on the CPU, where `torch.load` puts it again."""
     whole: bool = False

@@ -73,10 +73,21 @@ class Caught(Event):
     errors: tuple[str, ...]
     tried: Location
 
-    def takes(self, error: str, way: tuple[Location, ...]) -> bool:
-        """It takes this exception of Python's at the end of these calls."""
-        inside = (at.path == self.tried.path and self.tried.line <= at.line <= self.tried.end_line for at in way)
-        return any(inside) and any(_is_above(each, error) for each in self.errors)
+    def takes(self, error: str) -> bool:
+        """It takes this exception of Python's."""
+        return any(_is_above(each, error) for each in self.errors)
+
+    def tries(self, event: Event) -> bool:
+        """An error there comes to this handler, if it takes it."""
+        return _leads_into(self.tried, event)
+
+    def does(self, event: Event) -> bool:
+        """It happens in the handler itself."""
+        return _leads_into(self.location, event)
+
+
+def _leads_into(block: Location, event: Event) -> bool:
+    return any(at.path == block.path and block.line <= at.line <= block.end_line for at in event.led_there)
 
 
 def exception(name: str) -> type[BaseException] | None:

@@ -22,11 +22,15 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 def _save(call: Call) -> Values:
     content = call.arg(0, "obj")
     # Every rank that comes here writes the path: torn files on a shared disk.
-    states = written(call.do, content)
+    found = written(call.do, content)
+    states, when = tuple((name, each.value) for name, each in found), tuple(each.condition for _, each in found)
     places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
     path, spelled = target(call, 1, "f")
-    call.emit(Save, call=call.name, path=path, spelled=spelled, content=content, states=states, on_cpu=on_cpu)
+    call.emit(
+        Save, call=call.name, path=path, spelled=spelled, content=content, states=states, states_when=when,
+        on_cpu=on_cpu,
+    )  # fmt: skip
     return singleton(NONE)
 
 

@@ -15,7 +15,7 @@ where the program is launched in several ways, since another of them may need th
 ## Silent when
 
 The program does not load the file itself, nor one that the user names and that has the same entries; it loads it into
-a wrapped model, or takes the prefix off.
+a wrapped model, or takes the prefix off; an option for which the wrapper is what is saved leaves that model out.
 
 ## Sources
 
@@ -37,6 +37,7 @@ from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace,
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -58,11 +59,11 @@ class WrapperPrefixInCheckpoint(Rule):
             return
         told: set[Location] = set()
         for save in program.events(Save):
-            for entry, state in save.states:
+            for (entry, state), when in zip(save.states, save.states_when, strict=True):
                 # Only what still has the prefix: a state whose keys were rewritten is none any more.
                 if not isinstance(state, StateDict) or not state.prefixed or state.place in told:
                     continue
-                use = _loaded_bare(program, save, entry, state.owner)
+                use = _loaded_bare(program, save, entry, state.owner, when)
                 # Saved from a wrapper and loaded into one, the names fit.
                 if use is None:
                     continue
@@ -101,17 +102,18 @@ def _unwrap(state: StateDict) -> Repair | None:
     return Repair("Save the model inside", (Replace(at, (model,), part="receiver"),))
 
 
-def _loaded_bare(program: Program, save: Save, entry: str, owner: Value) -> LoadState | None:
-    """Where what is saved here is loaded into a model that is not wrapped."""
+def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: Condition) -> LoadState | None:
+    """Where what is saved here is loaded into a model that is not wrapped. `when` is what has chosen what is saved."""
     loads = [load for load in program.events(Load) if _same_file(save, load) or _same_entries(program, save, load)]
     # What a load gave may be unknown; None would then join any load with any save.
     results = {load.result for load in loads} - {None}
-    wrapped = [wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner]
+    # One that is saved with an option is not loaded without it.
+    wrapped = [when, *(wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner)]
     for use in program.events(LoadState):
         # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
         fits = use.loaded in results and use.entry == entry and _bare(use.target)
         # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
-        if fits and not any(when.excludes(use.condition) for when in wrapped):
+        if fits and not any(each.excludes(use.condition) for each in wrapped):
             return use
     return None
 

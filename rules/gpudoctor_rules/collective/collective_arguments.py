@@ -16,7 +16,7 @@ None is applied: which rank is meant only the author knows. Mostly it is rank 0.
 ## Silent when
 
 Arguments come from `*args` or `**kwargs` that cannot be followed; the list is None or empty on all ranks but one; it is
-not known what the arguments are.
+not known what the arguments are; a handler takes the `TypeError`, and the program goes on.
 
 ## Sources
 
@@ -89,7 +89,7 @@ class CollectiveArguments(Rule):
         for event in program.events(Collective):
             remark = _remark(program, event)
             # A helper is called from many places, and wrong in one.
-            if remark is None or event.location in told:
+            if remark is None or event.location in told or program.is_caught(event, "TypeError"):
                 continue
             told.add(event.location)
             yield self.found(

@@ -14,7 +14,8 @@ automatic fix: without a sampler all ranks would read everything.
 
 ## Silent when
 
-The data set may have an index on some path, or its class is not known; the sampler may be None.
+The data set may have an index on some path, or its class is not known; the sampler may be None; a handler takes the
+`ValueError`, and the program goes on.
 
 ## Sources
 
@@ -54,7 +55,7 @@ class SamplerWithIterableDataset(Rule):
                 continue
             data = next(iter(loader.dataset or ()), None)
             option, picked = _option(event, loader)
-            if option is None or not isinstance(data, Dataset):
+            if option is None or not isinstance(data, Dataset) or program.is_caught(event, "ValueError"):
                 continue
             yield self.found(
                 loader.place,

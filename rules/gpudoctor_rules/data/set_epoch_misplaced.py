@@ -18,7 +18,8 @@ the epoch, the same one on all ranks.
 ## Silent when
 
 Some call on the sampler comes in time with a number that changes, also one with an offset or one counted by hand; the
-sampler does not shuffle; the data is read once; a framework is in charge.
+sampler does not shuffle; the data is read once; a framework is in charge; a handler takes the
+`AttributeError` of a loader that is asked, and the program goes on.
 
 ## Sources
 
@@ -59,7 +60,9 @@ class SetEpochMisplaced(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(SetEpoch):
             # The loaders that Accelerate prepares do have a `set_epoch`.
-            if isinstance(event.target, Loader) and not event.target.managed and not event.target.opaque:
+            if not isinstance(event.target, Loader) or program.is_caught(event, "AttributeError"):
+                continue
+            if not event.target.managed and not event.target.opaque:
                 yield self._on_loader(event, event.target)
         for each in repeated_samplers(program):
             if each.told and (flaw := _flaw(each)):

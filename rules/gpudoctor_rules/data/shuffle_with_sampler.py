@@ -14,7 +14,8 @@ did not run before.
 
 ## Silent when
 
-`shuffle` is true only where the sampler is None, as in `shuffle=(sampler is None)`; either is not known.
+`shuffle` is true only where the sampler is None, as in `shuffle=(sampler is None)`; either is not known; a
+handler takes the `ValueError`, and the program goes on.
 
 ## Sources
 
@@ -58,7 +59,7 @@ class ShuffleWithSampler(Rule):
         for event in program.events(MakeLoader):
             loader = event.loader
             # Left out it is False for a loader.
-            if loader.shuffle is None:
+            if loader.shuffle is None or program.is_caught(event, "ValueError"):
                 continue
             for name, given in (("sampler", loader.sampler), ("batch_sampler", loader.batch_sampler)):
                 # Asked path by path, since `shuffle` and `sampler` are often two answers to one test.

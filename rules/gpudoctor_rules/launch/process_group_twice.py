@@ -16,7 +16,8 @@ not known.
 ## Silent when
 
 The group was destroyed in between, or may be there only on some paths; a framework makes it, since those ask first;
-the calls stand in functions of a library file of which the order is not known.
+the calls stand in functions of a library file of which the order is not known; a handler takes the `ValueError`,
+and the program goes on, or the call stands in the handler of a first one that takes other errors.
 
 ## Sources
 
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import parting
-from gpudoctor.lint.events.process import DestroyGroup, InitGroup
+from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 REFUSES = "torch.distributed.init_process_group"
 """Others take the group that there is."""
+ERROR = "ValueError"
 
 
 class ProcessGroupTwice(Rule):
@@ -56,6 +58,8 @@ class ProcessGroupTwice(Rule):
         for event in program.events(InitGroup):
             first = _first(program, event)
             if event.by != REFUSES or not event.again or first is None or event.location in seen:
+                continue
+            if program.is_caught(event, ERROR) or _stands_in_wrong_handler(program, event):
                 continue
             seen.add(event.location)
             # Where one line makes it twice, the second call of its function is one too many; not so one in a loop.
@@ -82,6 +86,13 @@ class ProcessGroupTwice(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _stands_in_wrong_handler(program: Program, event: InitGroup) -> bool:
+    """It is a second try, after a first one that has failed with an error which its handler does not take."""
+    around = [each for each in program.events(Caught) if each.does(event) and not each.takes(ERROR)]
+    before = [each for each in program.events(InitGroup) if each.again and each.order < event.order]
+    return any(handler.tries(each) for handler in around for each in before)
 
 
 def _first(program: Program, event: InitGroup) -> InitGroup | None:

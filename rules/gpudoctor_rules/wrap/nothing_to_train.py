@@ -14,7 +14,8 @@ use elsewhere.
 ## Silent when
 
 Some parameters may take a gradient again: a new layer was put in, parts were taken out of the module, or code that
-was not read has had it; `DataParallel` and `FullyShardedDataParallel`, which take frozen modules.
+was not read has had it; `DataParallel` and `FullyShardedDataParallel`, which take frozen modules; a handler
+takes the `RuntimeError`, and the program goes on.
 
 ## Sources
 
@@ -55,7 +56,7 @@ class NothingToTrain(Rule):
                 continue
             # A loss has no parameters at all: then nobody had to freeze it.
             frozen = _frozen_at(program, wrap)
-            if _handed_on(program, wrap, since=frozen):
+            if _handed_on(program, wrap, since=frozen) or program.is_caught(wrap, "RuntimeError"):
                 continue
             told.add(wrap.led_there)
             model = name_of(wrap.inner, "the module")
