@@ -30,6 +30,26 @@ def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
     return {name: made for name, made in names.items() if not name.startswith("_")}
 
 
+_UNDER_ANY_NAME = frozenset({"exec", "globals", "locals", "setattr", "vars", "__dict__", "__getattr__", "modules"})
+"""What may give a module a name that is not written in it."""
+
+
+def may_have(module: ast.Module, name: str) -> bool:
+    """Something in this module may give it a name, whether it was executed or not."""
+    for node in ast.walk(module):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            bound = node.name
+        elif isinstance(node, ast.alias):
+            bound = node.asname or node.name.partition(".")[0]
+        else:
+            bound = getattr(node, "id", getattr(node, "attr", ""))
+            if isinstance(getattr(node, "ctx", None), ast.Load) and bound not in _UNDER_ANY_NAME:
+                continue
+        if bound in (name, "*") or bound in _UNDER_ANY_NAME:
+            return True
+    return False
+
+
 def _exported(statement: ast.stmt) -> list[str] | None:
     """What `__all__ = ["a", "b"]` lists."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, (ast.List, ast.Tuple)):

@@ -7,17 +7,20 @@ is when a name of it is asked for: a file of a large package imports hundreds of
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
+from gpudoctor.lint.library.missing_attributes import attributes_set
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
@@ -54,8 +57,40 @@ def import_from(m: Evaluator, node: ast.ImportFrom) -> None:
             continue
         if isinstance(origin, ProjectModule) and origin.scope in m.pending and m.frame.name == MODULE_BODY:
             m.bind(alias.asname or alias.name, singleton(LazyImport(origin, alias.name)))
-        else:
-            m.bind(alias.asname or alias.name, _member(m, origin, alias.name, node))
+            continue
+        found = _member(m, origin, alias.name, node)
+        if isinstance(found.single, Unknown) and _is_missing(m, origin, alias.name, node):
+            why = f"asks for `{alias.name}`, which `{getattr(origin, 'name', '')}` does not have"
+            m.abort(m.text(node), m.place(node), "ImportError", why)
+            return
+        m.bind(alias.asname or alias.name, found)
+
+
+def _is_missing(m: Evaluator, origin: Value, name: str, node: ast.ImportFrom) -> bool:
+    """The module was executed, and nothing in it gives it this name."""
+    file = m.packages.get(origin.scope) if isinstance(origin, ProjectModule) else None
+    if m.reading_library or m.muted or not isinstance(file, ModuleFile) or not isinstance(origin, ProjectModule):
+        return False
+    if origin.scope in m.open_modules or origin.scope in m.pending or m.read((origin.scope, name)) is not None:
+        return False
+    # Another one of this name may be installed, unless it is what Python comes to first.
+    if not node.level and not _is_found_first(m, file, node.module or ""):
+        return False
+    # What is compiled or generated may join a package later.
+    if m.project.submodule(file, name) is not None or (file.is_package and m.project.is_built):
+        return False
+    # Imported late: hardly any program asks.
+    from gpudoctor.lint.interp.exports import may_have
+
+    return not may_have(file.source.tree, name) and not any(
+        name in attributes_set(each.source.tree) for each in m.files_read()
+    )
+
+
+def _is_found_first(m: Evaluator, file: ModuleFile, dotted: str) -> bool:
+    """It lies beside the program that is started."""
+    path = os.path.join(os.path.dirname(m.frames[0].file.source.path), *dotted.split("."))
+    return file.source.path in (f"{path}.py", os.path.join(path, "__init__.py"))
 
 
 def resolved(m: Evaluator, values: Values, node: ast.AST) -> Values:

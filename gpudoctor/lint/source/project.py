@@ -88,6 +88,9 @@ class Sources:
         return self._shown.get(shown) or self.read(os.path.realpath(shown))
 
 
+_OF_BUILDS = ("setup.py", "setup.cfg", "pyproject.toml", "CMakeLists.txt", "meson.build")
+
+
 class Project:
     """What an entry script can import from its own project. Libraries are no part of it.
 
@@ -117,6 +120,11 @@ class Project:
         self._packages: dict[tuple[str, ...], Package] = {}
         self._found: dict[tuple[str, str], ModuleFile | Package | None] = {}
         self._bytes = 0
+
+    @property
+    def is_built(self) -> bool:
+        """A build may add modules to its packages: compiled ones, or a version."""
+        return any(is_file(os.path.join(self.root, name)) for name in _OF_BUILDS)
 
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
