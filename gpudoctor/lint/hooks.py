@@ -129,6 +129,8 @@ class Hooks:
         # --- one answers for all --------------------------------------------------------------------------------------
         self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Allocated]] = []
         """The value of a new object of a class of the project."""
+        self.lacks: list[Callable[[LibraryContext, Value, str], bool]] = []
+        """An object surely has no such attribute, where none was found in it or in its class."""
         self.context_name: list[Callable[[str], str]] = []
         """How an open context of a library is called in the log; empty for one that means nothing."""
         self.text_parts: list[Callable[[LibraryContext, Values], list[Value]]] = []

@@ -148,6 +148,9 @@ class Execution(Protocol):
     def statements(self) -> int:
         """How many were executed until now."""
 
+    def flag_by_path(self, owner: Owner, flag: Flag[Owner]) -> Values:
+        """Whether something is so of an object, for each of the paths that have come together here."""
+
     @property
     def receiver(self) -> Value | None:
         """The object whose method is being followed."""
@@ -269,9 +272,6 @@ class LibraryContext(Protocol):
 
     def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary:
         """Whether something is so of an object."""
-
-    def flag_by_path(self, owner: Owner, flag: Flag[Owner]) -> Values:
-        """Whether something is so of an object, for each of the paths that have come together here."""
 
     def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
         """Say whether something is so of an object."""

@@ -26,6 +26,7 @@ _REMEDIES = {
     Cause.NO_ENTRY: "",
 }
 _OTHER = "if a program elsewhere starts the training, name that one"
+_MEND = "mend that first: what stands behind it was not looked at"
 _CHOSEN = f"{_RUN}, with the settings that you give"
 _ORDER = (
     Cause.LIMIT,
@@ -59,6 +60,9 @@ def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str
 
 def _remedy(path: str, silence: Silence, scripts: set[str]) -> str:
     """What would help, with room for the name of the script; empty where nobody could do anything."""
+    # The options make no difference to it.
+    if silence.cause is Cause.ENDED and silence.about:
+        return _MEND
     if path in scripts:
         chosen = silence.cause is Cause.UNREAD and silence.missed and silence.about
         return _CHOSEN if chosen else _REMEDIES[silence.cause]

@@ -141,6 +141,7 @@ EVALUATION = """
 
 NOT_READ = {
     "GPU101/good_unread_library.py",
+    "GPU104/good_perhaps_wrapped.py",
     "GPU104/good_unwrap.py",
     "GPU106/good_separate_helpers.py",
     "GPU120/good_reptile.py",
@@ -271,6 +272,31 @@ def test_an_error_on_all_paths(tell: Tell) -> None:
     assert told.lines[0].startswith(
         "train.py: every path that was followed ends at line 12, before the training: `raise"
     )
+
+
+UNDECLARED = """
+    import argparse, torch
+    from torch import nn
+    from engine import train
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, default=0.1)
+    args = parser.parse_args()
+    print(args.momentum)
+    model = nn.Linear(8, 1)
+    train(model, torch.optim.SGD(model.parameters(), lr=args.lr), torch.randn(4, 8))
+    """
+
+
+def test_an_option_that_nobody_declares(tell: Tell) -> None:
+    told = tell("train.py", train=UNDECLARED, engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert program["ended_by"]["reason"] == "AttributeError: `args.momentum` is declared by no option"
+    assert told.lines[0].startswith(
+        "train.py: every path that was followed ends at line 9, in AttributeError: `args.momentum` is declared by no "
+        "option: "
+    )
+    assert told.lines[1] == "  help: mend that first: what stands behind it was not looked at"
 
 
 def test_ranks_that_end_before_they_come_to_any_training(tell: Tell) -> None:

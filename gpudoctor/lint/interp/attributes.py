@@ -29,10 +29,10 @@ from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET, singleton
+from gpudoctor.lint.interp.exports import attributes_set
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
-from gpudoctor.lint.library.missing_attributes import attributes_set, cannot_have
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED, Call
 from gpudoctor.record import replace
@@ -79,7 +79,7 @@ def _fails(m: Evaluator, value: Value, name: str, node: ast.AST) -> bool:
     # Those who read a file for its functions alone have made up what they are given.
     if type(value) not in _WHOLLY_KNOWN or m.muted or m.unreachable or m.reading_library:
         return False
-    if not cannot_have(m, value, name):
+    if not HOOKS.lacks[0](m, value, name):
         return False
     module = isinstance(value, Module)
     # `for part in model.modules(): part.index = 0` sets it on objects that were not seen.

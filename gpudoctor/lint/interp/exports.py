@@ -1,9 +1,11 @@
-"""The names that the body of a module binds, told without executing it."""
+"""The names that the body of a module binds, and the attributes that a file sets, told without executing it."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+
+from gpudoctor.lint.flow.interning import for_one_program
 
 
 def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
@@ -28,6 +30,18 @@ def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
         return {name: made for name, made in names.items() if name in exported}
     # Python's rule where there is no `__all__`.
     return {name: made for name, made in names.items() if not name.startswith("_")}
+
+
+@for_one_program
+def attributes_set(module: ast.Module) -> frozenset[str]:
+    """The attributes that a file sets on anything, as far as it writes their names."""
+    found: set[str] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            found.add(node.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
+            found |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
+    return frozenset(found)
 
 
 _UNDER_ANY_NAME = frozenset({"exec", "globals", "locals", "setattr", "vars", "__dict__", "__getattr__", "modules"})

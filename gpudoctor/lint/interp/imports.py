@@ -20,7 +20,6 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
-from gpudoctor.lint.library.missing_attributes import attributes_set
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
@@ -80,7 +79,7 @@ def _is_missing(m: Evaluator, origin: Value, name: str, node: ast.ImportFrom) ->
     if m.project.submodule(file, name) is not None or (file.is_package and m.project.is_built):
         return False
     # Imported late: hardly any program asks.
-    from gpudoctor.lint.interp.exports import may_have
+    from gpudoctor.lint.interp.exports import attributes_set, may_have
 
     return not may_have(file.source.tree, name) and not any(
         name in attributes_set(each.source.tree) for each in m.files_read()

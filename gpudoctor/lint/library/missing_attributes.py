@@ -55,6 +55,7 @@ def lacks(do: LibraryContext, value: Value, name: str) -> bool:
     return _never_sets(do, value.cls, name)
 
 
+@told(HOOKS.lacks)
 def cannot_have(do: LibraryContext, value: Value, name: str) -> bool:
     """To read this attribute, where none was found, surely ends in an `AttributeError`."""
     if isinstance(value, Module):
@@ -128,18 +129,6 @@ def _bound_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield (node.asname or node.name).partition(".")[0]
         else:
             yield from _bound_by(ast.iter_child_nodes(node))
-
-
-@for_one_program
-def attributes_set(module: ast.Module) -> frozenset[str]:
-    """The attributes that a file sets on anything, as far as it writes their names."""
-    found: set[str] = set()
-    for node in ast.walk(module):
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            found.add(node.attr)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
-            found |= {str(each.value) for each in node.args if isinstance(each, ast.Constant)}
-    return frozenset(found)
 
 
 @for_one_program

@@ -137,7 +137,7 @@ def _destroy(call: Call) -> Values:
 @MODELS.callable("torch.distributed.is_initialized")
 def _is_initialized(call: Call) -> Values:
     # `if several: init(); model = DDP(model)`, and later: the paths that have the group are those with the wrapper.
-    return call.do.flag_by_path(PROCESS, ProcessState.group)
+    return call.do.execution.flag_by_path(PROCESS, ProcessState.group)
 
 
 @MODELS.callable(
