@@ -106,8 +106,9 @@ class Launch(Protocol):
     def assume_several_processes(self, values: Values) -> None:
         """So many processes are started, which are several."""
 
-    def setting(self, value: Unknown, place: Location) -> Value:
-        """What the user chooses at the start: one value for all ranks, unless it is their rank."""
+    def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
+        """What the user chooses at the start: one value for all ranks, unless it is their rank. `default` is what it
+        is where he chooses nothing."""
 
     def run_spawned(
         self, function: Values, arguments: Arguments, node: ast.AST, prepare: Callable[[], None] = ...

@@ -68,6 +68,8 @@ class Assumptions:
     switches: Mapping[Hashable, bool] = field(default_factory=dict)
     """Tests of settings by their keys, and how they came out."""
     without_group: bool = False
+    at_defaults: bool = False
+    """What the user chooses among texts, such as the name of a model, is its default."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class Program:
     """pytest or unittest collects what its file defines."""
     idle: tuple[Stop, ...] = ()
     """Where its other files train, as they are written, that have no backward pass that was seen."""
+    limit_with_all: Imprecision | None = None
+    """The limit that was met with all that the user can choose; then it was followed with the defaults instead."""
     assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""

@@ -401,6 +401,40 @@ def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert not [line for line in told.lines if "not followed to its end" in line]
 
 
+CHOOSES = """
+    import argparse, torch
+    import torch.distributed as dist
+    from torch import nn
+    from engine import train
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--net", default="small")
+    parser.add_argument("--launcher", default="none")
+    args = parser.parse_args()
+    if args.launcher == "pytorch":
+        dist.init_process_group("nccl")
+    if args.net == "small":
+        model = nn.Linear(8, 1)
+    else:
+        WORK
+        model = nn.Linear(8, 1)
+    if args.launcher == "pytorch" and dist.get_rank() == 0:
+        dist.barrier()
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+    """
+
+
+def test_a_limit_on_account_of_what_an_option_can_be(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
+    told = tell("train.py", train=CHOOSES.replace("WORK", "x = 1; " * 1_600), engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert (program["followed"], program["training_loops"] > 0) == ("partly", True)
+    assert "1500 statements" in program["ended_by"]["reason"]
+    assert any("and followed to its training with the defaults of its options" in line for line in told.lines)
+    # What makes several processes of it is no choice among models.
+    assert "GPU501" in {finding["code"] for finding in told.document["findings"]}
+
+
 ALL_ON_ONE = """
     import os, torch
     import torch.distributed as dist

@@ -176,6 +176,16 @@ class AnyOf(Term):
     literals: frozenset[Literal]
 
 
+def speaks_of(key: Hashable, value: Hashable) -> bool:
+    """A test with this key asks about the value, or one of the tests that it is made of does."""
+    if key == value:
+        return True
+    if isinstance(key, Literal):
+        return speaks_of(key.atom.key, value)
+    parts = key.parts if isinstance(key, Term) else key if isinstance(key, (tuple, frozenset)) else ()
+    return any(speaks_of(part, value) for part in parts)
+
+
 def asked_of(literal: Literal) -> tuple[Hashable, ...]:
     """What a test is about: the values that it compares, the tests that it is made of."""
     key = literal.atom.key

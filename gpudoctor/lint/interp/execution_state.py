@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import Compares
+from gpudoctor.lint.domain.symbols import Compares, speaks_of
 from gpudoctor.lint.domain.value import (
     FALSE,
     TRUE,
@@ -214,6 +214,7 @@ class ExecutionState(Position):
         "_world": "How the program is launched.",
         "age": "A method of `_ages`, found quickly.",
         "assumptions": "What this execution has begun with.",
+        "at_defaults": "What the user chooses among texts is what it is where he chooses nothing.",
         "budget": "What it may take, whatever it does.",
         "dull": "Summaries of functions: they hold where all that was read is as it was.",
         "evaluations": "Counted against the budget.",
@@ -240,7 +241,7 @@ class ExecutionState(Position):
         self._world = world
         self.world_matters = False
         self.assumptions = assumed
-        self.without_group = False
+        self.without_group = self.at_defaults = False
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
         self._ages = _Ages()
@@ -462,7 +463,7 @@ class ExecutionState(Position):
             self.refinements["ranks", self.open_loops[-1].event.location] = True
             raise RefineAndRestart
 
-    def setting(self, value: Unknown, place: Location) -> Value:
+    def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
         for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
             if _rank_of(value.term, kind) in self.assumptions:
@@ -472,6 +473,9 @@ class ExecutionState(Position):
                 # Where `backend == "ddp"` has turned it on, the backend is that in all other questions, too.
                 case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
                     return only
+        # Which model or data set it is; whether there are several processes was learnt before.
+        if self.at_defaults and isinstance(default, Const) and isinstance(default.value, str):
+            return value if any(speaks_of(key, value) for key in self.assumptions) else default
         return value
 
     def add_search_path(self, folder: str, *, first: bool = False) -> None:

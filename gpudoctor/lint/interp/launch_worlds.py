@@ -74,13 +74,13 @@ class _Start:
 
 def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -> list[Program]:
     if launch != "auto":
-        program, _, _ = _execute(start, project, left, LaunchWorld(launch))
+        program, _, _ = _follow(start, project, left, LaunchWorld(launch))
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, m = _execute(start, project, left, LaunchWorld.TORCHRUN)
+    program, switches, m = _follow(start, project, left, LaunchWorld.TORCHRUN)
     # It called `mp.spawn`: under torchrun that would start processes of processes.
     if program is None:
-        program, switches, m = _execute(start, project, left, LaunchWorld.SPAWN)
+        program, switches, m = _follow(start, project, left, LaunchWorld.SPAWN)
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.
@@ -90,14 +90,14 @@ def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -
         # Nothing of it asked: what one process does is known already.
         if not m.world_matters:
             return [replace(program, world=LaunchWorld.SINGLE)]
-        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE)
+        alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE)
         return [alone] if alone is not None else []
     programs = [program]
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
         off = {key: value if key in kept else not value for key, value in switches.items()}
-        alone, _, _ = _execute(start, project, left, LaunchWorld.SINGLE, Assumptions(off, without_group=True))
+        alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE, Assumptions(off, without_group=True))
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
@@ -154,6 +154,21 @@ def _stands_in(text: str) -> bool:
     return False
 
 
+def _follow(
+    start: _Start, project: Project, left: Budget, world: LaunchWorld, assumed: Assumptions = NOTHING_ASSUMED
+) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
+    """One world; where a limit ends it before the training, with the default of each model and data set to choose."""
+    seen = _execute(start, project, left, world, assumed)
+    program = seen[0]
+    if program is None or not program.stops or not program.has_entry or program.trained_at:
+        return seen
+    at_defaults = replace(program.assumptions, at_defaults=True)
+    again, switches, m = _execute(start, project, left, world, at_defaults)
+    if again is None or not again.trained_at:
+        return seen
+    return replace(again, limit_with_all=program.stops[0]), switches, m
+
+
 def _execute(
     start: _Start,
     project: Project,
@@ -169,7 +184,8 @@ def _execute(
     budget = Budget(min(MAX_SECONDS, left.left))
     for _ in range(attempts):
         m = Interpreter(project, world, known)
-        m.budget, m.without_group = budget, assumed.without_group
+        m.budget = budget
+        m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
         seen = _watch(m, places) if places else None
         m.granted = granted
         try:
@@ -291,6 +307,6 @@ def _program(
         only_tests=is_test(entry.source),
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},
-        assumptions=Assumptions(m.assumptions, m.without_group),
+        assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults),
         evaluations=m.evaluations,
     )

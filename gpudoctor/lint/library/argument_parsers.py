@@ -313,4 +313,5 @@ def setting(call: Call) -> Values:
     found = Unknown(Setting(call.name), "chosen at the start", label, config=True, kind=kind, among=among)
     if among and call.do.state(found, SettingState.can_be) is None:
         call.do.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
-    return singleton(call.do.launch.setting(found, call.place))
+    left = call.do.entry(PROCESS, ProcessState.defaults, call.name)
+    return singleton(call.do.launch.setting(found, call.place, left.single if left is not None else None))
