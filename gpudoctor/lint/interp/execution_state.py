@@ -21,7 +21,6 @@ from gpudoctor.lint.domain.value import (
     Allocated,
     Anonymous,
     Const,
-    Term,
     Unknown,
     Value,
     Values,
@@ -30,7 +29,7 @@ from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Inequality, Literal, complement
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -49,6 +48,7 @@ from gpudoctor.lint.interp.position import (
     Recorded,
     put_back,
 )
+from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, rank_of
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.file_queries import is_folder
@@ -69,27 +69,6 @@ _MAX_LINES, _MAX_COLUMNS = 40, 1_000
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
-
-
-def _asks_for_one(literal: Literal) -> bool:
-    """It holds where there is one of something: `processes == 1`, `not processes > 1`."""
-    bound = literal.atom.bound
-    return isinstance(bound, Inequality) and (bound.kind, bound.number, literal.holds) in _ONE
-
-
-_ONE = (("==", 1, True), (">", 1, False), ("<", 2, True))
-
-
-def _rank_of(setting: Term, kind: RankKind) -> Hashable:
-    return kind, setting
-
-
-class RefineAndRestart(Exception):
-    """A switch was learnt: the execution begins again with it decided."""
-
-
-class NeedsWorld(Exception):
-    """The program launches its processes itself: it must be executed in another world."""
 
 
 class _Ages:
@@ -418,7 +397,7 @@ class ExecutionState(Position):
             if literal.atom.switch
             and literal.atom.key not in self.assumptions
             # Nor is this what turns it on: `if processes == 1: worker(0)`, beside the spawn of more.
-            and not _asks_for_one(literal)
+            and not asks_for_one(literal)
         }
         if fresh:
             self.refinements.update(fresh)
@@ -438,7 +417,7 @@ class ExecutionState(Position):
         only = values.single
         # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
         if isinstance(only, Unknown) and only.config and self.several_processes:
-            fresh = _rank_of(only.term, kind)
+            fresh = rank_of(only.term, kind)
             if fresh not in self.assumptions:
                 self.refinements[fresh] = True
                 raise RefineAndRestart
@@ -466,7 +445,7 @@ class ExecutionState(Position):
     def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
         for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
-            if _rank_of(value.term, kind) in self.assumptions:
+            if rank_of(value.term, kind) in self.assumptions:
                 return Rank(kind, RankSource.ARGUMENT, place=place)
         for key, holds in self.assumptions.items() if value.config else ():
             match key:

@@ -21,9 +21,9 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
-from gpudoctor.lint.interp.execution_state import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
+from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.program import Assumptions, Chosen, LaunchWorld, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
