@@ -123,10 +123,14 @@ class Call:
         function = self.declared
         return function.effect(kind) if function is not None else None
 
+    def position(self, parameter: str) -> int:
+        """Where a parameter stands that a stub declares; -1 where there is none, or it can only be named."""
+        function = self.declared
+        return function.position(parameter) if function is not None else -1
+
     def given(self, parameter: str) -> Values | None:
         """The argument for a parameter that a stub declares; None where it was left out, or there is none."""
-        function = self.declared
-        return self.arg(function.position(parameter) if function is not None else -1, parameter)
+        return self.arg(self.position(parameter), parameter)
 
     def spelled(self, index: int, name: str) -> str:
         """How the program writes this argument; an empty text where it does not stand in this call."""

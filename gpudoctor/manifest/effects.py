@@ -19,6 +19,8 @@ else:
 
 
 T = TypeVar("T")
+Parameter: TypeAlias = str
+"""The name of a parameter, or of several: `group | settings`."""
 
 
 class Effect:
@@ -38,18 +40,19 @@ class Effect:
         """The function itself."""
         return declared
 
-    def parameters(self) -> tuple[str, ...]:
+    def parameters(self) -> list[str]:
         """The parameters that it speaks of."""
-        return ()
+        fields = [name for name, kind in type(self).__annotations__.items() if kind == "Parameter"]
+        return [each for name in fields for each in getattr(self, name).split(" | ") if each]
 
 
 @dataclass
 class CollectiveEffect(Effect):
     """All ranks of the group must call it."""
 
-    writes: str = ""
+    writes: Parameter = ""
     """The parameter in which the result stands; without one it is returned."""
-    sends: str = ""
+    sends: Parameter = ""
     """The parameter that is read, where it is not the one that is written."""
     adds_up: bool = False
     """Values of all ranks become one, a sum unless `op` says otherwise."""
@@ -63,18 +66,13 @@ class CollectiveEffect(Effect):
     """Exchanges nothing: it is called to wait for each other."""
     uneven: bool = False
     """It may be called by some ranks: it tells who is missing, or exchanges something for sharded models only."""
-    result_on: str = ""
+    result_on: Parameter = ""
     """The parameter that names the one rank that has the result."""
-    only_on: str = ""
+    only_on: Parameter = ""
     """The parameter that names the one rank that must give `given_there`, which no other may."""
-    given_there: str = ""
-    needs: str = ""
+    given_there: Parameter = ""
+    needs: Parameter = ""
     """Parameters of which one must be given, as `src | group_src`, though each may be left out."""
-
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that it speaks of."""
-        named = (self.writes, self.sends, self.result_on, self.only_on, self.given_there, *self.needs.split(" | "))
-        return tuple(filter(None, named))
 
 
 @dataclass
@@ -106,29 +104,21 @@ class TrainEffect(Effect):
 class LaunchEffect(Effect):
     """It starts ranks, and calls a function of the program in each."""
 
-    function: str = ""
-    args: str = ""
+    function: Parameter = ""
+    args: Parameter = ""
     """The parameters with the function and its arguments."""
-
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that it speaks of."""
-        return self.function, self.args
 
 
 @dataclass
 class LoggerEffect(Effect):
     """It opens a log, a run or a dashboard that is meant for one process."""
 
-    path: str = ""
+    path: Parameter = ""
     """The parameter that says where."""
-    mode: str = ""
+    mode: Parameter = ""
     """The parameter that may switch it off."""
-    shared_by: str = ""
+    shared_by: Parameter = ""
     """Parameters for runs of several processes, as `group | settings`."""
-
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that it speaks of."""
-        return tuple(filter(None, (self.path, self.mode, *self.shared_by.split(" | "))))
 
 
 @dataclass
@@ -142,15 +132,49 @@ class ReadFileEffect(Effect):
 
 
 @dataclass
+class SaveEffect(Effect):
+    """It writes a file: the same one on each rank that comes there."""
+
+    path: Parameter = ""
+    """The parameter with the path, or with a file that is open."""
+    content: Parameter = ""
+    """The parameter with what is written, where that is a checkpoint."""
+    checkpoint: bool = False
+    """It writes a checkpoint of what it is not given here."""
+    opened: bool = False
+    """It takes no path, only a file that is open."""
+    by_parts: bool = False
+    """Each rank writes its part: all of them must call it."""
+    on_cpu: bool = False
+    """All that it writes lies on the CPU."""
+    whole: bool = False
+    """No checkpoint, but nobody can read what two processes have written at a time."""
+
+
+@dataclass
+class FolderEffect(Effect):
+    """It makes a folder, or removes it."""
+
+    path: Parameter = ""
+    tolerates: Parameter = ""
+    """The parameter that says that it does not matter if somebody was there before."""
+    removes: bool = False
+
+
+@dataclass
+class SeedEffect(Effect):
+    """It seeds the random numbers of the process."""
+
+    by: Parameter = ""
+    """The parameter with the seed; without one it is drawn."""
+
+
+@dataclass
 class DownloadEffect(Effect):
     """It fetches a file from the network, with no lock."""
 
-    to: str = ""
+    to: Parameter = ""
     """The parameter that says where to; without it the place is another one in each process."""
-
-    def parameters(self) -> tuple[str, ...]:
-        """The parameters that it speaks of."""
-        return (self.to,)
 
 
 @dataclass
@@ -163,26 +187,20 @@ class GroupEffect(Effect):
 
 collective = CollectiveEffect
 between_two = BetweenTwoEffect
+changes_folder = FolderEffect
 downloads = DownloadEffect
 layer = LayerEffect
 makes_group = GroupEffect
 matters = MatterEffect
 reads_file = ReadFileEffect
+saves = SaveEffect
+seeds = SeedEffect
 starts_logger = LoggerEffect
 starts_ranks = LaunchEffect
 trains = TrainEffect
 
 WORDS: dict[str, type[Effect]] = {
-    "collective": CollectiveEffect,
-    "between_two": BetweenTwoEffect,
-    "downloads": DownloadEffect,
-    "layer": LayerEffect,
-    "makes_group": GroupEffect,
-    "matters": MatterEffect,
-    "reads_file": ReadFileEffect,
-    "starts_logger": LoggerEffect,
-    "starts_ranks": LaunchEffect,
-    "trains": TrainEffect,
+    name: kind for name, kind in [*globals().items()] if name.islower() and issubclass(type(kind), type)
 }
 """The decorators."""
 

@@ -16,62 +16,42 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import SaveEffect
 
 
-@MODELS.callable("torch.save", "safetensors.torch.save_file", "safetensors.torch.save_model")
+@MODELS.callable(*functions("saves"))
 def _save(call: Call) -> Values:
-    content = call.arg(0, "obj")
-    # Every rank that comes here writes the path: torn files on a shared disk.
-    found = written(call.do, content)
+    effect = call.effect(SaveEffect) or SaveEffect()
+    path, spelled = _target(call, call.position(effect.path), effect.path, effect.opened)
+    result, checkpoint = singleton(call.result(fresh=True)), effect.checkpoint or bool(effect.content)
+    if path is None and not checkpoint:
+        return result
+    content = call.given(effect.content)
+    found = () if effect.by_parts else written(call.do, content)
     states, when = tuple((name, each.value) for name, each in found), tuple(each.condition for _, each in found)
     places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
-    path, spelled = target(call, 1, "f")
     call.emit(
         Save, call=call.name, path=path, spelled=spelled, content=content, states=states, states_when=when,
-        on_cpu=on_cpu,
+        whole=effect.whole, collective=effect.by_parts, checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
     )  # fmt: skip
-    return singleton(NONE)
+    return result
 
 
 @MODELS.method(Module, "save_pretrained", "push_to_hub")
 def _save_pretrained(call: Call) -> Values:
     told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
-    (path, spelled), content = target(call, 0, "save_directory"), singleton(call.receiver or NONE)
+    (path, spelled), content = _target(call, 0, "save_directory"), singleton(call.receiver or NONE)
     call.emit(Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who)
     return singleton(NONE)
 
 
-@MODELS.callable(
-    "numpy.save",
-    "numpy.savez",
-    "numpy.savetxt",
-    "numpy.savez_compressed",
-    "joblib.dump",
-    "pickle.dump",
-    "json.dump",
-    "yaml.dump",
-    "shutil.copyfile",
-    "shutil.copy",
-)
-def _write(call: Call) -> Values:
-    # shutil and joblib take the target second, numpy first.
-    second = call.name.startswith("shutil") or call.name == "joblib.dump"
-    path, spelled = target(call, 1, "dst") if second else target(call, 0, "file")
-    # These get an open file; one that is added to is made to have several writers.
-    if call.name.startswith(("pickle", "json", "yaml")):
-        given = call.arg(1, "stream" if call.name.startswith("yaml") else "file") or call.arg(1, "fp")
-        path, spelled = _opened_for_writing(given) or (None, "")
-    if path is not None:
-        whole = not call.name.startswith("shutil")
-        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=whole)
-    return singleton(call.result(fresh=True))
-
-
-def target(call: Call, index: int, name: str) -> tuple[Values | None, str]:
-    """The path that this argument names, and how the program writes it: of an open file what it was opened with."""
+def _target(call: Call, index: int, name: str, opened: bool = False) -> tuple[Values | None, str]:
+    """The path that an argument names, and how the program writes it: of an open file what it was opened with."""
+    # A file that is added to is made to have several writers.
     given = call.arg(index, name)
-    return _opened_for_writing(given) or (given, call.spelled(index, name))
+    return _opened_for_writing(given) or ((None, "") if opened else (given, call.spelled(index, name)))
 
 
 def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
@@ -83,32 +63,10 @@ def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     return None
 
 
-OTHER_WRITERS = {
-    "torchvision.utils.save_image": (1, "fp"),
-    "torchvision.io.write_jpeg": (1, "filename"),
-    "torchvision.io.write_png": (1, "filename"),
-    "torchvision.io.write_video": (0, "filename"),
-    "torchaudio.save": (0, "uri"),
-    "omegaconf.OmegaConf.save": (1, "f"),
-    "cv2.imwrite": (0, "filename"),
-    "imageio.imwrite": (0, "uri"),
-    "soundfile.write": (0, "file"),
-    "scipy.io.savemat": (0, "file_name"),
-}
-"""What writes a file at once, and where the path stands."""
-
-
-@MODELS.callable(*OTHER_WRITERS)
-def _write_other(call: Call) -> Values:
-    path, spelled = target(call, *OTHER_WRITERS[call.name])
-    call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
-    return singleton(NONE)
-
-
 @MODELS.method(Unknown, "save_to_disk")
 def _save_to_disk(call: Call) -> Values:
     """A data set of the Hugging Face hub."""
-    path, spelled = target(call, 0, "dataset_path")
+    path, spelled = _target(call, 0, "dataset_path")
     call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
     return NOT_ANSWERED
 
@@ -118,28 +76,6 @@ def _own_file(call: Call) -> Values:
     """A file in memory or under a fresh name: each process has its own."""
     why = f"what {call.name} returns"
     return singleton(call.result(why, divergence=Divergence.LOCAL, fresh=True))
-
-
-@MODELS.callable("torch.distributed.checkpoint.*")
-def _sharded(call: Call) -> Values:
-    last = call.name.rpartition(".")[2]
-    # Each rank writes its shard: under a rank guard these hang.
-    if last in ("save", "async_save", "save_state_dict"):
-        call.emit(
-            Save,
-            call=call.name,
-            path=call.keywords.get("checkpoint_id"),
-            content=call.arg(0, "state_dict"),
-            collective=True,
-        )
-    return singleton(call.result(fresh=True))
-
-
-@MODELS.callable("torch.distributed.checkpoint.format_utils.dcp_to_torch_save")
-def _joined(call: Call) -> Values:
-    """One process reads all shards into the memory of the CPU and writes one file."""
-    call.emit(Save, call="dcp_to_torch_save", path=call.arg(1, "torch_save_path"), on_cpu=True)
-    return singleton(NONE)
 
 
 @MODELS.callable("torch.distributed.checkpoint.state_dict.StateDictOptions")

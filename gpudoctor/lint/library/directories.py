@@ -7,24 +7,15 @@ import ast
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.events.files import ChangeFolder
 from gpudoctor.lint.library_call import MODELS, Call, singleton
-
-# The position of the argument that says that it does not matter if somebody was there before.
-MAKERS = {"os.makedirs": 2, "os.mkdir": -1}
-REMOVERS = {"shutil.rmtree": 1, "os.rmdir": -1, "os.removedirs": -1}
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import FolderEffect
 
 
-@MODELS.callable(*MAKERS)
-def _make(call: Call) -> Values:
-    path, tolerant = call.arg(0, "name") or call.arg(0, "path"), call.arg(MAKERS[call.name], "exist_ok")
-    _emit(call, call.name, path, tolerant, call.spelled(0, "name"))
-    return singleton(NONE)
-
-
-@MODELS.callable(*REMOVERS)
-def _remove(call: Call) -> Values:
-    path, tolerant = call.arg(0, "path"), call.arg(REMOVERS[call.name], "ignore_errors")
-    _emit(call, call.name, path, tolerant, call.spelled(0, "path"), removes=True)
-    return singleton(NONE)
+@MODELS.callable(*functions("changes_folder"))
+def _change(call: Call) -> Values:
+    effect = call.effect(FolderEffect) or FolderEffect()
+    spelled = call.spelled(call.position(effect.path), effect.path)
+    return _emit(call, call.given(effect.path), call.given(effect.tolerates), spelled, effect.removes)
 
 
 @MODELS.method(Text, "mkdir")
@@ -34,14 +25,12 @@ def _make_path(call: Call) -> Values:
     assert call.receiver is not None
     node = call.node.func if isinstance(call.node, ast.Call) else None
     spelled = call.do.text(node.value) if isinstance(node, ast.Attribute) else ""
-    _emit(call, "mkdir", singleton(call.receiver), call.arg(2, "exist_ok"), spelled)
-    return singleton(NONE)
+    return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), spelled)
 
 
-def _emit(
-    call: Call, name: str, path: Values | None, tolerant: Values | None, spelled: str, removes: bool = False
-) -> None:
+def _emit(call: Call, path: Values | None, tolerant: Values | None, spelled: str, removes: bool = False) -> Values:
     # `exist_ok=args.overwrite` is the user's business.
     strict = tolerant is None or tolerant.all(lambda value: value in (FALSE, Const(0), NONE))
     tolerated = not strict or call.open_ended
-    call.emit(ChangeFolder, call=name, path=path, spelled=spelled, tolerated=tolerated, removes=removes)
+    call.emit(ChangeFolder, call=call.name, path=path, spelled=spelled, tolerated=tolerated, removes=removes)
+    return singleton(NONE)

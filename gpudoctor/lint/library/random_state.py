@@ -1,4 +1,4 @@
-"""Random numbers of `torch`: the seed of the process, and generators with a seed of their own."""
+"""Random numbers: the seed of the process, and generators with a seed of their own."""
 
 from __future__ import annotations
 
@@ -10,26 +10,20 @@ from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import SeedEffect
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 
-@MODELS.callable(
-    "torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"
-)
+@MODELS.callable(*functions("seeds"))
 def _seed(call: Call) -> Values:
-    call.emit(SeedSet, call=call.name, seed=call.arg(0, "seed"), guarded=call.do.launch.under_main_guard)
-    return singleton(Unknown(Anonymous("generator"), "a generator", call.label))
-
-
-@MODELS.callable("torch.seed", "torch.random.seed")
-def _seed_by_chance(call: Call) -> Values:
-    drawn = singleton(
-        Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
-    )
-    call.emit(SeedSet, call=call.name, seed=drawn, guarded=call.do.launch.under_main_guard)
-    return drawn
+    effect = call.effect(SeedEffect) or SeedEffect()
+    drawn = Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
+    seed = call.given(effect.by) if effect.by else singleton(drawn)
+    call.emit(SeedSet, call=call.name, seed=seed, guarded=call.do.launch.under_main_guard)
+    return singleton(Unknown(Anonymous("generator"), "a generator", call.label) if effect.by else drawn)
 
 
 @MODELS.callable("torch.Generator")

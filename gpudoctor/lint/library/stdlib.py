@@ -13,7 +13,6 @@ from gpudoctor.lint.domain.symbols import CallResult, ClockReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import EXISTENCE
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
-from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.tensors import note_printed, report
@@ -77,10 +76,6 @@ def _now(call: Call) -> Values:
 
 @MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")
 def _random(call: Call) -> Values:
-    # The same seed on all ranks gives all of them the same augmentations.
-    if call.name.endswith("seed"):
-        call.emit(SeedSet, call=call.name, seed=call.arg(0, "a"), guarded=call.do.launch.under_main_guard)
-        return singleton(NONE)
     return singleton(
         Unknown(Anonymous("random number", call.allocation_site()), "a random number", call.label, Divergence.LOCAL)
     )

@@ -1,6 +1,8 @@
-"""Files that are read."""
+"""Files that are read and written."""
 
-from gpudoctor.manifest.effects import reads_file
+from gpudoctor.manifest.effects import reads_file, saves
 
 @reads_file()
 def load(uri, **more): ...
+@saves(path="uri", whole=True)
+def save(uri, src, **more): ...

@@ -1,8 +1,14 @@
-"""What other parts speak of, and what files hold."""
+"""What other parts speak of, what files hold, and random numbers of the process."""
 
-from gpudoctor.manifest.effects import matters
+from gpudoctor.manifest.effects import matters, saves, seeds
 
 class Tensor: ...
 
 @matters()
 def load(f, map_location=None, pickle_module=None, **more): ...
+@saves(path="f", content="obj")
+def save(obj, f, **more): ...
+@seeds(by="seed")
+def manual_seed(seed): ...
+@seeds()
+def seed(): ...

@@ -1,0 +1,6 @@
+"""Random numbers of the process."""
+
+from gpudoctor.manifest.effects import seeds
+
+@seeds(by="seed")
+def seed(seed=None): ...

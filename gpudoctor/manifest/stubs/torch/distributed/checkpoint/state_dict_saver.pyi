@@ -1,0 +1,3 @@
+"""Where torch defines them."""
+
+from torch.distributed.checkpoint import *
