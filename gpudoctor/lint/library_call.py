@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpudoctor.lint.contents import known_items, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
@@ -23,28 +23,31 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.manifest.compiled import declared
 from gpudoctor.record import dataclass
 
+T = TypeVar("T", bound=Value)
+
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.library_context import LibraryContext
 
-    Ready = Callable[[LibraryContext, Value], None]
-    Setter = Callable[[LibraryContext, Value, str, Values, Location], None]
+    Ready = Callable[[LibraryContext, T], None]
+    Setter = Callable[[LibraryContext, T, str, Values, Location], None]
+    import typing_extensions
+
     from gpudoctor.manifest.compiled import Declared
     from gpudoctor.manifest.effects import Effect
 
     E = TypeVar("E", bound=Effect)
+    R = typing_extensions.TypeVar("R", bound=Value | None, covariant=True, default=Value | None)
 else:
+    R = TypeVar("R")
     # A record asks for the names of its types, and nobody needs to run what only says which members there are.
     LibraryContext = object
 
 
-T = TypeVar("T", bound=Value)
-
-
 @dataclass(slots=True)
-class Call:
-    """A call of a library callable, or the mere use of something of a library."""
+class Call(Generic[R]):
+    """A call of a library callable, or the mere use of something of a library; `Call[Module]` one of a module."""
 
     do: LibraryContext
     name: str
@@ -52,7 +55,7 @@ class Call:
     node: ast.AST
     result_name: str | None = None
     """What the program calls the result."""
-    receiver: Value | None = None
+    receiver: R = None  # type: ignore[assignment]
 
     @property
     def args(self) -> tuple[Values, ...]:
@@ -175,12 +178,17 @@ class Call:
         term = CallResult(self.name, self.allocation_site() if fresh else self.args)
         return Unknown(term, why or f"what {self.name} returns", self.label, divergence, escaped_from=self.name)
 
+    def method_result(self, occurrence: Hashable = ()) -> Unknown:
+        """What a method has returned, of which nothing more is known."""
+        term = MethodResult(self.receiver, self.name, occurrence)
+        return Unknown(term, f"what .{self.name}() returns", self.label, escaped_from=self.full_name)
+
     def emit(self, kind: type[Event], /, **fields: object) -> None:
         """Log an event at the place of this call."""
         self.do.emit(kind, at=self.place, **fields)
 
 
-Model = Callable[[Call], Values]
+Model = Callable[["Call[Any]"], Values]
 NOT_ANSWERED: Values = ValueSet(())
 """What a model of all attributes or methods of a kind returns for one that it does not know."""
 
@@ -204,8 +212,8 @@ class Models:
         self.any_method: dict[type[Value], Model] = {}
         self.attributes: dict[tuple[type[Value], str], Model] = {}
         self.any_attribute: dict[type[Value], Model] = {}
-        self.setters: dict[type[Value], Setter] = {}
-        self.ready_objects: dict[type[Value], Ready] = {}
+        self.setters: dict[type[Value], Setter[Any]] = {}
+        self.ready_objects: dict[type[Value], Ready[Any]] = {}
         self.calls: dict[type[Value], Model] = {}
         self.fallbacks: list[Model] = []
         self.before_own: dict[tuple[type[Value], str], Model] = {}
@@ -235,7 +243,7 @@ class Models:
 
         return register
 
-    def method(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+    def method(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these methods of a kind of value; with no names, all that nobody else answers."""
 
         def register(model: Model) -> Model:
@@ -247,7 +255,7 @@ class Models:
 
         return register
 
-    def attribute(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+    def attribute(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these attributes of a kind of value; with no names, all that nobody else answers."""
 
         def register(model: Model) -> Model:
@@ -259,7 +267,7 @@ class Models:
 
         return register
 
-    def instead_of_own(self, kind: type[Value], *names: str) -> Callable[[Model], Model]:
+    def instead_of_own(self, kind: type[T], *names: str) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer these methods even where a class of the project has its own."""
 
         def register(model: Model) -> Model:
@@ -269,25 +277,25 @@ class Models:
 
         return register
 
-    def setter(self, kind: type[Value]) -> Callable[[Setter], Setter]:
+    def setter(self, kind: type[T]) -> Callable[[Setter[T]], Setter[T]]:
         """Look on when an attribute of a kind of value is set."""
 
-        def register(setter: Setter) -> Setter:
+        def register(setter: Setter[T]) -> Setter[T]:
             self.setters[kind] = setter
             return setter
 
         return register
 
-    def ready(self, kind: type[Value]) -> Callable[[Ready], Ready]:
+    def ready(self, kind: type[T]) -> Callable[[Ready[T]], Ready[T]]:
         """Look on when the constructor of an object of a project's class has run."""
 
-        def register(look: Ready) -> Ready:
+        def register(look: Ready[T]) -> Ready[T]:
             self.ready_objects[kind] = look
             return look
 
         return register
 
-    def called(self, *kinds: type[Value]) -> Callable[[Model], Model]:
+    def called(self, *kinds: type[T]) -> Callable[[Callable[[Call[T]], Values]], Model]:
         """Answer calls of a kind of value."""
 
         def register(model: Model) -> Model:

@@ -47,8 +47,7 @@ def look_inside(call: Call, wrapper: Value, core: Value) -> None:
 
 
 @MODELS.method(Wrapper, "_set_static_graph")
-def _set_static(call: Call) -> Values:
-    assert isinstance(call.receiver, Wrapper)
+def _set_static(call: Call[Wrapper]) -> Values:
     call.do.set_flag(call.receiver, WrapperState.static_graph)
     return singleton(NONE)
 

@@ -40,24 +40,21 @@ def take_apart(do: LibraryContext, module: Value) -> None:
 
 @MODELS.method(Module, "requires_grad_")
 @MODELS.method(Wrapper, "requires_grad_")
-def _of_module(call: Call) -> Values:
-    assert call.receiver is not None
+def _of_module(call: Call[Module | Wrapper]) -> Values:
     _told(call.do, call.receiver, call.arg(0, "requires_grad") or singleton(TRUE), call.place)
     return singleton(call.receiver)
 
 
 @MODELS.method(Tensor, "requires_grad_")
-def _of_tensor(call: Call) -> Values:
+def _of_tensor(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     _assigned(call.do, tensor, "requires_grad", call.arg(0, "requires_grad") or singleton(TRUE), call.place)
     return singleton(tensor)
 
 
 @MODELS.setter(Tensor)
-def _assigned(do: LibraryContext, tensor: Value, name: str, values: Values, place: Location) -> None:
+def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, place: Location) -> None:
     """`p.requires_grad = False`, in a loop over the parameters of a module."""
-    assert isinstance(tensor, Tensor)
     if name == "requires_grad" and tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
         _told(do, tensor.batch_of, values, place)
 

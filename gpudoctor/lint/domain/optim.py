@@ -38,6 +38,7 @@ class Optimizer(Allocated):
     managed: str = ""
     cls: Value | None = None
     """The project's class where it is one of those."""
+    class_name = "torch.optim.Optimizer"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,6 +52,7 @@ class Scheduler(Allocated):
     label: str
     made_by: str
     optimizer: Value | None = None
+    class_name = "torch.optim.lr_scheduler.LRScheduler"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -63,3 +65,4 @@ class Scaler(Allocated):
     enabled: Values | None = None
     whole: bool = True
     """It does nothing unseen, as scalers that are called do."""
+    class_name = "torch.amp.GradScaler"

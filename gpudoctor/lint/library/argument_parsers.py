@@ -41,14 +41,12 @@ _TAKE_FROM_ELSEWHERE = frozenset({"parents", "argument_default", "namespace"})
 
 
 @MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")
-def _group(call: Call) -> Values:
-    assert isinstance(call.receiver, Parser)
+def _group(call: Call[Parser]) -> Values:
     return singleton(call.receiver)
 
 
 @MODELS.method(Parser, "add_subparsers", "add_parser")
-def _subparsers(call: Call) -> Values:
-    assert isinstance(call.receiver, Parser)
+def _subparsers(call: Call[Parser]) -> Values:
     # Which command is given decides which options there are.
     call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(call.receiver)
@@ -61,7 +59,7 @@ def texts(call: Call) -> tuple[str, ...]:
 
 
 @MODELS.method(Parser, "add_argument")
-def _add_argument(call: Call) -> Values:
+def _add_argument(call: Call[Parser]) -> Values:
     flags = texts(call)
     given = call.constant(-1, "dest")
     # argparse names the attribute after the first long option.
@@ -74,7 +72,6 @@ def _add_argument(call: Call) -> Values:
     switch = switched is not None and left_out == switched.single
     call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out, switch=switch)
     note_default(call, name, default)
-    assert isinstance(call.receiver, Parser)
     # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
     passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
     declared = declared_by(call, "local_rank" if passed else name, default)
@@ -94,9 +91,8 @@ def _add_argument(call: Call) -> Values:
     return singleton(NONE)
 
 
-def _note_choices(call: Call, name: str, default: Values | None, left_out: Value | None) -> None:
+def _note_choices(call: Call[Parser], name: str, default: Values | None, left_out: Value | None) -> None:
     """Remember what an option can be, given or left out, where all of that is known."""
-    assert isinstance(call.receiver, Parser)
     given = call.keywords.get("choices")
     items = known_items(call.do, given.single) if given is not None and given.single is not None else None
     found = [item.single for item in items or ()]
@@ -135,9 +131,8 @@ def _kind(call: Call, default: Values | None) -> str:
 _TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str": (str,)}
 
 
-def _add_name(call: Call, name: str) -> None:
+def _add_name(call: Call[Parser], name: str) -> None:
     # Groups and sub-parsers share the parser's facts, so all options are here.
-    assert isinstance(call.receiver, Parser)
     names = call.do.state(call.receiver, SettingState.option_names)
     known = names.single.items if names is not None and isinstance(names.single, TupleOf) else ()
     if names is not None and names.single is None:
@@ -160,8 +155,7 @@ def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Val
 
 
 @MODELS.method(Parser, "set_defaults")
-def _set_defaults(call: Call) -> Values:
-    assert isinstance(call.receiver, Parser)
+def _set_defaults(call: Call[Parser]) -> Values:
     for name, values in call.keywords.items():
         call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const("")))
         call.do.set_entry(call.receiver, SettingState.choices, name, singleton(TupleOf(())))
@@ -173,10 +167,9 @@ def _set_defaults(call: Call) -> Values:
     return singleton(NONE)
 
 
-def _add_command(call: Call, name: str, values: Values) -> None:
+def _add_command(call: Call[Parser], name: str, values: Values) -> None:
     """`subparser.set_defaults(func=train)`, then `args.func(args)`: nobody can give a function on the command line, so
     it is that of the command that is given."""
-    assert isinstance(call.receiver, Parser)
     if not values.all(lambda each: isinstance(each, (Function, BoundMethod, Partial, Class))):
         return
     before = call.do.entry(call.receiver, SettingState.commands, name)
@@ -221,20 +214,19 @@ def _converts_to_number(call: Call) -> bool:
 
 
 @MODELS.method(Parser, "parse_args", "parse_intermixed_args")
-def _parse(call: Call) -> Values:
+def _parse(call: Call[Parser]) -> Values:
     return singleton(_namespace(call))
 
 
 @MODELS.method(Parser, "parse_known_args")
-def _parse_known(call: Call) -> Values:
+def _parse_known(call: Call[Parser]) -> Values:
     # `parse_known_args` lets options of a launcher pass.
     rest = singleton(Unknown(Anonymous("rest of", call.receiver), "left-over arguments", config=True))
     return singleton(TupleOf((singleton(_namespace(call)), rest)))
 
 
 @MODELS.method(Parser)
-def _other(call: Call) -> Values:
-    assert isinstance(call.receiver, Parser)
+def _other(call: Call[Parser]) -> Values:
     if call.name not in _ONLY_TELL:
         call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
@@ -243,9 +235,8 @@ def _other(call: Call) -> Values:
 _ONLY_TELL = frozenset({"print_help", "print_usage", "format_help", "format_usage", "error", "exit", "get_default"})
 
 
-def _namespace(call: Call) -> Namespace:
+def _namespace(call: Call[Parser]) -> Namespace:
     made = Namespace(call.allocation_site(), call.place, call.label, "argparse")
-    assert isinstance(call.receiver, Parser)
     names = call.do.state(call.receiver, SettingState.option_names)
     if names is not None:
         call.do.set_state(made, SettingState.option_names, names)
@@ -299,10 +290,9 @@ def _configuration(call: Call) -> Values:
 
 
 @MODELS.attribute(Namespace)
-def setting(call: Call) -> Values:
+def setting(call: Call[Namespace]) -> Values:
     """A setting of the command line or a configuration: unknown, but known by name."""
     owner = call.receiver
-    assert isinstance(owner, Namespace)
     call.emit(SettingRead, name=call.name)
     # An option that the launcher fills, or whose default is the environment's.
     declared = call.do.entry(owner, SettingState.declared, call.name)

@@ -23,10 +23,9 @@ FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Funct
 
 
 @MODELS.method(Class, "apply")
-def _apply(call: Call) -> Values:
+def _apply(call: Call[Class]) -> Values:
     """`Gather.apply(x)` runs the `forward` of its class without a graph, and is a step in the graph itself."""
     cls = call.receiver
-    assert isinstance(cls, Class)
     forward = find_in_class(call.do, cls, "forward")
     if FUNCTIONS.isdisjoint(cls.library_bases) or forward is None:
         return NOT_ANSWERED

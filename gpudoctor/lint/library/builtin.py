@@ -267,13 +267,13 @@ def _open(call: Call) -> Values:
 
 @MODELS.method(Const, "format")
 @MODELS.method(Text, "format")
-def _format(call: Call) -> Values:
+def _format(call: Call[Const | Text]) -> Values:
     given = _fields(call)
     values = [value for each in given for value in agreed(call.do, each)]
     for each in given:
         note_printed(call.do, each, call.place)
     receiver = call.receiver.parts if isinstance(call.receiver, Text) else (call.receiver,)
-    return singleton(Text((*(part for part in receiver if part is not None), *values)))
+    return singleton(Text((*receiver, *values)))
 
 
 def _fields(call: Call) -> list[Values]:
@@ -294,11 +294,11 @@ def _fields(call: Call) -> list[Values]:
 
 
 @MODELS.method(Const, "join")
-def _join(call: Call) -> Values:
+def _join(call: Call[Const]) -> Values:
     only = call.args[0].single if call.args else None
     items = known_items(call.do, only) if only is not None else None
     # `".".join(["models", name])` names a module.
-    if items and call.receiver is not None and all(item.single is not None for item in items):
+    if items and all(item.single is not None for item in items):
         parts = [part for item in items for part in (call.receiver, item.single) if part is not None]
         return singleton(Text(tuple(parts[1:])))
     return singleton(Text(tuple(flatten(call.do, call.all_values()))))
@@ -306,23 +306,22 @@ def _join(call: Call) -> Values:
 
 @MODELS.method(Const)
 @MODELS.method(Text)
-def _text_method(call: Call) -> Values:
+def _text_method(call: Call[Const | Text]) -> Values:
     if isinstance(call.receiver, Const) and isinstance(call.receiver.value, str):
         return singleton(_folded(call, call.receiver.value))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
-    if call.name == "exists" and call.receiver is not None:
+    if call.name == "exists":
         asked = CallResult("os.path.exists", (singleton(call.receiver),))
         return singleton(Unknown(asked, "whether a file is there", call.label))
     # These answer with a bool or a number, which must not be taken for a path.
-    if call.receiver is None or call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
-        return unknown(call, "an answer about a text", [call.receiver] if call.receiver is not None else [])
+    if call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
+        return unknown(call, "an answer about a text", [call.receiver])
     return singleton(Text((call.receiver,)))
 
 
 @MODELS.method(Unknown, "lower", "upper")
-def _in_one_case(call: Call) -> Values:
+def _in_one_case(call: Call[Unknown]) -> Values:
     """Of an option with known choices: what they are then."""
-    assert isinstance(call.receiver, Unknown)
     known = call.do.state(call.receiver, SettingState.can_be)
     only = known.single if known is not None else None
     choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []

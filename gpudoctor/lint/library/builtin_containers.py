@@ -79,8 +79,7 @@ def _tuple_method(call: Call) -> Values:
 
 
 @MODELS.method(ListOf, "append", "add", "insert")
-def _append(call: Call) -> Values:
-    assert call.receiver is not None
+def _append(call: Call[ListOf]) -> Values:
     given = call.args[-1:] if call.args else ()
     extend(call.do, call.receiver, list(given))
     for value in [value for values in given for value in values] if call.name == "append" else ():
@@ -95,8 +94,7 @@ def _append(call: Call) -> Values:
 
 
 @MODELS.method(ListOf, "extend", "update")
-def _extend(call: Call) -> Values:
-    assert isinstance(call.receiver, ListOf)
+def _extend(call: Call[ListOf]) -> Values:
     known = known_items(call.do, call.args[0].single) if call.args and call.args[0].single is not None else None
     if known is not None:
         extend(call.do, call.receiver, list(known))
@@ -110,8 +108,7 @@ def _extend(call: Call) -> Values:
 
 
 @MODELS.method(ListOf, "pop", "copy", "__getitem__")
-def _pop(call: Call) -> Values:
-    assert call.receiver is not None
+def _pop(call: Call[ListOf]) -> Values:
     return singleton(call.receiver) if call.name == "copy" else call.do.items_of(singleton(call.receiver), call.node)
 
 
@@ -121,8 +118,7 @@ def _list_method(call: Call) -> Values:
 
 
 @MODELS.method(DictOf, "items", "keys", "values")
-def _dict_view(call: Call) -> Values:
-    assert isinstance(call.receiver, DictOf)
+def _dict_view(call: Call[DictOf]) -> Values:
     more = call.do.state(call.receiver, ContainerState.more)
     rows = [_row(call.name, key, value) for key, value in possible_pairs(call.do, call.receiver)]
     # Entries under computed keys come on top of those that are known.
@@ -137,8 +133,7 @@ def _row(name: str, key: Values, value: Values) -> Values:
 
 
 @MODELS.method(DictOf, "get", "pop", "setdefault")
-def _dict_get(call: Call) -> Values:
-    assert isinstance(call.receiver, DictOf)
+def _dict_get(call: Call[DictOf]) -> Values:
     key = call.args[0].single if call.args else None
     entries = pairs(call.do, call.receiver) or []
     for each, value in entries:
@@ -164,8 +159,7 @@ def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
 
 
 @MODELS.method(DictOf, "update")
-def _dict_update(call: Call) -> Values:
-    assert isinstance(call.receiver, DictOf)
+def _dict_update(call: Call[DictOf]) -> Values:
     for binding in call.args[0].restrict(call.do.path).bindings if call.args else ():
         _take_in(call, call.receiver, binding.value, binding.condition)
     for name, values in call.keywords.items():

@@ -40,9 +40,9 @@ def _save(call: Call) -> Values:
 
 
 @MODELS.method(Module, "save_pretrained", "push_to_hub")
-def _save_pretrained(call: Call) -> Values:
+def _save_pretrained(call: Call[Module]) -> Values:
     told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
-    (path, spelled), content = _target(call, 0, "save_directory"), singleton(call.receiver or NONE)
+    (path, spelled), content = _target(call, 0, "save_directory"), singleton(call.receiver)
     call.emit(Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who)
     return singleton(NONE)
 

@@ -57,8 +57,7 @@ def _group(call: Call) -> Values:
 
 
 @MODELS.method(Commands, "command", "group")
-def _command(call: Call) -> Values:
-    assert isinstance(call.receiver, Commands)
+def _command(call: Call[Commands]) -> Values:
     # `@app.command` without brackets is given the function at once.
     if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
         return _add(call, call.receiver, call.args[0])
@@ -66,8 +65,7 @@ def _command(call: Call) -> Values:
 
 
 @MODELS.method(Commands, "callback", "default")
-def _callback(call: Call) -> Values:
-    assert isinstance(call.receiver, Commands)
+def _callback(call: Call[Commands]) -> Values:
     if call.args and call.args[0].all(lambda value: isinstance(value, (Function, BoundMethod))):
         call.do.set_state(call.receiver, CommandState.callback, call.args[0])
         return call.args[0]
@@ -89,8 +87,7 @@ def _added(call: Call) -> Values:
 
 
 @MODELS.method(Commands, "add_typer", "add_command")
-def _add_group(call: Call) -> Values:
-    assert isinstance(call.receiver, Commands)
+def _add_group(call: Call[Commands]) -> Values:
     return _add(call, call.receiver, call.args[0]) if call.args else singleton(NONE)
 
 
@@ -102,9 +99,8 @@ def _add(call: Call, owner: Commands, command: Values) -> Values:
 
 
 @MODELS.called(Commands)
-def _run_group(call: Call) -> Values:
+def _run_group(call: Call[Commands]) -> Values:
     owner = call.receiver
-    assert isinstance(owner, Commands)
     callback, commands = call.do.state(owner, CommandState.callback), call.do.state(owner, CommandState.commands)
     for value in callback or ():
         _start(call, value)

@@ -20,9 +20,8 @@ def _change(call: Call) -> Values:
 
 @MODELS.method(Text, "mkdir")
 @MODELS.method(Unknown, "mkdir")
-def _make_path(call: Call) -> Values:
+def _make_path(call: Call[Text | Unknown]) -> Values:
     """`Path("runs").mkdir(mode, parents, exist_ok)`."""
-    assert call.receiver is not None
     node = call.node.func if isinstance(call.node, ast.Call) else None
     spelled = call.do.text(node.value) if isinstance(node, ast.Attribute) else ""
     return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), spelled)

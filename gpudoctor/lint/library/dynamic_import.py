@@ -73,9 +73,8 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
 
 
 @MODELS.method(ProjectModule, "__getitem__")
-def _entry(call: Call) -> Values:
+def _entry(call: Call[ProjectModule]) -> Values:
     """`vars(models)[args.arch]`."""
-    assert call.receiver is not None
     named = call.args[0].single if call.args else None
     return member_named_by(call.do, call.receiver, named, call) or NOT_ANSWERED
 

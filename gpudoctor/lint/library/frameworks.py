@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
@@ -144,9 +144,8 @@ def _deepspeed(call: Call) -> Value:
 
 
 @MODELS.attribute(ManagedObject)
-def _attribute(call: Call) -> Values:
+def _attribute(call: Call[ManagedObject]) -> Values:
     managed, name = call.receiver, call.name
-    assert isinstance(managed, ManagedObject)
     kind = kind_of_attribute(managed.class_name, name)
     if kind:
         by_itself = call.do.flag(managed, ManagerState.alone) is not NO
@@ -169,10 +168,9 @@ def _attribute(call: Call) -> Values:
     "setup_module",
     "setup_optimizers",
 )
-def _prepare(call: Call) -> Values:
+def _prepare(call: Call[ManagedObject]) -> Values:
     """Every object comes back under the framework's care."""
     managed = call.receiver
-    assert isinstance(managed, ManagedObject)
     _note_broadcast(call, managed)
     prepared = tuple(bare(values).map(lambda value: _prepared(call, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
@@ -218,9 +216,8 @@ def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
 
 
 @MODELS.method(ManagedObject, "backward", "manual_backward")
-def _backward(call: Call) -> Values:
+def _backward(call: Call[ManagedObject]) -> Values:
     managed = call.receiver
-    assert isinstance(managed, ManagedObject)
     # `accelerator.backward(loss)` scales the loss before it calls `loss.backward()`.
     for value in call.args[0] if call.args else ():
         forwards = value.forwards if isinstance(value, Tensor) else frozenset()
@@ -269,8 +266,8 @@ def _unwrap(call: Call) -> Values:
 
 
 @MODELS.method(ManagedObject, "no_sync", "accumulate", "no_backward_sync")
-def _syncs(call: Call) -> Values:
-    call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+def _syncs(call: Call[ManagedObject]) -> Values:
+    call.emit(GradientSync, target=call.receiver, call=call.name)
     return _context(call)
 
 
@@ -285,11 +282,11 @@ def _decorator(call: Call) -> Values:
 
 
 @MODELS.method(ManagedObject, "save", "save_model", "save_checkpoint")
-def _save(call: Call) -> Values:
+def _save(call: Call[ManagedObject]) -> Values:
     """The framework itself lets one rank write."""
     # Lightning's `save_checkpoint` has a barrier in it, under a rank guard it hangs; that of version 1, which alone has
     # this constructor, has none.
-    old = isinstance(call.receiver, ManagedObject) and call.receiver.made_by.endswith(".from_argparse_args")
+    old = call.receiver.made_by.endswith(".from_argparse_args")
     call.emit(Save, call=f".{call.name}", path=call.arg(1, "f"), collective=not old)
     return singleton(NONE)
 
@@ -302,16 +299,8 @@ def _show(call: Call) -> Values:
 
 
 @MODELS.method(ManagedObject)
-def _method(call: Call) -> Values:
+def _method(call: Call[ManagedObject]) -> Values:
     managed, effect = call.receiver, call.effect(CollectiveEffect)
-    assert isinstance(managed, ManagedObject)
     if effect is not None:
         return run_collective(call, effect, managed.framework)
-    return singleton(
-        Unknown(
-            MethodResult(managed, call.name, call.allocation_site()),
-            f"what .{call.name}() returns",
-            call.label,
-            escaped_from=call.full_name,
-        )
-    )
+    return singleton(call.method_result(call.allocation_site()))

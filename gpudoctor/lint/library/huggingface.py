@@ -37,9 +37,9 @@ def _training_arguments(call: Call) -> Values:
 
 
 @MODELS.attribute(Instance, "args")
-def _settings_of_trainer(call: Call) -> Values:
+def _settings_of_trainer(call: Call[Instance]) -> Values:
     """`self.args` of a class under `transformers.Trainer`: these know the process that they are read in."""
-    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
+    cls = call.receiver.cls
     bases = cls.library_bases if isinstance(cls, Class) else ()
     if not any(base.startswith("transformers.") and RUNS_TRAINING.fits(base) for base in bases):
         return NOT_ANSWERED
@@ -73,11 +73,10 @@ def _library(call: Call) -> Values:
 
 
 @MODELS.method(Class, "from_pretrained")
-def _own_model(call: Call) -> Values:
+def _own_model(call: Call[Class]) -> Values:
     """A model of the project with the weights of a file: its constructor is handed a configuration, and what else is
     given by name."""
     cls = call.receiver
-    assert isinstance(cls, Class)
     base = next((name for name in sorted(cls.library_bases) if name.startswith(LIBRARIES_OF_MODELS)), None)
     if base is None or call.open_ended or "device_map" in call.keywords:
         return NOT_ANSWERED

@@ -32,8 +32,7 @@ def _generator(call: Call) -> Values:
 
 
 @MODELS.method(RandomGenerator, "manual_seed")
-def _seed_generator(call: Call) -> Values:
-    assert isinstance(call.receiver, RandomGenerator)
+def _seed_generator(call: Call[RandomGenerator]) -> Values:
     seed = call.arg(0, "seed")
     if seed is not None:
         call.do.set_state(call.receiver, GeneratorState.seed, seed)

@@ -129,8 +129,8 @@ def _enter_context(call: Call) -> Values:
 
 
 @MODELS.method(ContextManager, "callback", "push", "close", "pop_all")
-def _stack_method(call: Call) -> Values:
-    return singleton(call.receiver or NONE)
+def _stack_method(call: Call[ContextManager]) -> Values:
+    return singleton(call.receiver)
 
 
 @MODELS.method(Instance, "assertRaises", "assertRaisesRegex")

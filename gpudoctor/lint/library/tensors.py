@@ -329,9 +329,8 @@ def check_devices(
 
 
 @MODELS.attribute(Tensor)
-def _attribute(call: Call) -> Values:
+def _attribute(call: Call[Tensor]) -> Values:
     tensor, name = call.receiver, call.name
-    assert isinstance(tensor, Tensor)
     if name == "device":
         return singleton(tensor.device or Unknown(Attribute(tensor, "device"), "the device of a tensor", call.label))
     # Gradients are of a kind of their own: averaging them by hand is an all-reduce on them.
@@ -367,9 +366,8 @@ def _without_graph(call: Call, tensor: Tensor) -> Tensor:
 
 
 @MODELS.method(Tensor, "detach", "clone", "detach_")
-def _detach(call: Call) -> Values:
+def _detach(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     # A clone keeps its graph, which is why it leaks where detach would not.
     if call.name == "clone":
         return singleton(_copied(call.do, tensor, combined(call.do, [tensor], call.place, tensor.label)))
@@ -383,8 +381,7 @@ def _copied(do: LibraryContext, tensor: Tensor, copy: Value) -> Value:
 
 
 @MODELS.method(Tensor, "pin_memory")
-def _pin(call: Call) -> Values:
-    assert isinstance(call.receiver, Tensor)
+def _pin(call: Call[Tensor]) -> Values:
     pinned = combined(call.do, [call.receiver], call.place, call.receiver.label)
     # A copy to the GPU can then go on beside other work.
     if isinstance(pinned, Tensor):
@@ -393,9 +390,8 @@ def _pin(call: Call) -> Values:
 
 
 @MODELS.method(Tensor, "to", "cuda", "cpu", "type_as")
-def _move(call: Call) -> Values:
+def _move(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     devices, dtype = moved_to(call) if call.name != "type_as" else (None, True)
     # `x.type_as(y)` takes the device of y as well: the Lightning idiom for new tensors.
     if call.name == "type_as" and call.args and isinstance(call.args[0].single, Tensor):
@@ -425,9 +421,8 @@ def _move(call: Call) -> Values:
 
 
 @MODELS.method(Tensor, "item", "tolist", "numpy")
-def _to_host(call: Call) -> Values:
+def _to_host(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     if not _is_cpu(tensor.device):
         call.emit(HostSync, call=call.name, subject=tensor)
     # After an all-reduce the number speaks for all ranks and may be shown.
@@ -437,9 +432,8 @@ def _to_host(call: Call) -> Values:
 
 
 @MODELS.method(Tensor, "backward")
-def _backward(call: Call) -> Values:
+def _backward(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     # A vector goes backward too, if it is told with which weights.
     weighted = bool(call.args) or "gradient" in call.keywords
     loss = replace(tensor, extent=None, mean=False, divided=None) if weighted else tensor
@@ -456,8 +450,7 @@ def _backward(call: Call) -> Values:
 
 
 @MODELS.method(Unknown, "backward")
-def _backward_of_unknown(call: Call) -> Values:
-    assert call.receiver is not None
+def _backward_of_unknown(call: Call[Unknown]) -> Values:
     # Which forwards it goes through is not known: rules of absence stand back.
     call.emit(Backward, loss=call.receiver, complete=False)
     return singleton(NONE)
@@ -471,10 +464,9 @@ def _move_of_unknown(call: Call) -> Values:
 
 
 @MODELS.method(Tensor, "register_hook", "register_post_accumulate_grad_hook")
-def _register_hook(call: Call) -> Values:
+def _register_hook(call: Call[Tensor]) -> Values:
     """The hook runs in each backward; what it does is followed once, where it is registered."""
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     given = tensor
     if call.name == "register_hook":
         given = made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, graph=False)
@@ -485,10 +477,9 @@ def _register_hook(call: Call) -> Values:
 
 
 @MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
-def _mapping(call: Call) -> Values:
+def _mapping(call: Call[Tensor]) -> Values:
     """A batch whose shape is not known may be a dictionary."""
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     key = singleton(Unknown(Anonymous("key of", tensor), "a key of a batch"))
     part = part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place)
     if call.name == "keys":
@@ -502,10 +493,9 @@ def _mapping(call: Call) -> Values:
 
 @MODELS.method(Tensor, "zero_", "fill_")
 @MODELS.method(Unknown, "zero_")
-def _zero(call: Call) -> Values:
+def _zero(call: Call[Tensor | Unknown]) -> Values:
     """`p.grad.zero_()` clears as `optimizer.zero_grad()` does."""
     value = call.receiver
-    assert value is not None
     # `buffer.zero_()` clears no gradient.
     if not isinstance(value, Tensor) or value.origin is TensorOrigin.GRADIENT:
         call.emit(ClearGradients, target=value)
@@ -513,9 +503,8 @@ def _zero(call: Call) -> Values:
 
 
 @MODELS.method(Tensor)
-def _method(call: Call) -> Values:
+def _method(call: Call[Tensor]) -> Values:
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     if call.name in IN_PLACE_OR_META:
         # `x.size(0)` is a number, and `x.size()` a shape.
         return singleton(
@@ -546,10 +535,9 @@ def _method(call: Call) -> Values:
 
 
 @MODELS.called(Tensor)
-def _called(call: Call) -> Values:
+def _called(call: Call[Tensor]) -> Values:
     """A method that is not listed above reads as an attribute first: an operation like any other."""
     tensor = call.receiver
-    assert isinstance(tensor, Tensor)
     return singleton(combined(call.do, [tensor, *call.all_values()], call.place, call.written))
 
 

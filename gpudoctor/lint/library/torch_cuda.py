@@ -126,7 +126,6 @@ def _other(call: Call) -> Values:
 
 
 @MODELS.attribute(Device, "type", "index")
-def _device_attribute(call: Call) -> Values:
+def _device_attribute(call: Call[Device]) -> Values:
     device = call.receiver
-    assert isinstance(device, Device)
     return singleton(Const(device.type) if call.name == "type" else device.index or NONE)

@@ -251,9 +251,8 @@ def _loader(call: Call) -> Values:
 
 
 @MODELS.method(Loader, "__init__")
-def _init_loader(call: Call) -> Values:
+def _init_loader(call: Call[Loader]) -> Values:
     """`super().__init__(…)` of a class that derives from DataLoader."""
-    assert isinstance(call.receiver, Loader)
     call.do.set_state(call.receiver, ObjectState.as_made, singleton(_make_loader(call, call.receiver)))
     return singleton(NONE)
 
@@ -315,9 +314,8 @@ def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
 
 
 @MODELS.attribute(Loader, "sampler", "batch_sampler", "dataset", "batch_size", "num_workers")
-def _loader_attribute(call: Call) -> Values:
+def _loader_attribute(call: Call[Loader]) -> Values:
     loader = call.receiver
-    assert isinstance(loader, Loader)
     made = call.do.state(loader, ObjectState.as_made)
     loader = made.single if made is not None and isinstance(made.single, Loader) else loader
     found: Values | None = getattr(loader, call.name)
@@ -338,9 +336,8 @@ def _loader_attribute(call: Call) -> Values:
 
 
 @MODELS.attribute(Sampler, "sampler")
-def _inner_sampler(call: Call) -> Values:
+def _inner_sampler(call: Call[Sampler]) -> Values:
     sampler = call.receiver
-    assert isinstance(sampler, Sampler)
     return singleton(sampler.inner or sampler)
 
 
@@ -350,16 +347,14 @@ def _inner_sampler(call: Call) -> Values:
 @MODELS.method(Unknown, "set_epoch")
 # `IterableDataset` of Hugging Face reshuffles by its own `set_epoch`.
 @MODELS.method(Dataset, "set_epoch")
-def _set_epoch(call: Call) -> Values:
-    assert call.receiver is not None
+def _set_epoch(call: Call[Sampler | Loader | Unknown | Dataset]) -> Values:
     call.emit(SetEpoch, target=call.receiver, epoch=call.arg(0, "epoch"))
     return singleton(NONE)
 
 
 @MODELS.setter(Sampler)
-def _kept_by_sampler(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+def _kept_by_sampler(do: LibraryContext, owner: Sampler, name: str, values: Values, place: Location) -> None:
     """A sampler of the project that keeps another one draws from it, and may tell it the epoch. Which may be set."""
-    assert isinstance(owner, Sampler)
     # `sampler.epoch = epoch` from outside is what `set_epoch` does.
     if name == "epoch" and do.execution.reached_at(owner) is None:
         do.emit(SetEpoch, at=place, target=owner, epoch=values)
@@ -375,10 +370,9 @@ def _kept_by_sampler(do: LibraryContext, owner: Value, name: str, values: Values
 
 
 @MODELS.method(Sampler, "__init__")
-def _init_sampler(call: Call) -> Values:
+def _init_sampler(call: Call[Sampler]) -> Values:
     """`super().__init__(…)` of a class that derives from a sampler; one that knows replicas tells them."""
     sampler = call.receiver
-    assert isinstance(sampler, Sampler)
     # Positions as in DistributedSampler.__init__; other samplers have nothing that rules ask.
     if sampler.distributed:
         sampler = replace(
@@ -395,8 +389,7 @@ def _init_sampler(call: Call) -> Values:
 
 
 @MODELS.method(Loader, "__iter__")
-def _iterate(call: Call) -> Values:
-    assert isinstance(call.receiver, Loader)
+def _iterate(call: Call[Loader]) -> Values:
     # `it = iter(loader); next(it)` is iteration too, by steps instead of epochs.
     return singleton(LoaderIterator(call.allocation_site(), call.place, call.label, call.receiver))
 
@@ -410,8 +403,8 @@ def _batch(do: LibraryContext, value: Loader | LoaderIterator, node: ast.AST) ->
 
 
 @MODELS.method(LoaderIterator, "__next__", "next")
-def _next(call: Call) -> Values:
-    return call.do.items_of(singleton(call.receiver or NONE), call.node)
+def _next(call: Call[LoaderIterator]) -> Values:
+    return call.do.items_of(singleton(call.receiver), call.node)
 
 
 @MODELS.method(Dataset, "__getitem__")

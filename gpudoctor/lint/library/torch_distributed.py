@@ -293,9 +293,8 @@ def _replace_objects(call: Call, value: ListOf) -> None:
 
 
 @MODELS.attribute(Work)
-def _work_attribute(call: Call) -> Values:
+def _work_attribute(call: Call[Work]) -> Values:
     work, name = call.receiver, call.name
-    assert isinstance(work, Work)
     asynchronous = call.do.state(work, WorkState.asynchronous)
     # Only an asynchronous call returns something that has `wait`.
     may_be_handle = asynchronous is not None and asynchronous.single != FALSE
@@ -307,18 +306,16 @@ def _work_attribute(call: Call) -> Values:
 
 
 @MODELS.method(Work, "__operate__")
-def _work_operand(call: Call) -> Values:
+def _work_operand(call: Call[Work]) -> Values:
     work = call.receiver
-    assert isinstance(work, Work)
     # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
     _note_use(call, work, "calculated with")
     return singleton(Unknown(Anonymous("result of", work), "made from what a collective returns", call.label))
 
 
 @MODELS.method(Work, "__getitem__")
-def _work_item(call: Call) -> Values:
+def _work_item(call: Call[Work]) -> Values:
     work = call.receiver
-    assert isinstance(work, Work)
     _note_use(call, work, "indexed")
     return singleton(Unknown(Anonymous("item of", work), "an item of what a collective returns", call.label))
 
@@ -395,9 +392,9 @@ def _other(call: Call) -> Values:
 
 
 @MODELS.attribute(Group)
-def _group_attribute(call: Call) -> Values:
+def _group_attribute(call: Call[Group]) -> Values:
     if call.name == "rank":
-        return singleton(Method(call.receiver or NONE, "rank"))
+        return singleton(Method(call.receiver, "rank"))
     return NOT_ANSWERED
 
 

@@ -202,9 +202,8 @@ def has_buffers(do: LibraryContext, value: Value) -> bool | None:
 
 
 @MODELS.setter(Module)
-def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values, place: Location) -> None:
     """Layers that a module's constructor assigns become part of it, if it can register them."""
-    assert isinstance(owner, Module)
     note_written(do, owner, name, values, place)
     for value in values:
         if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and values.single is not None:
@@ -254,9 +253,8 @@ def check_initialised(do: LibraryContext, owner: Module, name: str, place: Locat
 
 
 @MODELS.ready(Module)
-def _is_ready(do: LibraryContext, module: Value) -> None:
+def _is_ready(do: LibraryContext, module: Module) -> None:
     """The constructor has run: what it left unregistered stays so."""
-    assert isinstance(module, Module)
     if module.cls is None:
         return
     do.set_flag(module, ModuleState.constructed)
@@ -340,9 +338,8 @@ def _holds_own(do: LibraryContext, core: Module) -> bool:
 
 @MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu")
 @MODELS.method(Wrapper, "to", "cuda", "cpu", "to_empty")
-def _move(call: Call) -> Values:
+def _move(call: Call[Module | Wrapper]) -> Values:
     module = call.receiver
-    assert module is not None
     devices, dtype = moved_to(call)
     # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
     use(call, devices, "move", call.argument_places.get("0"))
@@ -376,9 +373,8 @@ def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
 
 @MODELS.method(Module, "half", "float", "double", "bfloat16", "type", "apply", "share_memory", "eval", "train")
 @MODELS.method(Wrapper, "half", "float", "double", "bfloat16", "type", "apply", "eval", "train")
-def _returns_itself(call: Call) -> Values:
+def _returns_itself(call: Call[Module | Wrapper]) -> Values:
     module = call.receiver
-    assert module is not None
     if call.name in ("eval", "train"):
         mode = call.constant(0, "mode") if call.args or call.keywords else True
         training = False if call.name == "eval" else (mode if isinstance(mode, bool) else None)
@@ -411,15 +407,13 @@ def _in_place(call: Call) -> Values:
 
 @MODELS.method(Module, "parameters", "named_parameters")
 @MODELS.method(Wrapper, "parameters", "named_parameters")
-def _parameters(call: Call) -> Values:
-    assert call.receiver is not None
+def _parameters(call: Call[Module | Wrapper]) -> Values:
     return singleton(Parameters(call.allocation_site(), call.place, call.label, frozenset([call.receiver])))
 
 
 @MODELS.method(Parameters, "__iter__")
-def _iterate_parameters(call: Call) -> Values:
+def _iterate_parameters(call: Call[Parameters]) -> Values:
     parameters = call.receiver
-    assert isinstance(parameters, Parameters)
     owner = next(iter(sorted(parameters.modules, key=repr)), None)
     tensor = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, batch_of=owner, graph=True)
     if "named" in parameters.label:
@@ -430,8 +424,7 @@ def _iterate_parameters(call: Call) -> Values:
 
 @MODELS.method(Module, *INNER_MODULES, "buffers", "named_buffers")
 @MODELS.method(Wrapper, *INNER_MODULES, "buffers", "named_buffers")
-def _inner_modules(call: Call) -> Values:
-    assert call.receiver is not None
+def _inner_modules(call: Call[Module | Wrapper]) -> Values:
     take_apart(call.do, call.receiver)
     call.do.set_flag(core_of(call.receiver), ModuleState.inner_modules_asked)
     return singleton(
@@ -446,9 +439,8 @@ def _inner_modules(call: Call) -> Values:
 
 @MODELS.method(Module, "state_dict")
 @MODELS.method(Wrapper, "state_dict")
-def _state_dict(call: Call) -> Values:
+def _state_dict(call: Call[Module | Wrapper]) -> Values:
     owner = call.receiver
-    assert owner is not None
     # Both wrappers register the model as `module`, so every key is saved as `module.…`.
     prefixed = isinstance(owner, Wrapper) and owner.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
     note_gathered(call, owner)
@@ -469,8 +461,7 @@ def _state_items(call: Call) -> Values:
 
 @MODELS.method(Module, "load_state_dict")
 @MODELS.method(Wrapper, "load_state_dict")
-def _load_state(call: Call) -> Values:
-    assert call.receiver is not None
+def _load_state(call: Call[Module | Wrapper]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)
     call.emit(
@@ -482,15 +473,13 @@ def _load_state(call: Call) -> Values:
 
 @MODELS.method(Module, "zero_grad")
 @MODELS.method(Wrapper, "zero_grad")
-def _zero_grad(call: Call) -> Values:
-    assert call.receiver is not None
+def _zero_grad(call: Call[Module | Wrapper]) -> Values:
     call.emit(ClearGradients, target=call.receiver)
     return singleton(NONE)
 
 
 @MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")
-def _register(call: Call) -> Values:
-    assert isinstance(call.receiver, Module)
+def _register(call: Call[Module]) -> Values:
     given = call.arg(1, "module" if "module" in call.name else "tensor")
     name = call.constant(0, "name")
     if given is not None and isinstance(name, str):
@@ -509,9 +498,8 @@ def _register(call: Call) -> Values:
 
 
 @MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")
-def _grow(call: Call) -> Values:
+def _grow(call: Call[Module]) -> Values:
     """`ModuleList.append(layer)`."""
-    assert isinstance(call.receiver, Module)
     given, name = call.arg(1, "module"), call.constant(0, "name")
     if call.name == "add_module" and given is not None and isinstance(name, str):
         call.do.set_own_attribute(call.receiver, name, given)
@@ -525,8 +513,7 @@ def _grow(call: Call) -> Values:
 
 
 @MODELS.method(Module, "__getitem__", "__iter__")
-def _child(call: Call) -> Values:
-    assert call.receiver is not None
+def _child(call: Call[Module]) -> Values:
     found = children_of(call.do, call.receiver)
     if found:
         return union([singleton(child) for child in found])
@@ -536,9 +523,8 @@ def _child(call: Call) -> Values:
 
 
 @MODELS.attribute(Module)
-def _attribute(call: Call) -> Values:
+def _attribute(call: Call[Module]) -> Values:
     module = call.receiver
-    assert isinstance(module, Module)
     if call.name == "training":
         return singleton(Unknown(Attribute(module, "training"), "the mode of a module", call.label))
     # nn.Module looks for what is missing in tables that its constructor makes.

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
@@ -129,23 +129,10 @@ def _scheduler(call: Call) -> Values:
     return singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer))
 
 
-@MODELS.method(Scheduler)
-def _scheduler_method(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            MethodResult(call.receiver, call.name),
-            f"what .{call.name}() returns",
-            call.label,
-            escaped_from=f"torch.optim.lr_scheduler.LRScheduler.{call.name}",
-        )
-    )
-
-
 @MODELS.method(Optimizer, "__init__")
-def _init(call: Call) -> Values:
+def _init(call: Call[Optimizer]) -> Values:
     """`super().__init__(params, defaults)` of an optimizer of the project."""
     bare = call.receiver
-    assert isinstance(bare, Optimizer)
     given = call.arg(0, "params")
     modules, complete = owners(call.do, list(given or ()))
     complete = complete and (given is not None or not call.open_ended)
@@ -157,8 +144,7 @@ def _init(call: Call) -> Values:
 
 @MODELS.instead_of_own(Optimizer, "step", "zero_grad")
 @MODELS.method(Optimizer, "step")
-def _step(call: Call) -> Values:
-    assert call.receiver is not None
+def _step(call: Call[Optimizer]) -> Values:
     # SAM's `step(zero_grad=True)` and own `zero_grad` clear in the end what torch's would.
     if call.name == "zero_grad":
         return _zero_grad(call)
@@ -176,8 +162,7 @@ def _step(call: Call) -> Values:
 
 
 @MODELS.method(Optimizer, "zero_grad")
-def _zero_grad(call: Call) -> Values:
-    assert call.receiver is not None
+def _zero_grad(call: Call[Optimizer]) -> Values:
     call.emit(ClearGradients, target=call.receiver)
     return singleton(NONE)
 
@@ -190,26 +175,25 @@ def _consolidate(call: Call) -> Values:
 
 
 @MODELS.method(Optimizer, "state_dict")
-def _state_dict(call: Call) -> Values:
-    if isinstance(call.receiver, Optimizer) and call.receiver.made_by.endswith("ZeroRedundancyOptimizer"):
+def _state_dict(call: Call[Optimizer]) -> Values:
+    if call.receiver.made_by.endswith("ZeroRedundancyOptimizer"):
         call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=False)
-    return singleton(StateDict(call.allocation_site(), call.place, call.label, call.receiver or NONE))
+    return singleton(StateDict(call.allocation_site(), call.place, call.label, call.receiver))
 
 
 @MODELS.method(Optimizer, "load_state_dict")
 @MODELS.method(Scheduler, "load_state_dict")
 @MODELS.method(Scaler, "load_state_dict")
-def _load_state(call: Call) -> Values:
+def _load_state(call: Call[Optimizer | Scheduler | Scaler]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)
-    call.emit(LoadState, target=call.receiver or NONE, state=state, loaded=loaded, entry=entry)
+    call.emit(LoadState, target=call.receiver, state=state, loaded=loaded, entry=entry)
     return singleton(NONE)
 
 
 @MODELS.attribute(Optimizer)
-def _attribute(call: Call) -> Values:
+def _attribute(call: Call[Optimizer]) -> Values:
     optimizer = call.receiver
-    assert isinstance(optimizer, Optimizer)
     if call.name == "param_groups":
         return _groups(call, optimizer)
     if call.name in ("state", "defaults"):
@@ -243,15 +227,10 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
 
 
 @MODELS.method(Optimizer)
+@MODELS.method(Scheduler)
+@MODELS.method(Scaler)
 def _method(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            MethodResult(call.receiver, call.name),
-            f"what .{call.name}() returns",
-            call.label,
-            escaped_from=f"torch.optim.Optimizer.{call.name}",
-        )
-    )
+    return singleton(call.method_result())
 
 
 @MODELS.callable(
@@ -267,8 +246,7 @@ def _scaler(call: Call) -> Values:
 
 
 @MODELS.method(Scaler, "scale")
-def _scale(call: Call) -> Values:
-    assert call.receiver is not None
+def _scale(call: Call[Scaler]) -> Values:
     call.emit(ScalerCall, scaler=call.receiver, call="scale")
     for value in call.args[0] if call.args else ():
         if isinstance(value, Tensor):
@@ -278,8 +256,7 @@ def _scale(call: Call) -> Values:
 
 
 @MODELS.method(Scaler, "unscale_", "update")
-def _unscale(call: Call) -> Values:
-    assert call.receiver is not None
+def _unscale(call: Call[Scaler]) -> Values:
     # Once for each optimizer that it may be, on however many ways it came to be that one.
     for value in dict.fromkeys(call.args[0]) if call.args and call.name == "unscale_" else (None,):
         call.emit(ScalerCall, scaler=call.receiver, call=call.name, optimizer=value)
@@ -301,18 +278,6 @@ def _scaler_step(call: Call) -> Values:
     for value in several:
         step(value)
     return singleton(NONE)
-
-
-@MODELS.method(Scaler)
-def _scaler_method(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            MethodResult(call.receiver, call.name),
-            f"what .{call.name}() returns",
-            call.label,
-            escaped_from=f"torch.amp.GradScaler.{call.name}",
-        )
-    )
 
 
 @MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")
@@ -356,14 +321,14 @@ def _apex(call: Call) -> Values:
 
 
 @MODELS.method(Unknown, "zero_grad")
-def _unknown_zero_grad(call: Call) -> Values:
-    call.emit(ClearGradients, target=call.receiver or TRUE)
+def _unknown_zero_grad(call: Call[Unknown]) -> Values:
+    call.emit(ClearGradients, target=call.receiver)
     return singleton(NONE)
 
 
 @MODELS.method(Unknown, "step")
-def _unknown_step(call: Call) -> Values:
+def _unknown_step(call: Call[Unknown]) -> Values:
     """`x.step()` of something unknown may be an optimizer's."""
     # Without it, a factory's optimizer would look as if nothing ever stepped.
-    call.emit(OptimizerStep, optimizer=call.receiver or TRUE, through="unknown")
+    call.emit(OptimizerStep, optimizer=call.receiver, through="unknown")
     return singleton(Unknown(MethodResult(call.receiver, call.name), "what .step() returns", call.label))

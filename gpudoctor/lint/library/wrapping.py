@@ -229,10 +229,9 @@ def _is_of_cpus(do: LibraryContext, mesh: Value) -> bool:
 
 
 @MODELS.method(Module, "__init__")
-def _init(call: Call) -> Values:
+def _init(call: Call[Module]) -> Values:
     """The constructor of the library class under a class of the project, which may be a wrapper's."""
     module = call.receiver
-    assert isinstance(module, Module)
     # `super().__init__(8, 8, device="cuda")`, also where the class has no constructor of its own.
     if call.do.state(module, ModuleState.device) is None:
         call.do.set_state(module, ModuleState.device, made_on(call))
@@ -262,9 +261,8 @@ def _called(call: Call) -> Values:
 
 
 @MODELS.attribute(Wrapper)
-def _attribute(call: Call) -> Values:
+def _attribute(call: Call[Wrapper]) -> Values:
     wrapper, name = call.receiver, call.name
-    assert isinstance(wrapper, Wrapper)
     own = OWN.get(wrapper.kind)
     # torch.compile keeps the model under `_orig_mod`, FSDP under `_fsdp_wrapped_module`.
     if name in ("module", "_orig_mod", "_fsdp_wrapped_module") and (own is not None or name != "module"):
@@ -299,17 +297,17 @@ def _attribute(call: Call) -> Values:
 
 
 @MODELS.method(Wrapper, "no_sync", "join")
-def _no_sync(call: Call) -> Values:
+def _no_sync(call: Call[Wrapper]) -> Values:
     # `join()` shadows collectives of ranks that ran out of batches; `no_sync()` skips the all-reduce.
     if call.name == "no_sync":
-        call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+        call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(ContextManager(f"torch.{call.name}", call.receiver))
 
 
 @MODELS.method(Unknown, "no_sync")
-def _unknown_no_sync(call: Call) -> Values:
+def _unknown_no_sync(call: Call[Unknown]) -> Values:
     """`model.no_sync()` of a model that code made which was not read."""
-    call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(ContextManager("torch.no_sync", call.receiver))
 
 
