@@ -11,7 +11,7 @@ import os
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
-from gpudoctor.manifest.effects import WORDS, Effect
+from gpudoctor.manifest.effects import WORDS, Effect, kind_of
 
 E = TypeVar("E", bound=Effect)
 
@@ -221,7 +221,7 @@ def _compiled() -> dict[str, Any]:
     found = patterns(said, listed)
     by_word: dict[str, list[str]] = {}
     for name, (*_, returns, effects) in said["functions"].items():
-        for word in (*effects, *filter(None, [returns])):
+        for word in (*effects, *filter(None, [kind_of(returns)])):
             by_word.setdefault(word, []).append(name)
     return {
         **listed,

@@ -210,5 +210,16 @@ WorldSize: TypeAlias = int
 LocalWorldSize: TypeAlias = int
 FirstRank: TypeAlias = bool
 """Whether this process is the first one."""
-KINDS = ("GlobalRank", "LocalRank", "WorldSize", "LocalWorldSize", "FirstRank", "None")
-"""The annotations that say more than a type."""
+IsThere: TypeAlias = bool
+"""Whether there is such a file."""
+Moment: TypeAlias = object
+"""Another one in each process: what a clock says, as a text or a date."""
+RANKS = ("GlobalRank", "LocalRank", "WorldSize", "LocalWorldSize", "FirstRank")
+KINDS = (*RANKS, "IsThere", "Moment", "Literal", "None")
+"""The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""
+
+
+def kind_of(annotation: str) -> str:
+    """Which of these an annotation is; empty for one that says no more than a type."""
+    kind = annotation.partition("[")[0]
+    return kind if kind in KINDS else ""

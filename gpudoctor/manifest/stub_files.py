@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from gpudoctor.manifest.effects import KINDS, WORDS
+from gpudoctor.manifest.effects import WORDS, kind_of
 
 VOCABULARY = "gpudoctor.manifest.effects"
 OF_CLASS = ("classmethod", "staticmethod")
@@ -74,7 +74,7 @@ class _Reader:
     def _value(self, name: str, kind: str, owner: str, node: ast.AST) -> None:
         if f"{owner}.{kind}" in self.bases:
             self.objects[name] = f"{owner}.{kind}"
-        elif kind in KINDS:
+        elif kind_of(kind):
             self.members[name] = kind
         else:
             raise self._error(node, f"`{kind}` is neither a word of effects.py nor a class above")
@@ -103,7 +103,7 @@ class _Reader:
         returns = ast.unparse(node.returns) if node.returns is not None else ""
         effects = dict(self._effect(each, node) for each in words)
         # What returns None and has no word to it does nothing.
-        returns = returns if returns in KINDS and not (returns == "None" and effects) else ""
+        returns = returns if kind_of(returns) and not (returns == "None" and effects) else ""
         entry = (names, kinds, required, returns, effects)
         self.members[f"{owner}.{node.name}"] = entry
         # Who calls a class calls its constructor.

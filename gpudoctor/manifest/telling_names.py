@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpudoctor.manifest.effects import KINDS
+from gpudoctor.manifest.effects import RANKS
 
 _RELEVANT = ("between_two", "collective", "makes_group", "matters", "starts_ranks", "trains")
 _TRAINING = ("starts_ranks", "trains")
@@ -90,8 +90,8 @@ def _names(said: Mapping[str, Any], words: Iterable[str]) -> list[str]:
     members = {**said["functions"], **said["methods"]}
     found = [name for name, (*_, effects) in members.items() if any(word in effects for word in words)]
     if "collective" in words:
-        found += [name for name, (*_, returns, _) in members.items() if returns in KINDS and returns != "None"]
-        found += [*said["values"], *said["attributes"]]
+        found += [name for name, (*_, returns, _) in members.items() if returns in RANKS]
+        found += [name for name, kind in {**said["values"], **said["attributes"]}.items() if kind in RANKS]
     return found
 
 

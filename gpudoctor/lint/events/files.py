@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class LoadState(Event):
     """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
 
 
-EXISTENCE = ("os.path.exists", "os.path.isfile", "os.path.isdir")
+EXISTENCE = functions("IsThere")
 """Who asks whether a file is there: with its path, the key of the answer."""
 
 

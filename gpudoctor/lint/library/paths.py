@@ -76,21 +76,6 @@ def _without_last(path: Value) -> Value:
     return whole if apart or not last else Text(whole.parts[:last])
 
 
-@MODELS.name("os.sep", "os.path.sep", "os.altsep")
-def _separator(do: LibraryContext, place: Location) -> Values:
-    return singleton(_SEPARATOR)
-
-
-@MODELS.name("os.pardir", "os.path.pardir")
-def _up(do: LibraryContext, place: Location) -> Values:
-    return singleton(Const(os.pardir))
-
-
-@MODELS.name("os.curdir", "os.path.curdir")
-def _here(do: LibraryContext, place: Location) -> Values:
-    return singleton(Const(os.curdir))
-
-
 # --- pathlib ----------------------------------------------------------------------------------------------------------
 
 

@@ -11,7 +11,6 @@ from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instanc
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
-from gpudoctor.lint.events.files import EXISTENCE
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
@@ -22,12 +21,6 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
-
-
-@MODELS.callable(*EXISTENCE)
-def _exists(call: Call) -> Values:
-    # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
-    return singleton(Unknown(CallResult(call.name, call.args), "whether a file is there", call.label))
 
 
 @MODELS.callable(
@@ -53,25 +46,6 @@ def _clock(call: Call) -> Values:
     call.emit(ClockRead, call=call.name, identity=identity)
     # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
     return singleton(Unknown(ClockReading(identity), "a clock", call.label, Divergence.LOCAL))
-
-
-@MODELS.callable(
-    "time.process_time",
-    "time.strftime",
-    "time.ctime",
-    "time.asctime",
-    "time.localtime",
-    "datetime.datetime.now",
-    "datetime.datetime.today",
-    "datetime.datetime.utcnow",
-)
-def _now(call: Call) -> Values:
-    # Run names made from the time differ between ranks at the turn of a second.
-    return singleton(
-        Unknown(
-            Anonymous("date", call.allocation_site()), "a clock", call.label, Divergence.LOCAL, escaped_from=call.name
-        )
-    )
 
 
 @MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")
@@ -209,16 +183,6 @@ def _type_checking(do: LibraryContext, place: Location) -> Values:
 def _platform(do: LibraryContext, place: Location) -> Values:
     """Several GPUs are trained on Linux."""
     return singleton(Const("linux"))
-
-
-@MODELS.name("os.name")
-def _os_name(do: LibraryContext, place: Location) -> Values:
-    return singleton(Const("posix"))
-
-
-@MODELS.callable("platform.system")
-def _system(call: Call) -> Values:
-    return singleton(Const("Linux"))
 
 
 @told(HOOKS.subtracted)

@@ -5,6 +5,7 @@ A library function that all ranks must call, or that returns a rank, needs nothi
 
 from __future__ import annotations
 
+from ast import literal_eval
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
@@ -13,14 +14,14 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.manifest.compiled import functions, values
-from gpudoctor.manifest.effects import KINDS, CollectiveEffect, LoggerEffect
+from gpudoctor.manifest.effects import KINDS, RANKS, CollectiveEffect, LoggerEffect
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -29,13 +30,17 @@ if TYPE_CHECKING:
 _RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL}
 _SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD}
 # Whose launcher says so. All others ask their framework, which has its processes from anywhere.
-_SOURCES = {"mpi4py": RankSource.SLURM}
+_SOURCES = {"mpi4py": RankSource.SLURM, "torch": RankSource.PROCESS_GROUP}
 OWN_MODEL = "torch.distributed."
 """What begins so works in place and in the background, and has models that say more."""
 
 
 def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value:
     """The value that a stub declares by one of its words."""
+    if kind == "None":
+        return NONE
+    if kind.startswith("Literal["):
+        return Const(literal_eval(kind[8:-1]))
     if kind in _RANKS:
         return Rank(_RANKS[kind], _SOURCES.get(library, RankSource.FRAMEWORK), place=place)
     if kind in _SIZES:
@@ -52,10 +57,17 @@ def alone(kind: str) -> Value:
 
 @MODELS.callable(*(name for kind in KINDS for name in functions(kind)))
 def _returns_kind(call: Call) -> Values:
-    kind = call.declared.returns if call.declared is not None else ""
-    if kind == "None":
-        return singleton(NONE)
-    return singleton(value_of_kind(kind, call.name.partition(".")[0], call.place, call.label))
+    kind, library = call.declared.returns if call.declared is not None else "", call.name.partition(".")[0]
+    # One process is rank 0: a guard on it always holds.
+    if kind in RANKS and library == "torch" and not call.do.several_processes:
+        return singleton(alone(kind))
+    # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
+    if kind == "IsThere":
+        return singleton(Unknown(CallResult(call.name, call.args), "whether a file is there", call.label))
+    if kind == "Moment":
+        moment = Anonymous("date", call.allocation_site())
+        return singleton(Unknown(moment, "a clock", call.label, Divergence.LOCAL, escaped_from=call.name))
+    return singleton(value_of_kind(kind, library, call.place, call.label))
 
 
 def _declared_value(name: str, kind: str) -> None:

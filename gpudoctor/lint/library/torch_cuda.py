@@ -43,27 +43,11 @@ def _asks_the_driver(call: Call) -> Values:
     return singleton(TRUE)
 
 
-@MODELS.callable(
-    "torch.cuda.is_initialized",
-    "torch.cuda.is_bf16_supported",
-    "torch.backends.cuda.is_built",
-)
-def _is_available(call: Call) -> Values:
-    # Training on several GPUs is what is judged: the CPU branch is for laptops.
-    return singleton(TRUE)
-
-
 @MODELS.setter(Library)
 def _set_of_library(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """`cudnn.enabled = False`; what the user decides is his."""
     if owner == Library("torch.backends.cudnn") and name == "enabled" and values.single in (TRUE, FALSE):
         do.emit(DebugFlag, at=place, flag="cudnn", on=values.single == FALSE)
-
-
-@MODELS.callable("torch.backends.mps.is_available", "torch.xpu.is_available", "torch.npu.is_available")
-def _is_not(call: Call) -> Values:
-    # Where there is CUDA there is none of these.
-    return singleton(Const(False))
 
 
 @MODELS.callable("torch.cuda.device_count", "torch.accelerator.device_count")
@@ -99,11 +83,6 @@ def _current(call: Call) -> Values:
 @MODELS.callable("torch.accelerator.current_accelerator")
 def _accelerator(call: Call) -> Values:
     return singleton(Device("cuda", None, call.place))
-
-
-@MODELS.callable("torch.accelerator.is_available")
-def _any_accelerator(call: Call) -> Values:
-    return singleton(TRUE)
 
 
 @MODELS.callable("torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.accelerator.synchronize")

@@ -113,8 +113,9 @@ def _mesh(call: Call) -> Values:
 
 @MODELS.callable(f"{MESH}.get_rank")
 def _rank_of_mesh(call: Call) -> Values:
-    # The global rank, whichever part of a mesh is asked.
-    return _rank(call)
+    # The global rank, whichever part of a mesh is asked; one process is rank 0.
+    known = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place)
+    return singleton(known if call.do.several_processes else Const(0))
 
 
 @MODELS.callable(f"{MESH}.get_local_rank", f"{MESH}.get_coordinate")
@@ -138,29 +139,6 @@ def _destroy(call: Call) -> Values:
 def _is_initialized(call: Call) -> Values:
     # `if several: init(); model = DDP(model)`, and later: the paths that have the group are those with the wrapper.
     return call.do.execution.flag_by_path(PROCESS, ProcessState.group)
-
-
-@MODELS.callable(
-    "torch.distributed.is_available", "torch.distributed.is_nccl_available", "torch.distributed.is_gloo_available",
-    "torch.distributed.is_torchelastic_launched",
-)  # fmt: skip
-def _is_available(call: Call) -> Values:
-    return singleton(TRUE)
-
-
-@MODELS.callable("torch.distributed.get_rank", "torch.distributed.get_node_local_rank")
-def _rank(call: Call) -> Values:
-    # One process is rank 0: a guard on it always holds.
-    if not call.do.several_processes:
-        return singleton(Const(0))
-    # `get_node_local_rank` reads LOCAL_RANK; `get_rank` counts over all nodes.
-    kind = RankKind.LOCAL if call.name.endswith("local_rank") else RankKind.GLOBAL
-    return singleton(Rank(kind, RankSource.PROCESS_GROUP, place=call.place))
-
-
-@MODELS.callable("torch.distributed.get_world_size")
-def _world_size(call: Call) -> Values:
-    return singleton(Size(SizeKind.WORLD, place=call.place) if call.do.several_processes else Const(1))
 
 
 @MODELS.callable(

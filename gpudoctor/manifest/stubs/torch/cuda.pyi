@@ -1,4 +1,6 @@
-"""Random numbers of the GPUs."""
+"""Random numbers of the GPUs, and questions that are asked for those who have none."""
+
+from typing import Literal
 
 from gpudoctor.manifest.effects import seeds
 
@@ -6,3 +8,5 @@ from gpudoctor.manifest.effects import seeds
 def manual_seed(seed): ...
 @seeds(by="seed")
 def manual_seed_all(seed): ...
+def is_initialized() -> Literal[True]: ...
+def is_bf16_supported(including_emulation=True) -> Literal[True]: ...

@@ -1,6 +1,14 @@
-"""Folders."""
+"""Folders, and where everything is."""
+
+from typing import Literal
 
 from gpudoctor.manifest.effects import changes_folder
+
+name: Literal["posix"]
+sep: Literal["/"]
+curdir: Literal["."]
+pardir: Literal[".."]
+altsep: Literal["/"]
 
 @changes_folder(path="name", tolerates="exist_ok")
 def makedirs(name, mode=0o777, exist_ok=False): ...

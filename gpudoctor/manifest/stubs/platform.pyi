@@ -1,0 +1,5 @@
+"""Several GPUs are trained on Linux."""
+
+from typing import Literal
+
+def system() -> Literal["Linux"]: ...
