@@ -20,10 +20,12 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.manifest.compiled import declared
+from gpudoctor.manifest.compiled import declared, functions
+from gpudoctor.manifest.effects import WORDS, Effect
 from gpudoctor.record import dataclass
 
 T = TypeVar("T", bound=Value)
+E = TypeVar("E", bound=Effect)
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -35,9 +37,7 @@ if TYPE_CHECKING:
     import typing_extensions
 
     from gpudoctor.manifest.compiled import Declared
-    from gpudoctor.manifest.effects import Effect
 
-    E = TypeVar("E", bound=Effect)
     R = typing_extensions.TypeVar("R", bound=Value | None, covariant=True, default=Value | None)
 else:
     R = TypeVar("R")
@@ -206,6 +206,7 @@ class Models:
     def __init__(self) -> None:
         self.callables: dict[str, Model] = {}
         self.prefixes: dict[str, Model] = {}
+        self.words: dict[str, Model] = {}
         self.decorators: dict[str, Model] = {}
         self.names: dict[str, Callable[[LibraryContext, Location], Values]] = {}
         self.methods: dict[tuple[type[Value], str], Model] = {}
@@ -229,6 +230,22 @@ class Models:
                     self.prefixes[name[:-1]] = model
                 else:
                     self.callables[name] = model
+            return model
+
+        return register
+
+    def effect(self, kind: type[E]) -> Callable[[Callable[[Call, E], Values]], Callable[[Call, E], Values]]:
+        """Answer all functions at which a stub has this word, but for those that have a model of their own, and the
+        methods of objects whose class a stub knows."""
+
+        def register(model: Callable[[Call, E], Values]) -> Callable[[Call, E], Values]:
+            def answer(call: Call) -> Values:
+                return model(call, call.effect(kind) or kind())
+
+            word = next(word for word, known in WORDS.items() if known is kind)
+            self.words[word] = answer
+            for name in functions(word):
+                self.callables.setdefault(name, answer)
             return model
 
         return register

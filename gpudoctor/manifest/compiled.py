@@ -57,6 +57,11 @@ class Declared:
         """The annotation of a parameter."""
         return str(self.kinds[self.names.index(parameter)])
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that stand at it."""
+        return tuple(self._effects)
+
     def effect(self, kind: type[E]) -> E | None:
         """What it does of this kind."""
         said = next((said for word, said in self._effects.items() if WORDS[word] is kind), None)

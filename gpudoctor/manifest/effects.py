@@ -170,6 +170,26 @@ class SeedEffect(Effect):
 
 
 @dataclass
+class OpenEffect(Effect):
+    """It returns a context manager."""
+
+    keeps_gradients: bool = False
+    """In its block, gradients may stay unreduced."""
+
+
+@dataclass
+class ShowEffect(Effect):
+    """It shows or records the numbers that it is given."""
+
+
+@dataclass
+class GiveBackEffect(Effect):
+    """It returns what it was given, or what does all that this does."""
+
+    given: Parameter = ""
+
+
+@dataclass
 class DownloadEffect(Effect):
     """It fetches a file from the network, with no lock."""
 
@@ -189,12 +209,15 @@ collective = CollectiveEffect
 between_two = BetweenTwoEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect
+gives_back = GiveBackEffect
 layer = LayerEffect
 makes_group = GroupEffect
 matters = MatterEffect
+opens = OpenEffect
 reads_file = ReadFileEffect
 saves = SaveEffect
 seeds = SeedEffect
+shows = ShowEffect
 starts_logger = LoggerEffect
 starts_ranks = LaunchEffect
 trains = TrainEffect
@@ -206,16 +229,22 @@ WORDS: dict[str, type[Effect]] = {
 
 GlobalRank: TypeAlias = int
 LocalRank: TypeAlias = int
+NodeRank: TypeAlias = int
 WorldSize: TypeAlias = int
 LocalWorldSize: TypeAlias = int
+Nodes: TypeAlias = int
 FirstRank: TypeAlias = bool
 """Whether this process is the first one."""
 IsThere: TypeAlias = bool
 """Whether there is such a file."""
 Moment: TypeAlias = object
 """Another one in each process: what a clock says, as a text or a date."""
-RANKS = ("GlobalRank", "LocalRank", "WorldSize", "LocalWorldSize", "FirstRank")
-KINDS = (*RANKS, "IsThere", "Moment", "Literal", "None")
+OwnGpu: TypeAlias = object
+"""The GPU of this process."""
+Setting: TypeAlias = object
+"""What the user or a framework has chosen: the same on all ranks."""
+RANKS = ("GlobalRank", "LocalRank", "NodeRank", "WorldSize", "LocalWorldSize", "Nodes", "FirstRank")
+KINDS = (*RANKS, "IsThere", "Moment", "OwnGpu", "Setting", "Literal", "None")
 """The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""
 
 

@@ -29,6 +29,16 @@ class Work(Allocated):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Cluster(Allocated):
+    """A queue of a cluster that starts a function in each process of a job, or what that job knows of itself."""
+
+    identity: Hashable
+    place: Location
+    label: str
+    class_name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ManagedObject(Allocated):
     """An object of a framework that owns wrapping, placement, sharding or saving: an Accelerator, a Trainer."""
 

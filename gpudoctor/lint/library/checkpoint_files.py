@@ -16,13 +16,11 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import SaveEffect
 
 
-@MODELS.callable(*functions("saves"))
-def _save(call: Call) -> Values:
-    effect = call.effect(SaveEffect) or SaveEffect()
+@MODELS.effect(SaveEffect)
+def _save(call: Call, effect: SaveEffect) -> Values:
     path, spelled = _target(call, call.position(effect.path), effect.path, effect.opened)
     result, checkpoint = singleton(call.result(fresh=True)), effect.checkpoint or bool(effect.content)
     if path is None and not checkpoint:
@@ -33,8 +31,9 @@ def _save(call: Call) -> Values:
     places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
     call.emit(
-        Save, call=call.name, path=path, spelled=spelled, content=content, states=states, states_when=when,
-        whole=effect.whole, collective=effect.by_parts, checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
+        Save, call=f".{call.name}" if call.receiver is not None else call.name, path=path, spelled=spelled,
+        content=content, states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
+        checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
     )  # fmt: skip
     return result
 

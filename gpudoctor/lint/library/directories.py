@@ -7,13 +7,11 @@ import ast
 from gpudoctor.lint.domain.value import FALSE, NONE, Const, Text, Unknown, Values
 from gpudoctor.lint.events.files import ChangeFolder
 from gpudoctor.lint.library_call import MODELS, Call, singleton
-from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import FolderEffect
 
 
-@MODELS.callable(*functions("changes_folder"))
-def _change(call: Call) -> Values:
-    effect = call.effect(FolderEffect) or FolderEffect()
+@MODELS.effect(FolderEffect)
+def _change(call: Call, effect: FolderEffect) -> Values:
     spelled = call.spelled(call.position(effect.path), effect.path)
     return _emit(call, call.given(effect.path), call.given(effect.tolerates), spelled, effect.removes)
 

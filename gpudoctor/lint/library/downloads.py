@@ -6,13 +6,12 @@ from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.value import NONE, Const, Values
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import DownloadEffect
 
 
-@MODELS.callable(*functions("downloads"))
-def _download(call: Call) -> Values:
-    path = call.given((call.effect(DownloadEffect) or DownloadEffect()).to)
+@MODELS.effect(DownloadEffect)
+def _download(call: Call, effect: DownloadEffect) -> Values:
+    path = call.given(effect.to)
     # Without a target `urlretrieve` takes a temporary file, another one in each process.
     if path is not None and path.single != NONE:
         call.emit(Download, call=call.name, path=path)

@@ -7,12 +7,9 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, Proc
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import Attribute, CallResult
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
@@ -20,17 +17,15 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING
-from gpudoctor.lint.library.stub_models import alone, run_collective, value_of_kind
-from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library.stub_models import managed_method
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import belonging, kind_of_attribute, taking_charge
-from gpudoctor.manifest.effects import CollectiveEffect
+from gpudoctor.manifest.compiled import belonging, taking_charge
 
 TAKE_CHARGE = taking_charge()
 _BELONGING = belonging()
@@ -108,16 +103,6 @@ def _may_share_data(call: Call) -> bool:
     return not known or call.open_ended or len(call.args) > 4 or any(name in call.keywords for name in told)
 
 
-@MODELS.callable("fairscale.nn.checkpoint_wrapper", "fairscale.nn.checkpoint.*")
-def _recomputed(call: Call) -> Values:
-    """Activations are computed again in the backward: that saves memory and takes charge of nothing."""
-    return (
-        call.args[0]
-        if call.args
-        else singleton(Unknown(CallResult(call.name, ()), "a module that is recomputed", call.label))
-    )
-
-
 def _group_exists(call: Call) -> None:
     """The framework makes the process group."""
     call.do.set_flag(PROCESS, ProcessState.group)
@@ -141,20 +126,6 @@ def _deepspeed(call: Call) -> Value:
         for i in range(3)
     ]
     return TupleOf((engine, *rest))
-
-
-@MODELS.attribute(ManagedObject)
-def _attribute(call: Call[ManagedObject]) -> Values:
-    managed, name = call.receiver, call.name
-    kind = kind_of_attribute(managed.class_name, name)
-    if kind:
-        by_itself = call.do.flag(managed, ManagerState.alone) is not NO
-        return singleton(alone(kind) if by_itself else value_of_kind(kind, "", call.place, call.label))
-    if name == "device":
-        return singleton(Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), call.place))
-    if name in ("state", "strategy", "sync_gradients", "distributed_type", "mixed_precision", "trackers"):
-        return singleton(Unknown(Attribute(managed, name), f"the {name} of {managed.label}", call.label, config=True))
-    return NOT_ANSWERED
 
 
 @MODELS.method(
@@ -265,42 +236,11 @@ def _unwrap(call: Call) -> Values:
     return call.args[0].map(core_of) if call.args else singleton(NONE)
 
 
-@MODELS.method(ManagedObject, "no_sync", "accumulate", "no_backward_sync")
-def _syncs(call: Call[ManagedObject]) -> Values:
-    call.emit(GradientSync, target=call.receiver, call=call.name)
-    return _context(call)
-
-
-@MODELS.method(ManagedObject, "autocast", "main_process_first", "local_main_process_first", "rank_zero_first")
-def _context(call: Call) -> Values:
-    return singleton(ContextManager(f"accelerate.{call.name}"))
-
-
-@MODELS.method(ManagedObject, "on_main_process", "on_local_main_process")
-def _decorator(call: Call) -> Values:
-    return call.args[0] if call.args else singleton(NONE)
-
-
-@MODELS.method(ManagedObject, "save", "save_model", "save_checkpoint")
-def _save(call: Call[ManagedObject]) -> Values:
-    """The framework itself lets one rank write."""
-    # Lightning's `save_checkpoint` has a barrier in it, under a rank guard it hangs; that of version 1, which alone has
-    # this constructor, has none.
-    old = call.receiver.made_by.endswith(".from_argparse_args")
-    call.emit(Save, call=f".{call.name}", path=call.arg(1, "f"), collective=not old)
+@MODELS.method(ManagedObject, "save_checkpoint")
+def _save_checkpoint(call: Call[ManagedObject]) -> Values:
+    """Lightning's has a barrier in it, under a rank guard it hangs; that of version 1, which alone has this
+    constructor, has none."""
+    if not call.receiver.made_by.endswith(".from_argparse_args"):
+        return managed_method(call)
+    call.emit(Save, call=".save_checkpoint", path=call.given("filepath"))
     return singleton(NONE)
-
-
-@MODELS.method(ManagedObject, "print", "log", "log_dict")
-def _show(call: Call) -> Values:
-    """What the main process says."""
-    report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
-    return singleton(NONE)
-
-
-@MODELS.method(ManagedObject)
-def _method(call: Call[ManagedObject]) -> Values:
-    managed, effect = call.receiver, call.effect(CollectiveEffect)
-    if effect is not None:
-        return run_collective(call, effect, managed.framework)
-    return singleton(call.method_result(call.allocation_site()))

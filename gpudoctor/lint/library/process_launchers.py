@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import Attribute, CallResult
-from gpudoctor.lint.domain.value import NONE, Allocated, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.group import Cluster
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
+from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import functions
+from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import LaunchEffect
-from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
 
 
 def _required(target: Value | None) -> tuple[int, int | None] | None:
@@ -134,19 +135,11 @@ def _other(call: Call) -> Values:
     return singleton(call.result())
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Cluster(Allocated):
-    """A queue of a cluster that starts a function in each process of a job, and what that job knows of itself."""
-
-    identity: Hashable
-    place: Location
-    label: str
-
-
 @MODELS.callable("submitit.*")
 def _submitit(call: Call) -> Values:
     if call.name.endswith(("Executor", "JobEnvironment")):
-        return singleton(Cluster(call.allocation_site(), call.place, call.label))
+        name = f"submitit.{call.name.rpartition('.')[2]}"
+        return singleton(Cluster(call.allocation_site(), call.place, call.label, name))
     return singleton(call.result())
 
 
@@ -167,23 +160,6 @@ def _submit(call: Call) -> Values:
 @MODELS.method(Cluster)
 def _other_method(call: Call) -> Values:
     return singleton(NONE)
-
-
-JOB_RANKS = {"global_rank": RankKind.GLOBAL, "local_rank": RankKind.LOCAL, "node": RankKind.NODE}
-JOB_SIZES = {"num_tasks": SizeKind.WORLD, "num_nodes": SizeKind.NODES}
-
-
-@MODELS.attribute(Cluster)
-def _job_attribute(call: Call) -> Values:
-    if call.name in JOB_RANKS:
-        return singleton(Rank(JOB_RANKS[call.name], RankSource.FRAMEWORK, place=call.place))
-    if call.name in JOB_SIZES:
-        return singleton(Size(JOB_SIZES[call.name], place=call.place))
-    if call.name in ("job_id", "hostname", "hostnames", "paths", "cluster", "folder"):
-        return singleton(
-            Unknown(Attribute(call.receiver, call.name), f"the {call.name} of a job", call.label, config=True)
-        )
-    return NOT_ANSWERED
 
 
 @MODELS.callable("accelerate.launchers.notebook_launcher")
@@ -222,17 +198,10 @@ def _set_by_launcher(place: Location) -> dict[str, Value]:
     }
 
 
-@MODELS.callable(*functions("starts_ranks"))
-def _launch_function(call: Call) -> Values:
-    effect = call.effect(LaunchEffect) or LaunchEffect()
+@MODELS.effect(LaunchEffect)
+def _launch_function(call: Call, effect: LaunchEffect) -> Values:
     function, given = call.given(effect.function), call.given(effect.args)
     items = known_items(call.do, given.single) if given is not None and given.single is not None else ()
     if function is not None:
         call.do.launch.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(call.result("what the processes return", fresh=True))
-
-
-@MODELS.callable("torch.distributed.launcher.api.elastic_launch")
-def _elastic(call: Call) -> Values:
-    """`elastic_launch(config, main)(args)`."""
-    return call.arg(1, "entrypoint") or singleton(NONE)

@@ -10,16 +10,14 @@ from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, singleton
-from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import SeedEffect
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 
-@MODELS.callable(*functions("seeds"))
-def _seed(call: Call) -> Values:
-    effect = call.effect(SeedEffect) or SeedEffect()
+@MODELS.effect(SeedEffect)
+def _seed(call: Call, effect: SeedEffect) -> Values:
     drawn = Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
     seed = call.given(effect.by) if effect.by else singleton(drawn)
     call.emit(SeedSet, call=call.name, seed=seed, guarded=call.do.launch.under_main_guard)

@@ -76,11 +76,6 @@ def _wraps(call: Call) -> Values:
     )
 
 
-@MODELS.callable("contextlib.suppress", "contextlib.redirect_stdout", "contextlib.redirect_stderr", "pytest.raises")
-def _context(call: Call) -> Values:
-    return singleton(ContextManager(call.name))
-
-
 @MODELS.callable("contextlib.nullcontext", "contextlib.closing")
 def _handing_on(call: Call) -> Values:
     """The block gets what the manager was given."""

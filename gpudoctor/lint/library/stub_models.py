@@ -9,30 +9,42 @@ from ast import literal_eval
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import TensorState
+from gpudoctor.lint.domain.abstract_state import NO, ManagerState, TensorState
 from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.group import Cluster, ManagedObject
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult, RankIs
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
-from gpudoctor.manifest.compiled import functions, values
-from gpudoctor.manifest.effects import KINDS, RANKS, CollectiveEffect, LoggerEffect
+from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.compiled import functions, kind_of_attribute, values
+from gpudoctor.manifest.effects import (
+    KINDS,
+    RANKS,
+    CollectiveEffect,
+    GiveBackEffect,
+    LoggerEffect,
+    OpenEffect,
+    ReadFileEffect,
+    ShowEffect,
+)
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
-_RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL}
-_SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD}
+_RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL, "NodeRank": RankKind.NODE}
+_SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD, "Nodes": SizeKind.NODES}
 # Whose launcher says so. All others ask their framework, which has its processes from anywhere.
 _SOURCES = {"mpi4py": RankSource.SLURM, "torch": RankSource.PROCESS_GROUP}
-OWN_MODEL = "torch.distributed."
-"""What begins so works in place and in the background, and has models that say more."""
 
 
 def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value:
@@ -41,6 +53,8 @@ def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value
         return NONE
     if kind.startswith("Literal["):
         return Const(literal_eval(kind[8:-1]))
+    if kind == "OwnGpu":
+        return Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), place)
     if kind in _RANKS:
         return Rank(_RANKS[kind], _SOURCES.get(library, RankSource.FRAMEWORK), place=place)
     if kind in _SIZES:
@@ -80,15 +94,9 @@ for _name, _kind in values().items():
     _declared_value(_name, _kind)
 
 
-@MODELS.callable(*(name for name in functions("collective") if not name.startswith(OWN_MODEL)))
-def _collective(call: Call) -> Values:
-    effect = call.effect(CollectiveEffect) or CollectiveEffect()
-    return run_collective(call, effect, call.name.partition(".")[0])
-
-
-def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
-    """Log a collective of a library, and return what it returns."""
-    name, function = call.name.rpartition(".")[2], call.declared
+@MODELS.effect(CollectiveEffect)
+def _collective(call: Call, effect: CollectiveEffect) -> Values:
+    (library, _, _), name, function = call.full_name.partition("."), call.name.rpartition(".")[2], call.declared
     why = "what a collective returns" if effect.waits else "values from all ranks"
     made = Unknown(
         CallResult(call.name, call.allocation_site()),
@@ -99,7 +107,7 @@ def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
     )
     subject = call.given(effect.writes or effect.sends or (function.first if function is not None else ""))
     call.emit(
-        Collective, call=name, by=by, subject=subject, effect=effect, in_place=bool(effect.writes),
+        Collective, call=name, by=library, subject=subject, effect=effect, in_place=bool(effect.writes),
         returned=None if effect.waits else made, group=call.given("group"),
     )  # fmt: skip
     for value in flatten(call.do, list(subject or ())) if effect.writes else ():
@@ -111,17 +119,55 @@ def run_collective(call: Call, effect: CollectiveEffect, by: str) -> Values:
     return singleton(TupleOf(tuple(singleton(made) for _ in items))) if items else singleton(made)
 
 
-@MODELS.callable(*functions("reads_file"))
-def _reads_file(call: Call) -> Values:
+@MODELS.effect(ReadFileEffect)
+def _reads_file(call: Call, effect: ReadFileEffect) -> Values:
     call.emit(ReadFile, call=call.name)
     return singleton(call.result(fresh=True))
 
 
-@MODELS.callable(*functions("starts_logger"))
-def _starts_logger(call: Call) -> Values:
-    effect = call.effect(LoggerEffect) or LoggerEffect()
+@MODELS.effect(LoggerEffect)
+def _starts_logger(call: Call, effect: LoggerEffect) -> Values:
     call.emit(StartLogger, call=call.name, path=call.given(effect.path), shared=_is_meant_for_all(call, effect))
     return singleton(call.result("an experiment logger", fresh=True))
+
+
+@MODELS.effect(OpenEffect)
+def _opens(call: Call, effect: OpenEffect) -> Values:
+    if effect.keeps_gradients:
+        call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+    return singleton(ContextManager(call.full_name))
+
+
+@MODELS.effect(ShowEffect)
+def _shows(call: Call, effect: ShowEffect) -> Values:
+    report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+    return singleton(NONE)
+
+
+@MODELS.effect(GiveBackEffect)
+def _gives_back(call: Call, effect: GiveBackEffect) -> Values:
+    return call.given(effect.given) or singleton(NONE)
+
+
+@MODELS.attribute(ManagedObject)
+@MODELS.attribute(Cluster)
+def _attribute(call: Call[ManagedObject | Cluster]) -> Values:
+    owner = call.receiver
+    kind = kind_of_attribute(owner.class_name, call.name)
+    if kind == "Setting":
+        why = f"the {call.name} of {owner.label}"
+        return singleton(Unknown(Attribute(owner, call.name), why, call.label, config=True))
+    if kind in RANKS and isinstance(owner, ManagedObject) and call.do.flag(owner, ManagerState.alone) is not NO:
+        return singleton(alone(kind))
+    return singleton(value_of_kind(kind, "", call.place, call.label)) if kind else NOT_ANSWERED
+
+
+@MODELS.method(ManagedObject)
+def managed_method(call: Call[ManagedObject]) -> Values:
+    """What the stub of its class says of a method."""
+    words = call.declared.words if call.declared is not None else ()
+    model = next((MODELS.words[word] for word in words if word in MODELS.words), None)
+    return model(call) if model is not None else singleton(call.method_result(call.allocation_site()))
 
 
 def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:

@@ -161,8 +161,8 @@ def _backend(call: Call) -> Values:
     return singleton(Unknown(Anonymous("backend"), "the backend", call.label, config=True))
 
 
-@MODELS.callable(*functions("makes_group"))
-def _new_group(call: Call) -> Values:
+@MODELS.effect(GroupEffect)
+def _new_group(call: Call, effect: GroupEffect) -> Values:
     members = reduce(or_, (each.divergence for each in _members(call)), Divergence.NONE)
     call.emit(
         # A collective itself: also ranks outside the new group must call it.
@@ -171,9 +171,7 @@ def _new_group(call: Call) -> Values:
     )  # fmt: skip
     made = singleton(Group(call.allocation_site(), call.place, call.label))
     # These give the group of this rank, and all of them.
-    effect = call.effect(GroupEffect)
-    several = effect is not None and effect.returns_all
-    return singleton(TupleOf((made, new_list(call.do, [made], call.node, exact=False)))) if several else made
+    return singleton(TupleOf((made, new_list(call.do, [made], call.node, exact=False)))) if effect.returns_all else made
 
 
 def _members(call: Call) -> list[Value]:
@@ -337,10 +335,10 @@ def _functional(call: Call) -> Values:
     return singleton(result)
 
 
-@MODELS.callable(*functions("between_two"))
-def _point_to_point(call: Call) -> Values:
-    name, effect = call.name.rpartition(".")[2], call.effect(BetweenTwoEffect)
-    if effect is None or not effect.in_background:
+@MODELS.effect(BetweenTwoEffect)
+def _point_to_point(call: Call, effect: BetweenTwoEffect) -> Values:
+    name = call.name.rpartition(".")[2]
+    if not effect.in_background:
         return singleton(call.result("a request", fresh=True))
     work = Work(call.allocation_site(), call.place, call.label)
     begin_work(call, name, work, [])

@@ -295,12 +295,6 @@ def _scale_loss(call: Call) -> Values:
     return given.map(lambda loss: ContextManager("apex.amp.scale_loss", loss))
 
 
-@MODELS.callable("apex.parallel.LARC", "apex.parallel.LARC.LARC")
-def _scaling_rates(call: Call) -> Values:
-    """It wraps an optimizer, hands on all that it is asked for, and steps when it does."""
-    return call.arg(0, "optimizer") or singleton(NONE)
-
-
 @MODELS.callable("apex.amp.master_params")
 def _master_parameters(call: Call) -> Values:
     """The parameters of an optimizer, in full precision."""

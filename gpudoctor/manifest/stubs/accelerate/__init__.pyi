@@ -4,7 +4,19 @@ from accelerate.launchers import debug_launcher as debug_launcher
 from accelerate.launchers import notebook_launcher as notebook_launcher
 from accelerate.state import PartialState as PartialState
 
-from gpudoctor.manifest.effects import FirstRank, GlobalRank, LocalRank, WorldSize, collective
+from gpudoctor.manifest.effects import (
+    FirstRank,
+    GlobalRank,
+    LocalRank,
+    OwnGpu,
+    Setting,
+    WorldSize,
+    collective,
+    gives_back,
+    opens,
+    saves,
+    shows,
+)
 
 class Accelerator:
     process_index: GlobalRank
@@ -12,6 +24,12 @@ class Accelerator:
     num_processes: WorldSize
     is_main_process: FirstRank
     is_local_main_process: FirstRank
+    device: OwnGpu
+    state: Setting
+    sync_gradients: Setting
+    distributed_type: Setting
+    mixed_precision: Setting
+    trackers: Setting
     @collective(gathers=True)
     def gather(self, tensor): ...
     @collective(gathers=True)
@@ -26,3 +44,25 @@ class Accelerator:
     def save_state(self, output_dir=None, safe_serialization=True): ...
     @collective(uneven=True)
     def get_state_dict(self, model, unwrap=True): ...
+    @opens(keeps_gradients=True)
+    def no_sync(self, model): ...
+    @opens(keeps_gradients=True)
+    def accumulate(self, **more): ...
+    @opens()
+    def autocast(self, **more): ...
+    @opens()
+    def main_process_first(self): ...
+    @opens()
+    def local_main_process_first(self): ...
+    @gives_back(given="function")
+    def on_main_process(self, function=None): ...
+    @gives_back(given="function")
+    def on_local_main_process(self, function=None): ...
+    @saves(path="f", checkpoint=True, by_parts=True)
+    def save(self, obj, f, safe_serialization=False): ...
+    @saves(path="save_directory", checkpoint=True, by_parts=True)
+    def save_model(self, model, save_directory, max_shard_size="10GB", safe_serialization=True): ...
+    @shows()
+    def print(self, **more): ...
+    @shows()
+    def log(self, values, step=None, log_kwargs={}): ...

@@ -1,15 +1,42 @@
 """Lightning without a `Trainer`."""
 
-from gpudoctor.manifest.effects import FirstRank, GlobalRank, LocalRank, WorldSize, collective
+from gpudoctor.manifest.effects import (
+    FirstRank,
+    GlobalRank,
+    LocalRank,
+    OwnGpu,
+    Setting,
+    WorldSize,
+    collective,
+    opens,
+    saves,
+    shows,
+)
 
 class Fabric:
     global_rank: GlobalRank
     local_rank: LocalRank
     world_size: WorldSize
     is_global_zero: FirstRank
+    device: OwnGpu
+    strategy: Setting
     @collective(gathers=True)
     def all_gather(self, data, group=None, sync_grads=False): ...
     @collective(adds_up=True)
     def all_reduce(self, data, group=None, reduce_op="mean"): ...
     @collective(waits=True)
     def barrier(self, name=None): ...
+    @opens(keeps_gradients=True)
+    def no_backward_sync(self, module, enabled=True): ...
+    @opens()
+    def autocast(self): ...
+    @opens()
+    def rank_zero_first(self, local=False): ...
+    @saves(path="path", checkpoint=True, by_parts=True)
+    def save(self, path, state, filter=None): ...
+    @shows()
+    def print(self, **more): ...
+    @shows()
+    def log(self, name, value, step=None): ...
+    @shows()
+    def log_dict(self, metrics, step=None): ...

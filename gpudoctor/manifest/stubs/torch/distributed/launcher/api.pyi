@@ -1,9 +1,10 @@
 """torchrun as a function."""
 
-from gpudoctor.manifest.effects import starts_ranks, trains
+from gpudoctor.manifest.effects import gives_back, starts_ranks, trains
 
 @trains()
 class elastic_launch:
+    @gives_back(given="entrypoint")
     def __init__(self, config, entrypoint, **more): ...
 
 @starts_ranks(function="entrypoint", args="args")

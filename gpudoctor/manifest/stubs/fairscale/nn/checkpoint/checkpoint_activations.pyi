@@ -1,0 +1,3 @@
+"""Where fairscale defines it."""
+
+from fairscale.nn import checkpoint_wrapper as checkpoint_wrapper
