@@ -1,0 +1,143 @@
+"""What the words of a stub mean, for functions and for methods of objects whose class a stub knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.events.training_step import GradientSync
+
+
+def test_the_path_stands_where_the_signature_says(paper):
+    found = paper(
+        """
+        import json, os, cv2, numpy, torch
+        import torch.distributed.checkpoint as dcp
+        from accelerate import Accelerator
+        from lightning.fabric import Fabric
+        from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
+        torch.save(f="a", obj={})
+        cv2.imwrite("b", image)
+        numpy.savetxt(fname="c", X=rows)
+        dcp.save({}, checkpoint_id="d")
+        dcp.state_dict_saver.save_state_dict({}, writer)
+        dcp_to_torch_save("parts", "e")
+        Accelerator().save({}, "f")
+        Fabric().save("g", {})
+        json.dump({}, open("h", "w"))
+        json.dump({}, open("i", "a"))
+        json.dump({}, file)
+        """
+    )
+    saves = [event for event in found.events(Save) if event.call != "open"]
+    assert [repr(event.path) for event in saves] == [
+        *("'a'", "'b'", "'c'", "'d'", "None", "'e'", "'f'", "'g'", "'h'"),
+    ]
+    assert [event.call for event in saves if event.collective] == [
+        *("torch.distributed.checkpoint.save", "torch.distributed.checkpoint.save_state_dict", ".save", ".save"),
+    ]
+    assert ["checkpoint" if event.checkpoint else "whole" if event.whole else "" for event in saves] == [
+        *(
+            "checkpoint",
+            "whole",
+            "whole",
+            "checkpoint",
+            "checkpoint",
+            "checkpoint",
+            "checkpoint",
+            "checkpoint",
+            "whole",
+        ),
+    ]
+    assert [event.on_cpu for event in saves] == [False] * 5 + [True] + [False] * 3
+
+
+def test_what_seeds(paper):
+    found = paper(
+        """
+        import random, numpy, torch
+        random.seed(1)
+        numpy.random.seed(seed=2)
+        torch.random.manual_seed(3)
+        torch.cuda.manual_seed_all(4)
+        torch.seed()
+        random.shuffle([])
+        """
+    )
+    seeds = list(found.events(SeedSet))
+    assert [event.call.partition(".")[0] for event in seeds] == ["random", "numpy", "torch", "torch", "torch"]
+    assert [repr(event.seed) for event in seeds[:4]] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("made", "called", "context"),
+    [
+        ("accelerate.Accelerator", "accumulate(model)", "accumulate"),
+        ("accelerate.PartialState", "local_main_process_first()", "local_main_process_first"),
+        ("lightning.fabric.Fabric", "no_backward_sync(model)", ""),
+        ("lightning.Fabric", "autocast()", "autocast"),
+    ],
+)
+def test_contexts_of_managed_objects(paper, made: str, called: str, context: str):
+    found = paper(
+        f"""
+        import {made.rpartition(".")[0]}, torch
+        model = torch.nn.Linear(1, 1)
+        with {made}().{called}:
+            torch.save({{}}, "a")
+        """
+    )
+    (save,) = found.events(Save)
+    assert save.context.contexts == ((context,) if context else ())
+    assert bool(list(found.events(GradientSync))) == called.endswith("(model)")
+
+
+def test_a_class_does_what_its_own_stub_says(paper):
+    """Each framework has another `save`, and a `Trainer` is no `Accelerator`."""
+    found = paper(
+        """
+        import lightning, transformers
+        transformers.Trainer(model).save("a")
+        transformers.Trainer(model).save_model("b")
+        lightning.Trainer().save_checkpoint("c")
+        lightning.pytorch.Trainer.from_argparse_args(args).save_checkpoint("d")
+        """
+    )
+    assert [(event.call, repr(event.path), event.collective) for event in found.events(Save)] == [
+        (".save_model", "'b'", True),
+        (".save_checkpoint", "'c'", True),
+        (".save_checkpoint", "'d'", False),
+    ]
+
+
+def test_what_a_stub_says_a_value_is(paper):
+    paper(
+        """
+        import os, platform, submitit, torch
+        import torch.distributed as dist
+        from torch.distributed import launcher
+        job = submitit.JobEnvironment()
+        reveal(platform.system())  #: 'Linux'
+        reveal(os.path.sep)  #: '/'
+        reveal(torch.backends.mps.is_available())  #: False
+        reveal(dist.is_nccl_available())  #: True
+        reveal(dist.get_rank())  #: global rank
+        reveal(job.global_rank)  #: global rank
+        reveal(job.num_nodes)  #: node count
+        reveal(launcher.api.elastic_launch(config, 7))  #: 7
+        """,
+        launch="spawn",
+    )
+
+
+def test_one_process_is_rank_0(paper):
+    paper(
+        """
+        import torch.distributed as dist
+        reveal(dist.get_rank())  #: 0
+        reveal(dist.get_node_local_rank())  #: 0
+        reveal(dist.get_world_size())  #: 1
+        """,
+        launch="single",
+    )
