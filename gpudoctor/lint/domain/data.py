@@ -109,6 +109,7 @@ class Loader(Allocated):
     """What it draws random numbers with, the seeds of its workers among them."""
     made_up: bool = False
     """Its data are random numbers that the program has drawn itself: their order means nothing."""
+    class_name = "torch.utils.data.DataLoader"
 
     @property
     def loader(self) -> Loader:

@@ -133,15 +133,13 @@ def _targets(call: Call, location: Values | None) -> list[Values]:
 
 @MODELS.callable("torch.load")
 def _load(call: Call) -> Values:
-    location = call.arg(1, "map_location")
+    location = call.given("map_location")
     # Without it tensors return to the GPU they were saved from: GPU 0 for all ranks.
     for values in _targets(call, location):
         use(call, devices_of(values, call.place), "map_location", call.argument_places.get("map_location"))
     by_rank = (
         # One file per rank: then loading different states is what is wanted.
-        Divergence.RANK
-        if any(path.divergence & Divergence.RANK for path in call.arg(0, "f") or ())
-        else Divergence.NONE
+        Divergence.RANK if any(path.divergence & Divergence.RANK for path in call.given("f") or ()) else Divergence.NONE
     )
     result = Unknown(
         CallResult(call.name, call.allocation_site()),
@@ -151,6 +149,6 @@ def _load(call: Call) -> Values:
         escaped_from="torch.load",
     )
     call.emit(
-        Load, call=call.name, path=call.arg(0, "f"), spelled=call.spelled(0, "f"), map_location=location, result=result
+        Load, call=call.name, path=call.given("f"), spelled=call.spelled(0, "f"), map_location=location, result=result
     )
     return singleton(result)

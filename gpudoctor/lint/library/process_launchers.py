@@ -43,26 +43,26 @@ def _required(target: Value | None) -> tuple[int, int | None] | None:
 
 @MODELS.callable("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
 def _spawn(call: Call) -> Values:
-    target = call.arg(0, "fn")
-    args = call.arg(1, "args")
+    target = call.given("fn")
+    args = call.given("args")
     only = target.single if target is not None else None
     given = args.single if args is not None else None
     rest = known_items(call.do, given) if given is not None else None
-    nprocs = call.arg(2, "nprocs") or singleton(NONE)
+    nprocs = call.given("nprocs") or singleton(NONE)
     # One process beside its parent is no job of several.
     if nprocs.single == Const(1) and target is not None:
         if not call.do.several_processes:
             call.do.launch.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
         return singleton(Unknown(Anonymous("spawned", call.place), "the spawned process", call.label))
     call.emit(
-        Spawn, target=target or singleton(NONE), args=args, nprocs=call.arg(2, "nprocs"),
+        Spawn, target=target or singleton(NONE), args=args, nprocs=call.given("nprocs"),
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
         args_node_is_tuple=given is None or known_items(call.do, given) is not None,
         guarded=call.do.launch.under_main_guard, required=_required(only),
         # Spawned workers are pickled by name: "Can't pickle local object".
         target_is_local=isinstance(only, Function) and (len(only.scopes) > 1 or isinstance(only.node, ast.Lambda)),
         target_in_notebook=isinstance(only, Function) and only.place.path.endswith(".ipynb"),
-        start_method=call.arg(5, "start_method"),
+        start_method=call.given("start_method"),
     )  # fmt: skip
     call.do.launch.assume_several_processes(nprocs)
     if target is not None:
@@ -165,7 +165,7 @@ def _other_method(call: Call) -> Values:
 @MODELS.callable("accelerate.launchers.notebook_launcher")
 def _notebook_launcher(call: Call) -> Values:
     """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
-    function, given, count = call.arg(0, "function"), call.arg(1, "args"), call.arg(2, "num_processes")
+    function, given, count = call.given("function"), call.given("args"), call.given("num_processes")
     items = known_items(call.do, given.single) if given is not None and given.single is not None else None
     result = singleton(Unknown(CallResult(call.name, call.allocation_site()), "what the processes return", call.label))
     if function is None:

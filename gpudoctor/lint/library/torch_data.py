@@ -156,7 +156,7 @@ def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset
 @MODELS.callable("torch.utils.data.random_split")
 def _random_split(call: Call) -> Values:
     parent = call.args[0].single if call.args else None
-    generator = call.arg(2, "generator")
+    generator = call.given("generator")
     call.emit(Split, call=call.name, generator=generator, seed=seed_of(call.do, generator))
     # The lengths may be fractions, so how many parts there are is not counted.
     return new_list(call.do, [singleton(_derived(call, parent))], call.node, exact=False)
@@ -179,16 +179,16 @@ def _dataset_method(call: Call) -> Values:
 @MODELS.callable("torch.utils.data.distributed.DistributedSampler")
 def _distributed_sampler(call: Call) -> Values:
     # The text of `os.environ["RANK"]` fails in the sampler's comparison with a TypeError.
-    note_text(call, call.arg(1, "num_replicas"), "given as `num_replicas` of a sampler")
-    note_text(call, call.arg(2, "rank"), "given as `rank` of a sampler")
+    note_text(call, call.given("num_replicas"), "given as `num_replicas` of a sampler")
+    note_text(call, call.given("rank"), "given as `rank` of a sampler")
     return _make_sampler(
         call,
         # Without arguments it asks the default group for rank and replicas.
         distributed=True,
-        replicas=call.arg(1, "num_replicas"),
-        rank=call.arg(2, "rank"),
-        shuffle=call.arg(3, "shuffle"),
-        seed=call.arg(4, "seed"),
+        replicas=call.given("num_replicas"),
+        rank=call.given("rank"),
+        shuffle=call.given("shuffle"),
+        seed=call.given("seed"),
     )
 
 
@@ -221,14 +221,13 @@ def _plain_sampler(call: Call) -> Values:
     if depends_on_rank(call):
         return _make_sampler(call, distributed=True)
     # What draws with replacement needs no shares: ranks with other seeds draw other samples.
-    draws = call.arg(1, "replacement") is not None or "generator" in call.keywords or "num_samples" in call.keywords
-    count = call.arg(1 if call.name.endswith("WeightedRandomSampler") else 2, "num_samples")
-    return _make_sampler(call, distributed=None if draws else False, count=count)
+    draws = any(call.given(name) is not None for name in ("replacement", "generator", "num_samples"))
+    return _make_sampler(call, distributed=None if draws else False, count=call.given("num_samples"))
 
 
 @MODELS.callable("torch.utils.data.BatchSampler")
 def _batch_sampler(call: Call) -> Values:
-    inner, identity = call.arg(0, "sampler"), call.allocation_site()
+    inner, identity = call.given("sampler"), call.allocation_site()
     if inner is None or not inner.all(lambda each: isinstance(each, Sampler)):
         return singleton(Sampler(identity, call.place, call.label, made_by=call.name, distributed=None))
     # `set_epoch` is due on the inner sampler, one of several perhaps: BatchSampler has none of its own.
@@ -258,26 +257,25 @@ def _init_loader(call: Call[Loader]) -> Values:
 
 
 def _make_loader(call: Call, bare: Loader) -> Loader:
-    dataset = call.arg(0, "dataset")
+    dataset = call.given("dataset")
     loader = replace(
         bare,
         dataset=dataset,
-        batch_size=call.arg(1, "batch_size"),
-        shuffle=call.arg(2, "shuffle"),
-        sampler=call.arg(3, "sampler"),
-        batch_sampler=call.arg(4, "batch_sampler"),
-        num_workers=call.arg(5, "num_workers"),
-        pin_memory=call.arg(7, "pin_memory"),
-        drop_last=call.arg(8, "drop_last"),
+        batch_size=call.given("batch_size"),
+        shuffle=call.given("shuffle"),
+        sampler=call.given("sampler"),
+        batch_sampler=call.given("batch_sampler"),
+        num_workers=call.given("num_workers"),
+        pin_memory=call.given("pin_memory"),
+        drop_last=call.given("drop_last"),
         # `DataLoader(data, **kwargs)`: a sampler may be among what is not seen.
         opaque=call.open_ended,
         sharded=_is_sharded(call, dataset),
-        custom_collate=call.arg(6, "collate_fn") is not None and call.arg(6, "collate_fn") != singleton(NONE),
-        collate=call.arg(6, "collate_fn"),
-        # By position too: twelve arguments are rare, and not unheard of.
-        context=call.arg(11, "multiprocessing_context"),
-        worker_init=call.arg(10, "worker_init_fn") not in (None, singleton(NONE)),
-        generator=call.arg(12, "generator"),
+        custom_collate=call.given("collate_fn") is not None and call.given("collate_fn") != singleton(NONE),
+        collate=call.given("collate_fn"),
+        context=call.given("multiprocessing_context"),
+        worker_init=call.given("worker_init_fn") not in (None, singleton(NONE)),
+        generator=call.given("generator"),
         made_up=any(_is_made_up(call, value) for value in dataset or ()),
     )
     call.emit(MakeLoader, loader=loader)

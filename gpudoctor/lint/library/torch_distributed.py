@@ -72,23 +72,23 @@ def _learn_local_rank(call: Call) -> None:
 @MODELS.callable("torch.distributed.init_process_group")
 def _init(call: Call) -> Values:
     # `rank=os.environ["RANK"]` gives text where the rendezvous needs a number.
-    note_text(call, call.arg(3, "world_size"), "given as `world_size` of the process group")
-    note_text(call, call.arg(4, "rank"), "given as `rank` in the process group")
+    note_text(call, call.given("world_size"), "given as `world_size` of the process group")
+    note_text(call, call.given("rank"), "given as `rank` in the process group")
     # An option that is passed here is the rank, whatever the program calls it.
-    call.do.launch.assume_rank(call.arg(4, "rank") or singleton(NONE))
+    call.do.launch.assume_rank(call.given("rank") or singleton(NONE))
     _learn_local_rank(call)
     bound = call.keywords.get("device_id")
     use(call, devices_of(bound, call.place), "process group", call.argument_places.get("device_id"))
     begin_group(
         call,
         call.name,
-        backend=call.arg(0, "backend"),
-        init_method=call.arg(1, "init_method"),
-        world_size=call.arg(3, "world_size"),
-        rank=call.arg(4, "rank"),
+        backend=call.given("backend"),
+        init_method=call.given("init_method"),
+        world_size=call.given("world_size"),
+        rank=call.given("rank"),
         # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
         device_id=bound,
-        timeout=call.arg(2, "timeout"),
+        timeout=call.given("timeout"),
     )
     return singleton(NONE)
 

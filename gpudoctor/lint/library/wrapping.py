@@ -42,7 +42,7 @@ CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.
 
 
 def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
-    given = call.arg(0, "module")
+    given = call.given("module")
     if given is None:
         return singleton(Unknown(CallResult(call.name, call.args), "a wrapper without a module", call.label))
     given = bare(given)
@@ -73,7 +73,7 @@ def bare(given: Values) -> Values:
 def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: Condition) -> Value:
     place = call.place
     inner = _seen(inner, place)
-    ids = call.arg(1, "device_ids")
+    ids = call.given("device_ids")
     _use_ids(call, ids)
     device = device_of(call.do, inner)
     take_gpu(call.do, device)
@@ -89,7 +89,7 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: 
         rearranges=not call.name.startswith("apex."),
     )
     call.emit(
-        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.arg(2, "output_device"),
+        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.given("output_device"),
         model_device=device.restrict(when) if device is not None else None,
         group_exists=group_exists(call.do), ids=_items(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
@@ -149,16 +149,12 @@ def _use_ids(call: Call, ids: Values | None) -> None:
                 call.do.emit(DeviceUsed, at=place, device=device, purpose="device_ids")
     # Beside it the output is on the same GPU: `device_ids=[rank], output_device=rank`.
     place = call.argument_places.get("output_device") or call.argument_places.get("2") or call.place
-    for each in call.arg(2, "output_device") or ():
+    for each in call.given("output_device") or ():
         if isinstance(each, Rank):
             call.do.emit(DeviceUsed, at=place, device=Device("cuda", each, place), purpose="output_device")
 
 
-@MODELS.callable(
-    "torch.nn.parallel.DistributedDataParallel",
-    "apex.parallel.DistributedDataParallel",
-    "apex.parallel.distributed.DistributedDataParallel",
-)
+@MODELS.callable("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
 def _ddp(call: Call) -> Values:
     return _wrap(call, WrapperKind.DDP)
 
@@ -166,7 +162,7 @@ def _ddp(call: Call) -> Values:
 @MODELS.callable("torch.nn.DataParallel")
 def _data_parallel(call: Call) -> Values:
     wrappers = _wrap(call, WrapperKind.DATA_PARALLEL)
-    only = _only_item(call, call.arg(1, "device_ids"))
+    only = _only_item(call, call.given("device_ids"))
     # With several GPUs it moves nothing, and with one it brings the model there.
     if only is not None:
         for wrapper in wrappers:

@@ -1,6 +1,9 @@
-"""What wraps optimizers: it hands on all that it is asked for, and steps when they do."""
+"""What wraps models, and optimizers: that hands on all that it is asked for, and steps when they do."""
 
 from gpudoctor.manifest.effects import gives_back
+
+class DistributedDataParallel:
+    def __init__(self, module, message_size=10000000, **more): ...
 
 class LARC:
     @gives_back(given="optimizer")

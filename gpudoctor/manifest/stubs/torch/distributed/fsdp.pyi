@@ -3,7 +3,8 @@
 from gpudoctor.manifest.effects import trains
 
 @trains()
-class FullyShardedDataParallel: ...
+class FullyShardedDataParallel:
+    def __init__(self, module, process_group=None, **more): ...
 
 @trains()
 def fully_shard(module, **more): ...

@@ -3,7 +3,8 @@
 from gpudoctor.manifest.effects import layer, matters, trains
 
 @trains()
-class DataParallel: ...
+class DataParallel:
+    def __init__(self, module, device_ids=None, output_device=None, dim=0): ...
 
 @layer(weights=True)
 class Linear: ...

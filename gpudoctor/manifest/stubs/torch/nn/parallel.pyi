@@ -3,4 +3,5 @@
 from gpudoctor.manifest.effects import trains
 
 @trains()
-class DistributedDataParallel: ...
+class DistributedDataParallel:
+    def __init__(self, module, device_ids=None, output_device=None, **more): ...

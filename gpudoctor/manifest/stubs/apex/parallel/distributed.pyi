@@ -1,0 +1,3 @@
+"""Where apex defines it."""
+
+from apex.parallel import DistributedDataParallel as DistributedDataParallel
