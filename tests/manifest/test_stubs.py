@@ -60,6 +60,12 @@ def test_what_an_object_of_a_module_can_do(tmp_path: Path):
     assert found["values"] == {"lib.WORLD.size": "WorldSize"}
 
 
+def test_what_is_the_same_everywhere(tmp_path: Path):
+    found = table_of(tmp_path, lib="name: Literal['a']\ndef f() -> Literal[True]: ...\ndef g() -> bool: ...\n")
+    assert found["values"] == {"lib.name": "Literal['a']"}
+    assert [entry[3] for entry in found["functions"].values()] == ["Literal[True]", ""]
+
+
 def test_other_names(tmp_path: Path):
     found = table_of(tmp_path, a="from b import f as f\n", c="from b import *\n", d="def f(): ...\ng = f\n")
     assert found["aliases"] == {"a.f": "b.f", "c.": "b.", "d.g": "d.f"}
