@@ -80,9 +80,9 @@ def _put_anywhere(do: LibraryContext, made: Value) -> None:
 
 
 @MODELS.method(Instance, "__init__")
-def _own_trainer(call: Call) -> Values:
+def _own_trainer(call: Call[Instance]) -> Values:
     """A trainer of the project, which has the training from a framework's class."""
-    cls = call.receiver.cls if isinstance(call.receiver, Instance) else None
+    cls = call.receiver.cls
     bases = sorted(cls.library_bases) if isinstance(cls, Class) else ()
     charge = taking_charge()
     base = next((each for each in bases if each in charge and _trains(each)), None)
