@@ -13,6 +13,10 @@ from typing import Any, NoReturn
 from gpudoctor.cli.terminal import width_of
 from gpudoctor.errors import UsageError, nearest
 
+# argparse asks gettext for a translation of each of its words, which loads what is known of all languages to look for
+# files of which there are none.
+vars(argparse)["_"] = str
+
 COMMANDS = {
     "lint": "Read training programs and say what is wrong with them.",
     "explain": "Show the page of a rule.",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Finding, Location
@@ -34,19 +34,22 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
 
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class CodeFile(Protocol):
+        """A file, as far as rules see it."""
+
+        @property
+        def text(self) -> str:
+            """What stands in it."""
+
+        @property
+        def code(self) -> str:
+            """The text without what does nothing."""
+
+
 E = TypeVar("E", bound=Event)
-
-
-class CodeFile(Protocol):
-    """A file, as far as rules see it."""
-
-    @property
-    def text(self) -> str:
-        """What stands in it."""
-
-    @property
-    def code(self) -> str:
-        """The text without what does nothing."""
 
 
 class LaunchWorld(enum.Enum):

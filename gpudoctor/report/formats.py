@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol
 
     from gpudoctor.report.report import Report
     from gpudoctor.report.text import Style
+
+    class Format(Protocol):
+        """What the module of a format defines."""
+
+        def render(self, report: Report, style: Style) -> Iterable[str]:
+            """Lines, or pieces of several, written as they are: what comes from a program was made harmless."""
+
 
 FORMATS = {
     "full": "gpudoctor.report.full",
@@ -22,13 +30,6 @@ FORMATS = {
 """The modules that write them, each imported where it is asked for."""
 _ONLY_FINDINGS = ("full", "concise")
 """They show findings and nothing else; most programs have none, and then even the import would be for nothing."""
-
-
-class Format(Protocol):
-    """What the module of a format defines."""
-
-    def render(self, report: Report, style: Style) -> Iterable[str]:
-        """Lines, or pieces of several, that are written as they are: what comes from a program was made harmless."""
 
 
 def rendered(report: Report, name: str, style: Style) -> str:

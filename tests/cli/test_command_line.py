@@ -224,7 +224,7 @@ class TestStartUp:
     @pytest.mark.slow
     def test_a_lint_loads_no_more(self, write: Callable[..., Path], seed_rule: object) -> None:
         write(train=TRAINING)
-        assert not self.loaded_by("lint", "--no-cache") & {*SLOW, "tomllib"}
+        assert not self.loaded_by("lint", "--no-cache") & {*SLOW, "tomllib", "locale"}
 
     @pytest.mark.slow
     def test_what_is_known_already_loads_no_interpreter(self, write: Callable[..., Path], seed_rule: object) -> None:

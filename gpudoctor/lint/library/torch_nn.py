@@ -150,8 +150,10 @@ def children_of(do: LibraryContext, module: Value) -> list[Value]:
     # Most modules are layers, and each of them is asked on every way to them.
     if found is None:
         return []
-    items = [item for held in found if isinstance(held, TupleOf) for item in held.items]
-    return list(dict.fromkeys([each for item in items for each in item]))
+    lists = [held for held in found if isinstance(held, TupleOf)]
+    children = [each.value for held in lists for item in held.items for each in item.bindings]
+    # One list has each of them once.
+    return children if len(lists) == 1 else list(dict.fromkeys(children))
 
 
 def has_parameters(do: LibraryContext, value: Value) -> bool | None:

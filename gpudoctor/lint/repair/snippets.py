@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
@@ -11,22 +11,23 @@ from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.repair.repair import Always, Code, Either, Holds, Imported
 from gpudoctor.manifest.framework_roles import framework
 
-
-class Managed(Protocol):
-    """A program as far as it says who is in charge of it."""
-
-    @property
-    def managed_by(self) -> frozenset[str]: ...
-
-    @property
-    def first_worker(self) -> str: ...
-
-    def before_group(self, event: Event) -> bool: ...
-
-
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.process import InitGroup
+
+    class Managed(Protocol):
+        """A program as far as it says who is in charge of it."""
+
+        @property
+        def managed_by(self) -> frozenset[str]: ...
+
+        @property
+        def first_worker(self) -> str: ...
+
+        def before_group(self, event: Event) -> bool: ...
+
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
