@@ -89,7 +89,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     findings = _with_worlds(found)
     # What could not be read of a notebook is told, or known to its author.
     gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
-    cut = (lost.why for program in programs for lost in program.lost if lost.limit and lost.why not in gaps)
+    cut = (limit.why for program in programs for limit in program.limits if limit.why not in gaps)
     limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return EntryResult(
         shown,

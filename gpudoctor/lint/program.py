@@ -288,6 +288,11 @@ class Program:
         """The limits that were reached."""
         return tuple(event for event in self.lost if event.limit)
 
+    @property
+    def limits(self) -> tuple[Imprecision, ...]:
+        """These, or the one that was met with all that the user can choose."""
+        return self.stops or tuple(each for each in (self.limit_with_all,) if each is not None)
+
     @cached_property
     def trained_at(self) -> tuple[Location, ...]:
         """Where gradients are asked for or used, and the calls that lead there."""

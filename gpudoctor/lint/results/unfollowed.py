@@ -13,7 +13,6 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.knowledge import Imprecision
     from gpudoctor.lint.guard_log import Answer
     from gpudoctor.lint.program import Program
     from gpudoctor.rule import RuleCard
@@ -47,9 +46,8 @@ def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Seque
     ended = program.ended if program.has_entry and program.trained_at and main is None else None
     if ended is not None and not ended.error_told:
         told.append(Silence(Cause.ENDED, (), ended.what, ended.at))
-    stop = next(iter(program.stops), program.limit_with_all)
-    if stop is not None and not any(each.cause is Cause.LIMIT for each in told):
-        told.insert(0, _limit(program, stop))
+    if program.limits and not any(each.cause is Cause.LIMIT for each in told):
+        told.insert(0, _limit(program))
     return Coverage(
         path=program.entry,
         world=program.world.value if program.has_entry else "",
@@ -133,8 +131,8 @@ def _followed(program: Program, main: Silence | None, told: list[Silence]) -> Fo
 
 
 def _ending(program: Program) -> Ending | None:
-    if (stop := next(iter(program.stops), program.limit_with_all)) is not None:
-        return Ending(stop.why, stop.location)
+    if program.limits:
+        return Ending(program.limits[0].why, program.limits[0].location)
     return Ending(program.ended.told, program.ended.at) if program.ended is not None else None
 
 
@@ -153,7 +151,7 @@ def _not_reached(program: Program) -> Silence | None:
         return None
     missed = program.untaken[0] if program.untaken else None
     if program.stops:
-        return _limit(program, program.stops[0])
+        return _limit(program)
     # Who makes a loader or starts ranks means to train, wherever that stands.
     if program.ended is not None and (missed is not None or program.prepares_training):
         return Silence(
@@ -178,7 +176,8 @@ def _runs_the_training(call: str) -> bool:
     return any(part.endswith(_TRAINERS) for part in call.split("."))
 
 
-def _limit(program: Program, stop: Imprecision) -> Silence:
+def _limit(program: Program) -> Silence:
+    stop = program.limits[0]
     missed = bool(program.untaken) and not program.trained_at
     after = ", after the first training step" if program.trained_at and program.has_entry else ""
     number = re.match(r"more than (\d+)(.*)", stop.why)
@@ -200,7 +199,7 @@ def _cause(program: Program, answer: Answer) -> Silence:
     cause, about = answer
     match cause:
         case Cause.LIMIT:
-            return _limit(program, program.stops[0])
+            return _limit(program)
         case Cause.FRAMEWORK:
             event = program.in_charge[0]
             return Silence(cause, (), _name(event.framework), event.location)
