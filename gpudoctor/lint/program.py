@@ -16,17 +16,27 @@ from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
-from gpudoctor.lint.events.option_defaults import Option, comes_to, only_with, options_of
-from gpudoctor.lint.events.process import ArgumentDeclared, Caught, DestroyGroup, InitGroup, Spawn
+from gpudoctor.lint.events.option_defaults import Option, comes_to, only_where, only_with, options_of
+from gpudoctor.lint.events.process import (
+    ArgumentDeclared,
+    Caught,
+    DestroyGroup,
+    EnvironmentRead,
+    EnvironmentWrite,
+    InitGroup,
+    SettingDefault,
+    Spawn,
+)
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
@@ -114,6 +124,8 @@ class Program:
     limit_with_all: Imprecision | None = None
     """The limit that was met with all that the user can choose; then it was followed with the defaults instead."""
     assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
+    too_new_torch: tuple[int, ...] = ()
+    """The first version of torch that the project cannot be installed with, as `(2, 0)`; empty where none is known."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
@@ -190,6 +202,18 @@ class Program:
     def frameworks(self) -> frozenset[str]:
         """The same, to be named: asking for them silences nobody."""
         return frozenset(event.framework for event in self.events(UseManaged))
+
+    @cached_property
+    def launcher(self) -> str:
+        """What starts its processes, where that is neither torchrun nor the program: a framework, `mpi`, `slurm`, or
+        `options` where each is given its rank as one."""
+        if len(self.frameworks) == 1:
+            return next(iter(self.frameworks))
+        asked = [each.rank for each in self.events(InitGroup)]
+        asked += [each.value for each in self.events(EnvironmentWrite) if each.name == "RANK"]
+        ranks = [part for values in asked for value in values or () for part in _parts_of(value)]
+        sources = {rank.source for rank in ranks if isinstance(rank, Rank) and rank.kind is RankKind.GLOBAL}
+        return _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
 
     @cached_property
     def distributed(self) -> bool:
@@ -357,32 +381,40 @@ class Program:
         return sorted(found, key=lambda call: call.order)
 
     @cached_property
-    def options(self) -> dict[str, Option]:
-        """The command line options whose default is known."""
-        return options_of(self.events(ArgumentDeclared))
+    def options(self) -> dict[Hashable, Option]:
+        """The command line options and other settings whose default is known."""
+        return options_of(self.events(ArgumentDeclared), self.events(SettingDefault))
 
     @cached_property
     def taken_on(self) -> frozenset[Literal]:
         """The tests behind which the program is launched and trains: what nobody leaves out who has these troubles."""
         several = self.world.several_processes
         wraps = (event for event in self.events(Wrap) if not several or event.kind.synchronises)
-        launch = [*self.events(InitGroup), *self.events(Spawn), *wraps, *self.events(UseManaged)]
-        found = frozenset(literal for event in launch for literal in event.condition)
+        launch = (self.events(InitGroup), self.events(Spawn), wraps, self.events(UseManaged))
+        found = frozenset(literal for alike in launch for when in self._as_launched(alike) for literal in when.literals)
         trains = [event.condition for event in self.events(Backward)]
         return found | (reduce(Condition.intersection, trains).literals if trains else frozenset())
+
+    def _as_launched(self, events: Iterable[Event]) -> Iterator[Condition]:
+        """When some of these events happen that several processes need, as far as they need one of them."""
+        asked = {event.condition for event in events}
+        # Where each model is wrapped, one more may be by an option.
+        least = [each for each in asked if not any(each.implies(other) for other in asked if other != each)]
+        # `if args.fsdp: ... else: ...` is launched without the option as well.
+        usual = [each for each in least if not any(comes_to(literal, self.options) is False for literal in each)]
+        return iter(usual or least)
 
     def unusual(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, and fail where the options that they ask about are left
         out. Where it is a call at which nothing happens, they lead to what it does at the places `inside`."""
+        return [each for each in self.asked_at(place, inside) if comes_to(each, self.options) is False]
+
+    def asked_at(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
+        """The tests that lead to all that happens at a place, but for those behind which the program trains."""
         events = self.at(place) or self._through(place, inside)
-        if not events or not self.options:
-            return []
-        shared = reduce(Condition.intersection, (event.condition for event in events))
-        found = [each for each in shared if each not in self.taken_on and comes_to(each, self.options) is False]
-        # Of `amp and clip` the parts follow, and say more.
-        parts = {part for each in found for part in (each.atom.every if each.holds else ())}
-        told = [each for each in found if not (each.holds and not parts.isdisjoint(each.atom.every))]
-        return sorted(told, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
+        shared = reduce(Condition.intersection, (event.condition for event in events)) if events else ()
+        found = (each for each in shared if each not in self.taken_on)
+        return sorted(found, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
 
     def _through(self, call: Location, places: Iterable[Location]) -> list[Event]:
         return [event for place in places for event in self.at(place) if call in event.context.calls]
@@ -425,10 +457,21 @@ class Program:
         names = {each.arg for first in given for each in first}
         return f"{names.pop() if len(names) == 1 else 'rank'} == 0"
 
+    def is_before_torch(self, *version: int) -> bool:
+        """The project is installed with an older torch than this one."""
+        return bool(self.too_new_torch) and self.too_new_torch <= version
+
     def before_group(self, event: Event) -> bool:
         """It is done before the process group is made that a launcher's processes make."""
         made = next(self.events(InitGroup), None)
         return self.world is LaunchWorld.TORCHRUN and made is not None and event.order < made.order
+
+    @property
+    def may_run_alone(self) -> bool:
+        """It is written for one process without a process group as well: a setting or the launcher decides."""
+        sizes = (event for event in self.events(EnvironmentRead) if event.name in _TELL_LAUNCHERS)
+        asked = any(event.default is not None and event.default.single != NONE for event in sizes)
+        return asked or LaunchWorld.SINGLE in self.worlds or bool(self.assumptions.switches)
 
     @cached_property
     def _starts(self) -> tuple[Event, ...]:
@@ -538,6 +581,16 @@ _DEEDS = (
 )
 """What is over when it is done, and a sampler, which ranks make for themselves. What else is made, moved or loaded may
 be handed to them."""
+
+
+_STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.SLURM: "slurm"}
+
+
+def _parts_of(value: Value) -> tuple[Value, ...]:
+    return value.parts if isinstance(value, Text) else (value,)
+
+
+_TELL_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 
 
 def _may_begin_group(escape: Escape) -> bool:
@@ -704,12 +757,24 @@ def _in_text(place: object) -> tuple[str, int, int]:
 
 def needed(program: Program, finding: Finding) -> list[str]:
     """The options that must be given for what a finding tells, in sentences."""
-    if not program.options:
-        return []
-    led = program.unusual(finding.location, [related.location for related in finding.related])
-    asked = [each for each in finding.needs if isinstance(each, (Literal, Value))]
-    unusual = [each for each in asked if comes_to(each, program.options) is False and each not in program.taken_on]
-    return only_with([*led, *unusual], program.options, MOST_OPTIONS)
+    led = program.asked_at(finding.location, [related.location for related in finding.related])
+    given = [each for each in finding.needs if isinstance(each, (Literal, Value)) and each not in program.taken_on]
+    asked = list(dict.fromkeys([*led, *given]))
+    unusual = [each for each in asked if comes_to(each, program.options) is False]
+    # Of `amp and clip` the parts follow, and say more.
+    parts = {part for each in unusual if isinstance(each, Literal) and each.holds for part in each.atom.every}
+    told = [each for each in unusual if not isinstance(each, Literal) or parts.isdisjoint(_every(each))]
+    return only_with(told, program.options, MOST_OPTIONS)
+
+
+def chosen(program: Program, finding: Finding) -> list[str]:
+    """The settings without a known default on which it depends whether it happens, in sentences."""
+    asked = program.asked_at(finding.location, [related.location for related in finding.related])
+    return only_where(asked, program.options)[:MOST_OPTIONS]
+
+
+def _every(literal: Literal) -> tuple[Literal, ...]:
+    return literal.atom.every if literal.holds else ()
 
 
 MOST_OPTIONS = 2

@@ -119,6 +119,8 @@ class LoggerEffect(Effect):
     """The parameter that may switch it off."""
     shared_by: Parameter = ""
     """Parameters for runs of several processes, as `group | settings`."""
+    adds_file: bool = False
+    """Each process that opens it writes a file of its own, and what they show is one run."""
 
 
 @dataclass

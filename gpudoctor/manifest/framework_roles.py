@@ -26,6 +26,10 @@ class Framework:
     """What starts the processes of a program that leaves it to the framework."""
     first_rank: str = ""
     """How its objects are asked for the first rank."""
+    local_rank: str = ""
+    """How they are asked for the rank on its node."""
+    first_goes_ahead: str = ""
+    """What lets the first rank of a node do something before the others."""
     several: bool = False
     """It is of no use on one GPU, so whoever takes it is launched in several processes."""
     by_any_call: bool = False
@@ -42,7 +46,13 @@ class Framework:
 
 def _frameworks() -> Iterator[Framework]:
     yield Framework(
-        "accelerate", "Accelerate", "`accelerate launch`", "accelerator.is_main_process", leaves_loaders=True
+        "accelerate",
+        "Accelerate",
+        "`accelerate launch`",
+        "accelerator.is_main_process",
+        "accelerator.local_process_index",
+        "accelerator.local_main_process_first()",
+        leaves_loaders=True,
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")

@@ -175,6 +175,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--amp", action="store_true")
 parser.add_argument("--no-sync", dest="sync", action="store_false")
 parser.add_argument("--resume")
+parser.add_argument("-large", type=int, default=0)
 parser.add_argument("--every", type=int, default=1)
 parser.add_argument("--loss", default="l1")
 parser.add_argument("--lr", type=float, required=True)
@@ -182,6 +183,19 @@ args = parser.parse_args()
 model = DistributedDataParallel(nn.Linear(4, 4).cuda(), device_ids=[gpu])
 optimizer = torch.optim.SGD(model.parameters(), lr=args.lr)
 x = torch.randn(2, 4, device="cuda")
+"""
+
+
+READ = """
+import easydict
+import yaml
+from yacs.config import CfgNode
+given = easydict.EasyDict(yaml.safe_load(open("given.yaml")))
+cfg = CfgNode()
+cfg.tune = False
+cfg.model = CfgNode()
+cfg.model.init = False
+cfg.merge_from_file("given.yaml")
 """
 
 
@@ -196,6 +210,7 @@ def _asked(folder: Path, test: str, text: str = TRAINING) -> Seen:
     [
         ("if args.amp", "Only with `--amp`, which is off by default."),
         ("if not args.sync", "Only with `--no-sync`, which is off by default."),
+        ("if args.large", "Only with another `-large` than the default, `0`."),
         ("if args.resume is not None", "Only with `--resume`, which is not given by default."),
         ("if args.resume and args.sync", "Only with `--resume`, which is not given by default."),
         ("if args.every > 1", "Only with another `--every` than the default, `1`."),
@@ -219,13 +234,52 @@ def test_what_takes_an_unusual_option_says_so_and_is_a_warning(tmp_path: Path, t
 
 
 @pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("if args.lr > 1", "Only where `args.lr > 1` is true."),
+        ("if not args.lr > 1", "Only where `args.lr > 1` is false."),
+        ("if given.init", "Only where `given.init` is true."),
+    ],
+)
+def test_a_setting_without_a_default_is_told_and_may_well_be_so(tmp_path: Path, test: str, said: str) -> None:
+    found = _asked(tmp_path, test, TRAINING + READ)
+    assert found.message.endswith(f" {said}")
+    assert found.severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        ("if args.loss.lower() in ['l2', 'l3']", "Only with another `--loss` than the default, `l1`."),
+        ("if args.loss.startswith('l2')", "Only with another `--loss` than the default, `l1`."),
+        ("if getattr(given, 'init', False)", "Only with `given.init`, which is off by default."),
+        ("if getattr(given, 'amp', False)", "Only with `--amp`, which is off by default."),
+        ("if given.get('init')", "Only with `given.get('init')`, which is not given by default."),
+        ("if cfg.model.init", "Only with `cfg.model.init`, which is off by default."),
+    ],
+)
+def test_what_takes_an_unusual_setting_says_so_and_is_a_warning(tmp_path: Path, test: str, said: str) -> None:
+    found = _asked(tmp_path, test, TRAINING + READ)
+    assert found.message.endswith(f" {said}")
+    assert found.severity == "warning"
+
+
+@pytest.mark.parametrize(
+    "test", ["if args.loss.startswith('l1')", "if getattr(given, 'sync', True)", "if not cfg.tune"]
+)
+def test_what_a_setting_comes_to_by_itself_stays_an_error(tmp_path: Path, test: str) -> None:
+    found = _asked(tmp_path, test, TRAINING + READ)
+    assert "Only w" not in found.message
+    assert found.severity == "error"
+
+
+@pytest.mark.parametrize(
     "test",
     [
         "if not args.amp",
         "if args.sync",
         "if args.loss == 'l1'",
         "if args.every < 5",
-        "if args.lr > 1",
         "if args.amp or args.sync",
         "if torch.cuda.is_available()",
         "if dist.get_world_size() > 1",
@@ -265,6 +319,39 @@ def test_a_helper_that_asks_for_no_option_is_told_plainly_whoever_else_calls_it(
 def test_the_option_that_launches_is_taken_on(tmp_path: Path) -> None:
     text = TRAINING.replace("model = Dist", "model = nn.Linear(4, 4).cuda()\nif args.amp:\n    model = Dist")
     assert _asked(tmp_path, "if args.amp", text).severity == "error"
+
+
+def test_the_option_that_wraps_one_more_model_is_told(tmp_path: Path) -> None:
+    judged = (
+        "asked = args.amp and args.every > 1\nif asked:\n    judge = DistributedDataParallel(nn.Linear(4, 4).cuda())\n"
+    )
+    found = _asked(tmp_path, "if args.amp and args.every > 1", TRAINING + judged)
+    assert "Only with `--amp`, which is off by default. Only with another `--every`" in found.message
+    assert found.severity == "warning"
+
+
+SHARDED = """
+import json
+class Given:
+    def __init__(self, settings):
+        vars(self).update(settings)
+
+given = Given(json.load(open("given.json")))
+model = nn.Linear(4, 4).cuda()
+if getattr(given, "sharded", False):
+    model = torch.distributed.fsdp.FullyShardedDataParallel(model)
+else:
+    model = DistributedDataParallel(model, device_ids=[gpu])
+if dist.get_rank() == 0:
+    with torch.no_grad():
+        model(torch.randn(2, 4, device="cuda"))
+"""
+
+
+def test_the_option_that_wraps_otherwise_than_by_default_is_told(tmp_path: Path) -> None:
+    (found,) = _of("GPU502", tmp_path, SHARDED)
+    assert found.message.endswith(" Only with `given.sharded`, which is off by default.")
+    assert found.severity == "warning"
 
 
 def test_an_option_that_wraps_something_else_for_one_process_is_told(tmp_path: Path) -> None:

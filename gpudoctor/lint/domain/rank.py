@@ -26,6 +26,7 @@ class RankSource(enum.Enum):
     SPAWN_INDEX = "mp.spawn"
     ARGUMENT = "argument"
     SLURM = "SLURM"
+    MPI = "MPI"
     FRAMEWORK = "framework"
 
 

@@ -1,4 +1,4 @@
-"""What command line options are where the user leaves them out, and what tests come to then."""
+"""What command line options and other settings are where the user leaves them out, and what tests come to then."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.domain.symbols import Compares, IsTrue, Operation, Setting, asked_of
-from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value
-from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.domain.constant_folding import of_text
+from gpudoctor.lint.domain.symbols import (
+    Attribute,
+    CallResult,
+    Compares,
+    IsTrue,
+    MethodResult,
+    Operation,
+    Setting,
+    asked_of,
+)
+from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import Atom, Literal
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.process import ArgumentDeclared
+    from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 
 Asked = Literal | Value
 """A test with the answer that it needs, or a value that must be true."""
@@ -20,7 +30,7 @@ Asked = Literal | Value
 
 @dataclass(frozen=True)
 class Option:
-    """A command line option: its flag, and what it is without it."""
+    """A command line option: its flag, and what it is without it. Of another setting the flag is how it is read."""
 
     flag: str
     default: Any
@@ -28,20 +38,49 @@ class Option:
     """It takes no value: there or not."""
 
 
-def options_of(declared: Iterable[ArgumentDeclared]) -> dict[str, Option]:
-    """The options whose default is known, by the name of their attribute."""
-    found: dict[str, list[Option | None]] = {}
+Options = Mapping[Hashable, Option]
+"""By the name of the attribute; those that have no flag by the value that is read."""
+
+
+def options_of(declared: Iterable[ArgumentDeclared], read: Iterable[SettingDefault] = ()) -> dict[Hashable, Option]:
+    """The options whose default is known."""
+    found: dict[Hashable, list[Option | None]] = {}
     for event in declared:
         only = event.left_out
-        flag = next((flag for flag in event.flags if flag.startswith("--")), "")
+        # `-large` with one dash is an option, too.
+        flag = next(iter(sorted((flag for flag in event.flags if flag.startswith("-")), key=_dashes)), "")
         known = Option(flag, only.value, event.switch) if isinstance(only, Const) and flag else None
         found.setdefault(event.name, []).append(known)
+    for each in read:
+        # What is declared has its default there.
+        if _setting(each.value) not in found:
+            found.setdefault(each.value, []).append(_read_as(each.text, each.left_out))
     # Declared twice with different defaults, it is not known which one holds.
     alike = {name: each[0] for name, each in found.items() if all(other == each[0] for other in each)}
-    return {name: option for name, option in alike.items() if option is not None}
+    options = {name: option for name, option in alike.items() if option is not None}
+    return {name: _by_flag(option, options) for name, option in options.items()}
 
 
-def comes_to(asked: Asked, options: Mapping[str, Option]) -> bool | None:
+def _dashes(flag: str) -> bool:
+    return not flag.startswith("--")
+
+
+def _by_flag(option: Option, options: Options) -> Option:
+    """The option of the command line that such a setting is: `--amp` for `self.args.amp`."""
+    declared = options.get(option.flag.rpartition(".")[2])
+    return declared if declared is not None and declared.default == option.default else option
+
+
+def _setting(value: Value) -> str:
+    term = value.term if isinstance(value, Unknown) else None
+    return term.name if isinstance(term, Setting) else ""
+
+
+def _read_as(text: str, left_out: Value | None) -> Option | None:
+    return Option(text, left_out.value) if isinstance(left_out, Const) else None
+
+
+def comes_to(asked: Asked, options: Options) -> bool | None:
     """Whether it is so where every option is left out; None where that is not known."""
     if isinstance(asked, Literal):
         answer = _answer(asked, options)
@@ -52,7 +91,7 @@ def comes_to(asked: Asked, options: Mapping[str, Option]) -> bool | None:
     return None if known is None else bool(known.value)
 
 
-def only_with(asked: Iterable[Asked], options: Mapping[str, Option], most: int) -> list[str]:
+def only_with(asked: Iterable[Asked], options: Options, most: int) -> list[str]:
     """What the user must say for all this to be so, where it is not without: a sentence for each kind of option.
 
     Of more than `most` options or tests only the first are told."""
@@ -66,6 +105,25 @@ def only_with(asked: Iterable[Asked], options: Mapping[str, Option], most: int) 
     return [_said(how, found) for how, found in alone.items()] + several
 
 
+def only_where(asked: Iterable[Literal], options: Options) -> list[str]:
+    """Which tests of settings must come out how for all this to be so, of those that may come out either way: a
+    sentence for each."""
+    told = ((_written(each.atom), each) for each in asked if each.atom.switch and comes_to(each, options) is None)
+    return [f"Only where `{text}` is {'true' if each.holds else 'false'}." for text, each in told if text]
+
+
+def _written(atom: Atom) -> str:
+    """A test of one setting as the source writes it where the setting is read; empty for others."""
+    match atom.key:
+        case IsTrue(Unknown(config=True, label=label)):
+            text = label
+        case Compares(operator, Unknown(config=True, label=label), Const(value)) if label:
+            text = f"{label} {operator} {value!r}"
+        case _:
+            return ""
+    return "" if text.endswith("...") else text
+
+
 class _Off(enum.Enum):
     """What an option is without its flag."""
 
@@ -75,8 +133,8 @@ class _Off(enum.Enum):
     OTHER = "a value"
 
 
-def _options_in(asked: Asked, options: Mapping[str, Option]) -> tuple[Option, ...]:
-    return tuple({options[name].flag: options[name] for name in _names(_keys(asked)) if name in options}.values())
+def _options_in(asked: Asked, options: Options) -> tuple[Option, ...]:
+    return tuple({option.flag: option for option in _asked(_keys(asked), options)}.values())
 
 
 def _off(option: Option) -> _Off:
@@ -103,7 +161,7 @@ def _flags(found: Iterable[Option]) -> str:
     return " and ".join(f"`{option.flag}`" for option in found)
 
 
-def _answer(literal: Literal, options: Mapping[str, Option]) -> bool | None:
+def _answer(literal: Literal, options: Options) -> bool | None:
     atom = literal.atom
     if atom.every or atom.none:
         decisive = bool(atom.none)
@@ -137,16 +195,60 @@ _TESTS: Mapping[str, Any] = {
 }
 
 
-def _value(value: Value, options: Mapping[str, Option]) -> Const | None:
+def _value(value: Value, options: Options) -> Const | None:
     if isinstance(value, Const):
         return value
+    option = _option(value, options)
+    if option is not None:
+        return Const(option.default)
     match value.term if isinstance(value, Unknown) else None:
-        case Setting(name):
-            option = options.get(name)
-            return None if option is None else Const(option.default)
         # `step % args.every` is 0 in each step where that is 1.
         case Operation("%", _, divisor) if _value(divisor, options) == Const(1):
             return Const(0)
+    asked = _text_method(value)
+    of = _value(asked[0], options) if asked is not None else None
+    if asked is None or of is None or not isinstance(of.value, str):
+        return None
+    return of_text(of.value, asked[1], asked[2])
+
+
+def _option(value: Value, options: Options) -> Option | None:
+    """The option whose value it is."""
+    if not isinstance(value, Unknown):
+        return None
+    name = _setting(value)
+    found = options.get(name) if name else None
+    return found or options.get(value) or _entry(value)
+
+
+def _entry(value: Unknown) -> Option | None:
+    """`config.get("amp", False)`: an entry of settings that need not be there."""
+    asked = _method(value)
+    if asked is None or asked[1] != "get" or not isinstance(asked[0], Unknown) or not asked[0].config:
+        return None
+    given = asked[2]
+    return _read_as(value.label, given[1].single if len(given) > 1 else NONE) if given else None
+
+
+def _text_method(value: Value) -> tuple[Value, str, list[Const]] | None:
+    """`args.mode.lower()`: of what, which method, with which constants."""
+    asked = _method(value)
+    if asked is None:
+        return None
+    given = [each.single for each in asked[2]]
+    plain = [each for each in given if isinstance(each, Const)]
+    return (asked[0], asked[1], plain) if len(plain) == len(given) else None
+
+
+def _method(value: Value) -> tuple[Value, str, tuple[Values, ...]] | None:
+    """The object, the method and the arguments by position of a call that an unknown value comes from."""
+    match value.term if isinstance(value, Unknown) else None:
+        case CallResult(Unknown(Attribute(Value() as of, name)), (tuple() as given, ())):
+            return of, name, given
+        case MethodResult(Value() as of, name, (tuple() as given, ())):
+            return of, name, given
+        case MethodResult(Value() as of, name, ()):
+            return of, name, ()
     return None
 
 
@@ -161,10 +263,15 @@ def _keys(asked: Asked) -> Iterator[Hashable]:
     yield from asked_of(asked)
 
 
-def _names(keys: Iterable[Hashable]) -> Iterator[str]:
+def _asked(keys: Iterable[Hashable], options: Options) -> Iterator[Option]:
+    """The options that some values are made of."""
     for key in keys:
+        option = _option(key, options) if isinstance(key, Value) else None
+        if option is not None:
+            yield option
+            continue
         match key.term if isinstance(key, Unknown) else None:
-            case Setting(name):
-                yield name
             case Operation("%", counter, divisor):
-                yield from _names((counter, divisor))
+                yield from _asked((counter, divisor), options)
+            case CallResult(Unknown(Attribute(of, _))) | MethodResult(of):
+                yield from _asked((of,), options)

@@ -139,6 +139,16 @@ class ArgumentDeclared(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SettingDefault(Event):
+    """A setting is read with what it is where it was never made: `getattr(args, "amp", False)`."""
+
+    value: Value
+    text: str
+    """How the source would write it without that."""
+    left_out: Value
+
+
+@dataclass(frozen=True, kw_only=True)
 class SettingRead(Event):
     """A setting of the command line or a configuration is read."""
 

@@ -16,6 +16,16 @@ class StartLogger(Event):
     call: str
     path: Values | None = None
     shared: bool = False
+    logger: Value | None = None
+    adds_file: bool = False
+    """Each process writes a file of its own there, and what they show is one run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UseLogger(Event):
+    """Something is logged: a method of the logger is called, other than to close it."""
+
+    logger: Value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -380,9 +380,15 @@ class ExecutionState(Position):
         if kind is InitGroup and self.without_group:
             raise NeedsWorld
         # These are done only by distributed runs: whatever guards them was switched on.
-        if kind in (InitGroup, Spawn) or (kind is Wrap and fields["kind"].synchronises):  # type: ignore[attr-defined]
+        wraps = kind is Wrap and fields["kind"].synchronises  # type: ignore[attr-defined]
+        # One more that is wrapped by an option, where another is anyway, has switched nothing on.
+        if kind in (InitGroup, Spawn) or (wraps and not self._has_wrapped):
             self.refine_and_restart()
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
+
+    @property
+    def _has_wrapped(self) -> bool:
+        return any(type(each) is Wrap and each.kind.synchronises for each in self.log)
 
     def refine_and_restart(self) -> None:
         """Distribution starts here: the open switches around this place are what turned it on."""

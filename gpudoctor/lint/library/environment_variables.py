@@ -35,9 +35,9 @@ RANKS = {
     "SLURM_LOCALID": (RankKind.LOCAL, RankSource.SLURM),
     "SLURM_NODEID": (RankKind.NODE, RankSource.SLURM),
     # mpirun and horovodrun.
-    "OMPI_COMM_WORLD_RANK": (RankKind.GLOBAL, RankSource.SLURM),
-    "OMPI_COMM_WORLD_LOCAL_RANK": (RankKind.LOCAL, RankSource.SLURM),
-    "PMI_RANK": (RankKind.GLOBAL, RankSource.SLURM),
+    "OMPI_COMM_WORLD_RANK": (RankKind.GLOBAL, RankSource.MPI),
+    "OMPI_COMM_WORLD_LOCAL_RANK": (RankKind.LOCAL, RankSource.MPI),
+    "PMI_RANK": (RankKind.GLOBAL, RankSource.MPI),
 }
 SIZES = {
     "WORLD_SIZE": SizeKind.WORLD,

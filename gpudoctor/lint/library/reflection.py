@@ -20,6 +20,7 @@ from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import CallResult, IsInstance
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.builtin import unknown
@@ -219,7 +220,17 @@ def _get(call: Call, value: Value, name: str) -> Values:
         and _has(call, value, name) is False
     ):
         return default
-    return call.do.attribute(value, name, call.node)
+    found = call.do.attribute(value, name, call.node)
+    if default is not None and isinstance(value, (Instance, Namespace, Unknown)):
+        _note_default(call, found, name, default)
+    return found
+
+
+def _note_default(call: Call, found: Values, name: str, default: Values) -> None:
+    """What nobody was seen to set is the default, for all that is known."""
+    value, left_out = found.single, default.single
+    if isinstance(value, Unknown) and isinstance(left_out, Const) and value.divergence is Divergence.NONE:
+        call.emit(SettingDefault, value=value, text=f"{call.spelled(0, 'object')}.{name}", left_out=left_out)
 
 
 @MODELS.callable("builtins.setattr")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL, "NodeRank": RankKind.NODE}
 _SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD, "Nodes": SizeKind.NODES}
 # Whose launcher says so. All others ask their framework, which has its processes from anywhere.
-_SOURCES = {"mpi4py": RankSource.SLURM, "torch": RankSource.PROCESS_GROUP}
+_SOURCES = {"mpi4py": RankSource.MPI, "torch": RankSource.PROCESS_GROUP}
 
 
 def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value:
@@ -127,8 +127,10 @@ def _reads_file(call: Call, effect: ReadFileEffect) -> Values:
 
 @MODELS.effect(LoggerEffect)
 def _starts_logger(call: Call, effect: LoggerEffect) -> Values:
-    call.emit(StartLogger, call=call.name, path=call.given(effect.path), shared=_is_meant_for_all(call, effect))
-    return singleton(call.result("an experiment logger", fresh=True))
+    logger, shared = call.result("an experiment logger", fresh=True), _is_meant_for_all(call, effect)
+    path = call.given(effect.path)
+    call.emit(StartLogger, call=call.name, path=path, shared=shared, logger=logger, adds_file=effect.adds_file)
+    return singleton(logger)
 
 
 @MODELS.effect(OpenEffect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
@@ -18,6 +18,8 @@ from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.process import SettingDefault
+from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
@@ -25,6 +27,7 @@ from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import combined, report, shares_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -72,8 +75,11 @@ def _unknown_result(do: LibraryContext, name: str, arguments: Arguments, node: a
         for value in values:
             divergence |= value.divergence
     given_by_name = tuple(sorted(arguments.keywords.items(), key=lambda item: item[0]))
-    term = CallResult(name, (arguments.positional, given_by_name))
     why, settings = f"what {name} returns", gives_settings(name)
+    term = CallResult(name, (arguments.positional, given_by_name))
+    # Each section of a configuration is a `CfgNode()` of its own.
+    if settings and not given and name.rpartition(".")[2][:1].isupper():
+        term = CallResult(name, do.allocation_site(do.place(node)))
     return singleton(Unknown(term, why, do.text(node, 40), divergence, settings, shards, escaped_from=name))
 
 
@@ -159,11 +165,13 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     _note_functions(do, [each for values in known for each in values])
     if isinstance(value, Unknown):
         _note_chosen(do, value, known, node)
+        _note_logged(do, value, node)
         if len(arguments.positional) == 1 and _method_of(value) == "update" and not do.path.literals:
             do.set_state(_receiver_of(value), SettingState.merged, arguments.positional[0])
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
-            _open_defaults(do, _receiver_of(value), {})
+            written = do.text(node.func).rpartition(".")[0] if isinstance(node, ast.Call) else value.label
+            _open_defaults(do, _receiver_of(value), _Written(written, do.place(node)), {})
         answered = _unknown_method(do, value, arguments, node)
         if answered is not None:
             return answered
@@ -188,6 +196,16 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     return singleton(Unknown(term, why, do.text(node, 40), divergence, config, shards, escaped_from=made_by))
 
 
+def _note_logged(do: LibraryContext, value: Unknown, node: ast.AST) -> None:
+    logger = value.term.of if isinstance(value.term, Attribute) else None
+    if isinstance(logger, Unknown) and logger.escaped_from in LOGGERS and _method_of(value) not in _CLOSE:
+        do.emit(UseLogger, at=do.place(node), logger=logger)
+
+
+LOGGERS = frozenset(functions("starts_logger"))
+_CLOSE = frozenset({"close", "finish", "end", "flush"})
+
+
 def _note_chosen(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
     """Remember the call, should the program seem to train nothing: what a setting has chosen may be what trains."""
     chosen = value.config or gives_settings(value.escaped_from)
@@ -197,21 +215,31 @@ def _note_chosen(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
         do.execution.chosen_calls[node] = ChosenCall(node, do.place(node), name, by, given)
 
 
-def _open_defaults(do: LibraryContext, owner: Unknown, done: dict[Value, int], depth: int = CONTAINER_DEPTH) -> None:
+def _open_defaults(
+    do: LibraryContext, owner: Unknown, written: _Written, done: dict[Value, int], depth: int = CONTAINER_DEPTH
+) -> None:
     """Every entry of a configuration may be another one from here on."""
     # Entries lie in one another by many ways: gone through on each of them, they take minutes.
     if done.get(owner, -1) >= depth:
         return
     done[owner] = depth
     for name in do.names_of(owner):
-        held = do.own_attribute(owner, name)
+        held, entry = do.own_attribute(owner, name), _Written(f"{written.text}.{name}", written.at)
         if held is not None and held.any(lambda value: isinstance(value, Const)):
-            do.set_own_attribute(
-                owner, name, singleton(Unknown(Attribute(owner, name), "chosen at the start", name, config=True))
-            )
+            setting = Unknown(Attribute(owner, name), "chosen at the start", name, config=True)
+            do.set_own_attribute(owner, name, singleton(setting))
+            if held.single is not None:
+                do.emit(SettingDefault, at=entry.at, value=setting, text=entry.text, left_out=held.single)
         for part in held or () if depth else ():
             if isinstance(part, Unknown):
-                _open_defaults(do, part, done, depth - 1)
+                _open_defaults(do, part, entry, done, depth - 1)
+
+
+class _Written(NamedTuple):
+    """How the source writes a part of a configuration, and where it is opened."""
+
+    text: str
+    at: Location
 
 
 def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:

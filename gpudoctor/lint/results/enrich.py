@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.program import needed
+from gpudoctor.lint.program import chosen, needed
 from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
@@ -113,9 +113,11 @@ def _is_widened(value: Value) -> bool:
 def _where_options_lead(finding: Finding, program: Program) -> Finding:
     """With the options without which it does not happen: then it is no error of each run."""
     texts = needed(program, finding)
+    # What the user must say anyway may be the usual one.
+    severity = Severity.WARNING if texts and finding.severity is Severity.ERROR else finding.severity
+    texts = texts or chosen(program, finding)
     if not texts:
         return replace(finding, needs=()) if finding.needs else finding
-    severity = Severity.WARNING if finding.severity is Severity.ERROR else finding.severity
     return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=())
 
 

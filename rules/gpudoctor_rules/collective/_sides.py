@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import takewhile
 from typing import TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 
 E = TypeVar("E", bound=Event)
 MOST_PLACES = 6
@@ -105,9 +106,11 @@ def _leaves(guards: Iterable[Literal]) -> list[Literal]:
     return found
 
 
-def parted_by(events: Iterable[Event]) -> list[Literal]:
-    """What must be so besides the rank for the ranks to part: `args.evaluate` in `args.evaluate and rank == 0`."""
-    return [each for event in events for guard in event.rank_guards for each in _beside_the_rank(guard.atom)]
+def parted_by(events: Sequence[Event]) -> list[Literal]:
+    """What must be so besides the rank for the ranks to part there: `args.evaluate` in `args.evaluate and rank == 0`,
+    and what leads to all of these events."""
+    beside = [each for event in events for guard in event.rank_guards for each in _beside_the_rank(guard.atom)]
+    return [*beside, *reduce(Condition.intersection, (event.condition for event in events))]
 
 
 def _beside_the_rank(atom: Atom) -> Iterator[Literal]:
