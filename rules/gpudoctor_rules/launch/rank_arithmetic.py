@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")
 """What a process says that waited for a group in vain, or that asked for a place that is none."""
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
+LAUNCHED = frozenset({RankSource.ENVIRONMENT, RankSource.SLURM, RankSource.MPI})
 ON_ONE_MACHINE = (SizeKind.DEVICES, SizeKind.LOCAL_WORLD)
 
 
@@ -220,7 +221,7 @@ def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> b
     if any(write.name == "MASTER_ADDR" and write.value.all(_is_here) for write in program.events(EnvironmentWrite)):
         return False
     # What an option says may be numbered over all nodes by whoever passes it.
-    launched = program.world is LaunchWorld.TORCHRUN and rank.source in (RankSource.ENVIRONMENT, RankSource.SLURM)
+    launched = program.world is LaunchWorld.TORCHRUN and rank.source in LAUNCHED
     return launched and (size is None or (isinstance(size, Size) and size.kind is SizeKind.WORLD))
 
 

@@ -1,0 +1,97 @@
+"""Which torch a project can be installed with, as far as its files say: requirements, conda environments, set-up."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+
+from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
+from gpudoctor.lint.source.file_queries import question
+from gpudoctor.lint.source.layout import entries_of, is_file
+
+_SETUP = frozenset({"setup.py", "setup.cfg", "pyproject.toml", "Pipfile"})
+_FOLDERS = frozenset({"requirements", "environment", "environments", "env", "envs", "conda"})
+"""Where projects keep what else would lie at their root."""
+_MOST_FILES = 20
+
+_NAME = r"(?:py)?torch(?![\w-])"
+_REQUIREMENT = re.compile(rf"^[ \t]*{_NAME}(?:\[[^\]]*\])?(.*)$", re.MULTILINE)
+_IN_LIST = re.compile(rf"^[ \t]*-[ \t]*[\"']?(?:[\w-]+::)?{_NAME}([^\"'\n]*)", re.MULTILINE)
+_QUOTED = re.compile(rf"[\"'][ \t]*{_NAME}(?:\[[^\]]*\])?([^\"'\n]*)[\"']")
+_ASSIGNED = re.compile(rf"^[ \t]*{_NAME}[ \t]*=[ \t]*[\"']([^\"'\n]*)[\"']", re.MULTILINE)
+_PART = re.compile(r"(===|==|<=|~=|\^|<|=)?\s*v?(\d+(?:\.\d+)*)")
+
+
+@question
+def too_new_torch(root: str) -> list[int]:
+    """The first version of torch that is too new for a project, as `[2, 0]`; empty where none is."""
+    bounds = [bound for path in _files(root) for bound in _bounds(path)]
+    # Whoever installs by the other file may have any.
+    return list(max(bounds)) if bounds and all(bounds) else []
+
+
+def _files(root: str) -> Iterator[str]:
+    found = []
+    for entry in sorted(entries_of(root), key=lambda each: each.name):
+        if is_file(entry):
+            found.append(entry.path)
+        elif entry.name in _FOLDERS:
+            found += sorted(inner.path for inner in entries_of(entry.path) if is_file(inner))
+    return iter([path for path in found if _says_what_is_needed(path)][:_MOST_FILES])
+
+
+def _says_what_is_needed(path: str) -> bool:
+    name = os.path.basename(path)
+    below = os.path.basename(os.path.dirname(path)) in _FOLDERS
+    if name.endswith(".txt"):
+        return name.startswith("requirement") or below
+    return name in _SETUP or name.endswith((".yml", ".yaml"))
+
+
+def _bounds(path: str) -> Iterator[tuple[int, ...]]:
+    """For each time that torch is asked for, the first version that is too new; empty where none is."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return
+    for said in _asked_for(path, text):
+        yield _bound(said)
+
+
+def _asked_for(path: str, text: str) -> Iterator[str]:
+    """What is said of the version, each time that torch is asked for."""
+    if path.endswith(".txt"):
+        yield from _REQUIREMENT.findall(text)
+    elif path.endswith((".yml", ".yaml")):
+        # Other files of this kind are settings; channels stand before.
+        yield from _IN_LIST.findall(text.partition("dependencies:")[2])
+    elif path.endswith(".cfg"):
+        yield from _REQUIREMENT.findall(text)
+    else:
+        yield from _QUOTED.findall(text)
+        yield from _ASSIGNED.findall(text)
+
+
+def _bound(said: str) -> tuple[int, ...]:
+    said = said.partition("#")[0].partition(";")[0].strip()
+    # A file on the web, or what is excluded, says nothing of the newest.
+    if "://" in said or said.startswith("@"):
+        return ()
+    parts = (_PART.fullmatch(part.strip().removesuffix(".*").partition("+")[0]) for part in said.split(",")[:8])
+    # A build of conda follows its version: `=1.7.1=py3.7_cuda10`.
+    ends = [_end(match[1] or "==", tuple(map(int, match[2].split(".")))) for match in parts if match is not None]
+    ends += [_end("==", tuple(map(int, each.split(".")))) for each in re.findall(r"^==?\s*(\d+(?:\.\d+)*)=", said)]
+    return min((end for end in ends if end), default=())
+
+
+def _end(operator: str, version: tuple[int, ...]) -> tuple[int, ...]:
+    """The first version that it leaves out from above."""
+    if operator == "<":
+        return version
+    if operator == "^":
+        return (version[0] + 1,) if version[0] else (0, *version[1:2], 1)
+    if operator == "~=":
+        return (*version[:-2], version[-2] + 1) if len(version) > 1 else ()
+    return (*version[:-1], version[-1] + 1)
