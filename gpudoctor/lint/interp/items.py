@@ -23,6 +23,7 @@ from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 
@@ -53,7 +54,9 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if answer is not None:
         return answer(m, value, node)
     if isinstance(value, Range):
-        return counter(m, node, m.text(node, 40))
+        counted = counter(m, node, m.text(node, 40))
+        # `range(rank, n, world_size)` counts other numbers on each rank.
+        return counted.map(lambda each: each.on_each_rank()) if value.divergence & Divergence.RANK else counted
     if isinstance(value, Enumerated):
         return _row(m, value, node)
     # Batches that go through a generator of the project are followed into it.
@@ -97,6 +100,13 @@ def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     return found.map(lambda value: value.on_each_rank())
 
 
+def _one_by_rank(value: Value, place: Location) -> Value:
+    """One of several, which depends on the rank: as a number or a text it is no longer known."""
+    if isinstance(value, (Const, Text)):
+        return Unknown(Anonymous("item by rank", (value, place)), "an item for this rank", "", Divergence.RANK)
+    return value.on_each_rank()
+
+
 def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -> Values:
     """`value[start:stop:step]`: the items where all of it is known, else some of them."""
     known = known_items(m, value)
@@ -104,7 +114,10 @@ def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -
     numbers = [each.value for each in bounds if isinstance(each, Const) and isinstance(each.value, (int, type(None)))]
     # `files[rank::world_size]`: bounds that are no numbers. Slicing with a step of 0 is an error.
     if known is None or len(numbers) < len(bounds) or numbers[2] == 0:
-        return new_list(m, [_item_of(m, value, node)], node, exact=False)
+        item = _item_of(m, value, node)
+        if part.divergence & Divergence.RANK:
+            item = item.map(lambda each: _one_by_rank(each, m.place(node)))
+        return new_list(m, [item], node, exact=False)
     start, stop, step = numbers
     chosen = known[start:stop:step]
     return singleton(TupleOf(chosen)) if isinstance(value, TupleOf) else new_list(m, list(chosen), node)
