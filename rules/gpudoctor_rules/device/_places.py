@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import Const, Unknown, Values
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
 
@@ -38,6 +40,12 @@ def differ(one: Device, other: Device) -> bool:
     ranks = [isinstance(device.index, Rank) for device in (one, other)]
     # Two ranks of different kinds agree on one node.
     return one.index != other.index and any(numbers) and all(n or r for n, r in zip(numbers, ranks, strict=True))
+
+
+def on_first_rank(device: Device, event: Event) -> Device:
+    """The device, as the ranks see it that come to an event: where that is rank 0 alone, its GPU is the first one."""
+    first = any(guard.holds and guard.atom.ranks in ("rank 0", "local rank 0") for guard in event.rank_guards)
+    return replace(device, index=Const(0)) if first and isinstance(device.index, Rank) else device
 
 
 def called(device: Device) -> str:

@@ -16,7 +16,8 @@ DDP wants `device_ids=[local_rank]` and the model on that GPU.
 ## Silent when
 
 The ids or the device of the model are not known; DataParallel's model is moved after the wrap and before the first
-call; both are the current device in different words; a framework starts the processes, which may be a single one.
+call; both are the current device in different words; only rank 0 calls the model, whose own GPU is the first one; a
+framework starts the processes, which may be a single one.
 
 ## Sources
 
@@ -37,7 +38,7 @@ from gpudoctor.lint.domain.value import NONE, Const, Value, Values
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._places import called, certain, differ, one_gpu
+from gpudoctor_rules.device._places import called, certain, differ, on_first_rank, one_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -112,7 +113,9 @@ class DeviceIdsMismatch(Rule):
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
         wanted = _first_id(wrap) or (Device("cuda", Const(0)) if _left_out(wrap.device_ids) else None)
         actual = _resolved(program, certain(call.device))
-        if wanted is None or actual is None or actual.is_cpu or not differ(wanted, actual):
+        if wanted is None or actual is None or actual.is_cpu:
+            return None
+        if not differ(on_first_rank(wanted, call), on_first_rank(actual, call)):
             return None
         return self.found(
             at=call.location,
