@@ -5,8 +5,9 @@
 Until a process calls `torch.cuda.set_device`, its current GPU is `cuda:0`. Whatever does not name a GPU goes there, on
 all ranks: a tensor on plain `cuda`, and the bytes of `all_gather_object` or `broadcast_object_list`. NCCL then ends
 with `Duplicate GPU detected : rank 0 and rank 1 both on CUDA device`, or each rank leaves half a gigabyte on GPU 0.
-A `barrier` has no tensor at all: NCCL guesses the GPU from the rank, warns that `This can potentially cause a hang if
-this rank to GPU mapping is incorrect`, and older versions take GPU 0.
+A `barrier` has no tensor at all: NCCL takes the GPU whose number is the rank in the whole job modulo the GPUs of the
+machine, and PyTorch warns that it guesses. That is the right one where each machine starts a process for each of its
+GPUs, as most do; where it starts fewer, or machines differ, two ranks may wait on one GPU for ever. So it is advice.
 
 ## Fix
 
@@ -64,13 +65,16 @@ class DeviceNeverSet(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or managed(program) or one_visible(program) or first_choice(program) is not None:
             return
-        event = next((event for event in _uses(program) if _unchosen(program, event)), None)
+        found = [event for event in _uses(program) if _unchosen(program, event)]
+        # What does go to GPU 0 says more than what may.
+        event = next((event for event in found if not _guessed(event)), found[0] if found else None)
         if event is None:
             return
         later = next((used for used in choices(program) if used.order > event.order), None)
         choice = "no rank has chosen its own yet" if later else "no rank ever chooses its own"
         yield self.found(
             at=event.location,
+            severity=Severity.INFO if _guessed(event) else None,
             message=f"{_what(event)}, and {choice}: {_harm(event)}",
             remedy="Choose the GPU first: `torch.cuda.set_device(local_rank)`, as soon as the local rank is known.",
             because=[
@@ -146,7 +150,14 @@ def _what(event: Event) -> str:
     return "This barrier is for GPUs" if event.waits else f"`{event.call}` sends through the current GPU"
 
 
+def _guessed(event: Event) -> bool:
+    return isinstance(event, Collective) and event.waits
+
+
 def _harm(event: Event) -> str:
-    if isinstance(event, Collective) and event.waits:
-        return "NCCL guesses which one from the number of the rank, and may hang where that is wrong."
+    if _guessed(event):
+        return (
+            "NCCL guesses which one, the number of the rank modulo the GPUs of the machine. That is another one than "
+            "the rank's own where a machine starts fewer processes than it has GPUs."
+        )
     return "all ranks use GPU 0 for it."
