@@ -34,6 +34,8 @@ class Collective(Event):
     call: str
     by: str = "torch.distributed"
     subject: Values | None = None
+    sent: Values | None = None
+    """What this rank gives, where that is not what is written to."""
     group: Values | None = None
     in_place: bool = True
     asynchronous: bool = False

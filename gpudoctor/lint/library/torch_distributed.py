@@ -197,6 +197,7 @@ def _collective(call: Call) -> Values:
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, effect),
         on_cpu=() if effect.objects else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
         temporary=writes_into_copy(call, effect.writes), effect=effect, makes_sum=_makes_sum(call),
+        sent=call.given(effect.sends) if effect.sends else None,
     )  # fmt: skip
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:

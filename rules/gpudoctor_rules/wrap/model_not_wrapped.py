@@ -17,9 +17,9 @@ ranks during `backward()`. Unsafe, because the training changes; that is the poi
 ## Silent when
 
 No process group is made; the model or its optimizer is handed to code that could not be read; a framework such as
-Accelerate or DeepSpeed is in charge; the program sends gradients or parameters between the ranks itself; only some
-ranks train; nothing is stepped, or only once; the model's own `forward` calls collectives, as where each rank holds a
-part of it.
+Accelerate or DeepSpeed is in charge; the program sends gradients or parameters between the ranks itself, or the
+results of models that are made anew again and again; only some ranks train; nothing is stepped, or only once; the
+model's own `forward` calls collectives, as where each rank holds a part of it.
 
 ## Sources
 
@@ -35,12 +35,14 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import Forward, ForwardTalks, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.lint.repair.snippets import local_rank
@@ -86,7 +88,8 @@ class ModelNotWrapped(Rule):
                 if model is None or model in told or not _alone(program, model):
                     continue
                 # Gradients that no optimizer uses, as of a frozen teacher, cannot drive the ranks apart.
-                if stepped_after(program, backward, model) is None:
+                step = stepped_after(program, backward, model)
+                if step is None or _is_auxiliary(program, step):
                     continue
                 told.add(model)
                 yield self.found(
@@ -102,6 +105,7 @@ class ModelNotWrapped(Rule):
                     ],
                     # What takes the place of DataParallel is not only one more wrapper.
                     repair=_wrap(program, model, call) if bare(call.module) is not None else None,
+                    needs=step.condition,
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -150,6 +154,14 @@ def _each_rank_saves_its_own(program: Program) -> bool:
 
 def _is_named_by_rank(save: Save) -> bool:
     return any(path.divergence & Divergence.RANK for path in save.path or ())
+
+
+def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:
+    """It is one of many, made anew in each round of a loop, and the ranks tell each other what came out of them."""
+    made = (each for each in program.events(MakeOptimizer) if each.optimizer == step.optimizer)
+    sent = (each.sent for each in program.events(Collective) if each.objects and each.order > step.order)
+    several = any(loop.repeats for each in made for loop in each.loops)
+    return several and any(given.any(lambda value: isinstance(value, Tensor)) for given in sent if given is not None)
 
 
 def _in_one_process(module: Value) -> Module | None:
