@@ -121,7 +121,7 @@ from gpudoctor.lint.events.process import (
     Spawn,
     Swallowed,
 )
-from gpudoctor.lint.events.reporting import Averaged, MetricShown, StartLogger
+from gpudoctor.lint.events.reporting import Averaged, MetricShown, StartLogger, UseLogger
 from gpudoctor.lint.events.training_step import (
     Accumulated,
     Backward,
@@ -186,8 +186,10 @@ from gpudoctor.lint.repair.snippets import (
     FROM_LAUNCHER,
     LOCAL,
     asked_first,
+    first_goes_ahead,
     is_first,
     local_rank,
+    local_rank_of,
     moved_to,
     own_gpu,
     waits_for_all,
@@ -363,6 +365,7 @@ __all__ = [
     "Under",
     "Unknown",
     "UnusedPart",
+    "UseLogger",
     "UseManaged",
     "Value",
     "ValueSet",
@@ -383,12 +386,14 @@ __all__ = [
     "entered_in",
     "fields",
     "first_asked",
+    "first_goes_ahead",
     "in_code",
     "in_every_round",
     "in_last_round",
     "is_first",
     "is_whole",
     "local_rank",
+    "local_rank_of",
     "missing",
     "moved_to",
     "name_of",

@@ -160,7 +160,6 @@ def _found(
 ) -> Iterator[Finding]:
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.has_entry else ""
-    launcher = next(iter(program.frameworks), "") if len(program.frameworks) == 1 else ""
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
     unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
@@ -180,7 +179,7 @@ def _found(
                     # Imported late, like the words: most programs make no mistake.
                     from gpudoctor.lint.results.enrich import told
 
-                    in_world = [replace(each, world=each.world or world, launcher=launcher) for each in findings]
+                    in_world = [replace(each, world=each.world or world, launcher=program.launcher) for each in findings]
                     yield from told(in_world, program)
                 # What it has found it has judged.
                 elif answers:

@@ -13,6 +13,12 @@ WORLDS = {
     "spawn": "the program itself starts one process per GPU",
     "single": "one process sees several GPUs",
 }
+OTHER_STARTERS = {
+    "options": "one process per GPU is started with its rank as an option",
+    "mpi": "`mpiexec` starts one process per GPU",
+    "slurm": "`srun` starts one process per GPU",
+}
+"""How the processes begin of a program that torchrun could not tell their ranks."""
 FIXABLE, PERHAPS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[!]"}, "[?]"
 """Marks of findings that `--fix` would mend, or `--unsafe-fixes`, or perhaps one of them."""
 
@@ -51,7 +57,8 @@ def launch_of_all(findings: Sequence[Finding]) -> str:
 
 
 def _launch(finding: Finding) -> str:
-    worlds = [WORLDS.get(world, world) for world in finding.world.split(", ") if world]
+    words = WORLDS | {"torchrun": OTHER_STARTERS.get(finding.launcher, WORLDS["torchrun"])}
+    worlds = [words.get(world, world) for world in finding.world.split(", ") if world]
     starter = framework(finding.launcher).launcher
     return " and also when ".join(worlds).replace("torchrun", starter, 1)
 

@@ -38,6 +38,74 @@ def test_the_process_group_is_asked_as_the_file_calls_it(imports, begin, expecte
     assert expected in found.remedy
 
 
+SWITCHED = """
+import argparse, os, torch
+import torch.distributed as dist
+parser = argparse.ArgumentParser()
+parser.add_argument("--distributed", action="store_true")
+args = parser.parse_args()
+{before}
+if {test}:
+    dist.init_process_group()
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+{behind}
+"""
+SAVE = 'torch.save(torch.nn.Linear(2, 2).state_dict(), "model.pt")'
+
+
+@pytest.mark.parametrize(
+    ("before", "test", "behind", "expected"),
+    [
+        ("", "args.distributed", SAVE, "`if not dist.is_initialized() or dist.get_rank() == 0:`"),
+        (
+            "",
+            'int(os.environ.get("WORLD_SIZE", 1)) > 1',
+            SAVE,
+            "`if not dist.is_initialized() or dist.get_rank() == 0:`",
+        ),
+        (SAVE, "True", "", '`if int(os.environ.get("RANK", 0)) == 0:`'),
+    ],
+)
+def test_a_remedy_holds_for_one_process_as_well(before, test, behind, expected, tmp_path):
+    (tmp_path / "train.py").write_text(SWITCHED.format(before=before, test=test, behind=behind))
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU601",))
+    assert expected in found.remedy
+
+
+ON_ACCELERATE = """
+import torch, torchvision
+from accelerate import Accelerator
+accelerator = Accelerator()
+torch.cuda.set_device(accelerator.process_index)
+data = torchvision.datasets.MNIST("digits", download=True)
+accelerator.wait_for_everyone()
+model, loader = accelerator.prepare(torch.nn.Linear(4, 4), torch.utils.data.DataLoader(data))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("GPU205", "`accelerator.local_process_index`."),
+        ("GPU314", "`with accelerator.local_main_process_first():`"),
+    ],
+)
+def test_a_remedy_takes_what_the_framework_has(code, expected, tmp_path):
+    (tmp_path / "train.py").write_text(ON_ACCELERATE)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=(code,))
+    assert expected in found.remedy
+
+
+def test_the_local_rank_comes_from_who_starts_the_processes(tmp_path):
+    (tmp_path / "train.py").write_text(
+        "import os, torch\nimport torch.distributed as dist\n"
+        'rank = int(os.environ["SLURM_PROCID"])\ntorch.cuda.set_device(rank)\n'
+        'dist.init_process_group("nccl", rank=rank, world_size=int(os.environ["SLURM_NTASKS"]))\n'
+    )
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU205",))
+    assert '`int(os.environ["SLURM_LOCALID"])`.' in found.remedy
+
+
 ACCELERATED = """
     import torch
     from accelerate import Accelerator

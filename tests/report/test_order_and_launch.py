@@ -89,6 +89,9 @@ def test_who_starts_the_processes() -> None:
     assert story(accelerated)[1] == "This happens when `accelerate launch` starts one process per GPU."
     assert "when Lightning starts" in story(replace(accelerated, launcher="lightning"))[1]
     assert "when torchrun starts" in story(replace(accelerated, launcher="transformers"))[1]
+    assert "when `mpiexec` starts" in story(replace(accelerated, launcher="mpi"))[1]
+    given = story(replace(accelerated, launcher="options"))
+    assert given[1] == "This happens when one process per GPU is started with its rank as an option."
 
 
 def test_a_line_is_shown_once() -> None:

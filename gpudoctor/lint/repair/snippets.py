@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
         def before_group(self, event: Event) -> bool: ...
 
+        @property
+        def may_run_alone(self) -> bool: ...
+
+        @property
+        def launcher(self) -> str: ...
+
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
@@ -58,13 +64,28 @@ def waits_for_all(program: Managed) -> str:
     return "accelerator.wait_for_everyone()" if "accelerate" in program.managed_by else "dist.barrier()"
 
 
+def local_rank_of(program: Managed) -> str:
+    """The rank on its node in the words of who starts the processes, for a remedy."""
+    asked = framework(program.launcher).local_rank
+    variable = "SLURM_LOCALID" if program.launcher == "slurm" else "LOCAL_RANK"
+    return asked or f'int(os.environ["{variable}"])'
+
+
+def first_goes_ahead(program: Managed) -> str:
+    """What lets the first rank of a node do something before the others in the framework in charge, for a remedy;
+    empty where none does."""
+    return next((ahead for name in sorted(program.managed_by) if (ahead := framework(name).first_goes_ahead)), "")
+
+
 def asked_first(program: Managed, at: Event) -> str:
     """The test for the first rank in the words of the framework in charge, for a remedy."""
     asked = next((test for name in sorted(program.managed_by) if (test := framework(name).first_rank)), "")
     if asked or program.first_worker:
         return asked or program.first_worker
-    # `get_rank` raises where there is no process group yet.
-    return 'int(os.environ["RANK"]) == 0' if program.before_group(at) else "dist.get_rank() == 0"
+    # `get_rank` raises where there is no process group yet; without a launcher there is one process, the first.
+    if program.before_group(at):
+        return 'int(os.environ.get("RANK", 0)) == 0'
+    return f"{'not dist.is_initialized() or ' if program.may_run_alone else ''}dist.get_rank() == 0"
 
 
 def local_rank(*, spawned: bool) -> Either:

@@ -19,6 +19,8 @@ USUAL = {"dist": "torch.distributed", "nn": "torch.nn"}
 """The short names that rules use, as most programs do."""
 OBJECTS = {
     "accelerator.is_main_process": "accelerate.PartialState().is_main_process",
+    "accelerator.local_process_index": "accelerate.PartialState().local_process_index",
+    "accelerator.local_main_process_first()": "accelerate.PartialState().local_main_process_first()",
     "accelerator.wait_for_everyone()": "accelerate.PartialState().wait_for_everyone()",
     "trainer.is_world_process_zero()": "accelerate.PartialState().is_main_process",
     "trainer.is_global_zero": "lightning.pytorch.utilities.rank_zero_only.rank == 0",

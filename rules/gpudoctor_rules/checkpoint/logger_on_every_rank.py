@@ -3,8 +3,8 @@
 ## What goes wrong
 
 All ranks (the processes of a distributed program) run the same code, so `wandb.init()` starts a run for each of them,
-and `SummaryWriter(...)` writes a file of events for each into one folder. The curves overlay each other, numbers of
-single ranks look like those of the training, and services answer with errors about runs that exist already.
+and `SummaryWriter(...)` writes a file of events for each into one folder, which TensorBoard shows as one run: a curve
+runs to and fro between the numbers of single ranks. Services answer with errors about runs that exist already.
 
 ## Fix
 
@@ -14,7 +14,7 @@ of the logger must be guarded as well.
 ## Silent when
 
 Only some ranks get there; the folder, the mode or another argument depends on the rank; the runs form a group on
-purpose; a framework opens it.
+purpose; a framework opens it; only some ranks log to a `SummaryWriter`: the files of the others stay empty.
 
 ## Sources
 
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.events.reporting import StartLogger, UseLogger
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
@@ -58,12 +58,14 @@ class LoggerOnEveryRank(Rule):
             # `shared` holds for grouped runs and for a folder or mode that depends on the rank: meant for all.
             if start.shared or not program.by_every_rank(start) or start.led_there in told:
                 continue
+            if _stays_empty(program, start):
+                continue
             told.add(start.led_there)
             # `init` alone would say nothing; a class says enough without its module.
             name = start.call if start.call.endswith(".init") else start.call.rpartition(".")[2]
             yield self.found(
                 at=start.location,
-                message=f"`{name}` is called on every rank: one experiment gets as many runs as there are processes.",
+                message=f"`{name}` is called on every rank: {_comes_to(start)}.",
                 remedy=f"Open it on rank 0 only: `if {asked_first(program, start)}:`, and guard what is logged alike.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.context.calls[-2:]],
@@ -86,12 +88,24 @@ class LoggerOnEveryRank(Rule):
                 told.add(at)
                 yield self.found(
                     at,
-                    f"Each of {len(ranks)} ranks called `{call}` here: one experiment has as many runs.",
+                    f"Each of {len(ranks)} ranks called `{call}` here: one experiment has as many logs.",
                     remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and guard what is logged alike.",
                 )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.loggers for rank in recording.ranks)
+
+
+def _comes_to(start: StartLogger) -> str:
+    if start.adds_file:
+        return "as many files of events as there are processes are shown as one run"
+    return "one experiment gets as many runs as there are processes"
+
+
+def _stays_empty(program: Program, start: StartLogger) -> bool:
+    """All ranks open a file, and only some write to it: TensorBoard shows the same as with one file."""
+    uses = [use for use in program.events(UseLogger) if use.logger == start.logger]
+    return start.adds_file and bool(uses) and program.absence() and all(use.rank_guards for use in uses)
 
 
 def _mute(program: Program, start: StartLogger) -> Repair:

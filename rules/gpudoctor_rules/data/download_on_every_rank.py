@@ -34,6 +34,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import only_some_ranks
+from gpudoctor.lint.repair.snippets import first_goes_ahead
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -63,13 +64,13 @@ class DownloadOnEveryRank(Rule):
         found = [event for event in program.events(Download) if _at_once(program, event)]
         if not found:
             return
-        # A training set and a test set are one mistake, with one remedy.
-        first, *others = found
+        # A training set and a test set are one mistake, with one remedy. What happens by default is told first.
+        first, *others = sorted(found, key=lambda event: bool(program.unusual(event.location)))
         yield self.found(
             at=first.location,
             message=f"Every rank downloads {_what(first)}{_where(first)} at the same time: on a fresh machine they "
             "write over one another's files and end with `not found or corrupted`.",
-            remedy=REMEDY,
+            remedy=_remedy(program),
             because=[
                 *(("called from here", call) for call in first.context.calls[-2:]),
                 *(("this is downloaded in the same way", other.location) for other in others),
@@ -94,6 +95,11 @@ class DownloadOnEveryRank(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(_downloaded(rank) for rank in recording.ranks)
+
+
+def _remedy(program: Program) -> str:
+    ahead = first_goes_ahead(program)
+    return f"Open it under `with {ahead}:`: one rank downloads, and the others find it there." if ahead else REMEDY
 
 
 def _downloaded(rank: Process) -> list[Written]:

@@ -36,7 +36,7 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
-from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL
+from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -70,10 +70,14 @@ class GlobalRankAsDevice(Rule):
             at=uses[0].location,
             message=f"The number of the GPU is the global rank{_source(rank)}. On a second node the ranks go on "
             "counting while the GPUs start again at 0: `CUDA error: invalid device ordinal`.",
-            remedy='Use the local rank for devices: `int(os.environ["LOCAL_RANK"])`, which torchrun sets.',
+            remedy=f"Use the local rank for devices: `{local_rank_of(program)}`{_set_by(program)}.",
             because=[("the rank is read here", rank.place), *_others(uses)],
             repair=_use_local(rank, uses),
         )
+
+
+def _set_by(program: Program) -> str:
+    return "" if program.launcher else ", which torchrun sets"
 
 
 def _use_local(rank: Rank, uses: list[DeviceUsed]) -> Repair | None:
@@ -110,6 +114,7 @@ def _source(rank: Rank) -> str:
         RankSource.ENVIRONMENT: ", from the variable `RANK`",
         RankSource.PROCESS_GROUP: ", from the process group",
         RankSource.SLURM: ", from SLURM",
+        RankSource.MPI: ", from MPI",
     }.get(rank.source, "")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from gpudoctor.lint.domain.module import WrapperKind
@@ -440,3 +442,27 @@ def test_a_function_that_the_project_starts_by_name_is_the_program(paper, tmp_pa
 def test_processes_without_a_group_are_asked_for_their_number(paper, text: str, test: str):
     found = paper(f"import torch, torch.multiprocessing as mp\n{text}\n", launch="auto")
     assert found.program.first_worker == test
+
+
+@pytest.mark.parametrize(
+    ("group", "launcher"),
+    [
+        ("dist.init_process_group('nccl')", ""),
+        ("dist.init_process_group('nccl', rank=int(os.environ['RANK']), world_size=2)", ""),
+        ("dist.init_process_group('nccl', rank=args.rank, world_size=args.n)", "options"),
+        ("dist.init_process_group('nccl', rank=int(os.environ['SLURM_PROCID']), world_size=2)", "slurm"),
+        ("os.environ['RANK'] = str(MPI.COMM_WORLD.Get_rank())\ndist.init_process_group('nccl')", "mpi"),
+    ],
+)
+def test_what_starts_the_processes(paper, group: str, launcher: str):
+    text = """
+    import argparse, os
+    import torch.distributed as dist
+    from mpi4py import MPI
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rank", type=int, default=0)
+    parser.add_argument("--n", type=int, default=1)
+    args = parser.parse_args()
+    """
+    found = paper(textwrap.dedent(text) + group, launch="auto")
+    assert [each.launcher for each in found.programs] == [launcher]
