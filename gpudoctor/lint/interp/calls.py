@@ -46,6 +46,7 @@ from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -335,7 +336,7 @@ def _bind_parameters(m: Evaluator, function: Function, arguments: Arguments, nod
         elif name in left:
             bound[name] = left.pop(name)
         else:
-            bound[name] = _among_the_rest(arguments, name, defaults.get(name)) or _missing_argument(
+            bound[name] = _among_the_rest(m, arguments, name, defaults.get(name), node) or _missing_argument(
                 m, function, name, arguments
             )
     if names.vararg:
@@ -346,17 +347,27 @@ def _bind_parameters(m: Evaluator, function: Function, arguments: Arguments, nod
     return bound
 
 
-def _among_the_rest(arguments: Arguments, name: str, default: Values | None) -> Values | None:
+def _among_the_rest(
+    m: Evaluator, arguments: Arguments, name: str, default: Values | None, node: ast.AST
+) -> Values | None:
     """What a parameter is that nobody gives by name: `f(**settings)` may hold it, and may leave it to its default."""
     found = [default] if default is not None else []
     for values in arguments.rest or ():
         only = values.single
         if isinstance(only, Unknown):
+            # `Config(**vars(args))`: all options are there under their names.
+            option = library.option_in(m, only, name, node)
+            if option is not None:
+                return _read_as(option, f"{only.label}[{name!r}]")
             term = Item(only, Const(name))
             found.append(
                 singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
             )
     return union(found) if found else None
+
+
+def _read_as(values: Values, label: str) -> Values:
+    return values.map(lambda each: replace(each, label=label) if isinstance(each, Unknown) else each)
 
 
 def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Arguments) -> Values:
@@ -481,6 +492,6 @@ def _fill_fields(m: Evaluator, made: Value, cls: Class, arguments: Arguments, no
         if isinstance(only, FieldFactory):
             given = call(m, only.factory, NO_ARGUMENTS, node)
         if name not in arguments.keywords:
-            given = _among_the_rest(arguments, name, given)
+            given = _among_the_rest(m, arguments, name, given, node)
         missing = singleton(Unknown(Anonymous("field", (made, name)), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

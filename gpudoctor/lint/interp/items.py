@@ -56,7 +56,8 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if isinstance(value, Range):
         counted = counter(m, node, m.text(node, 40))
         # `range(rank, n, world_size)` counts other numbers on each rank.
-        return counted.map(lambda each: each.on_each_rank()) if value.divergence & Divergence.RANK else counted
+        apart = value.divergence & (Divergence.RANK | Divergence.UNREAD)
+        return counted.map(lambda each: each.on_each_rank()) if apart is Divergence.RANK else counted
     if isinstance(value, Enumerated):
         return _row(m, value, node)
     # Batches that go through a generator of the project are followed into it.

@@ -85,7 +85,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
     if isinstance(value, Unknown):
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
         known = m.entry(value, SettingState.items, _text_of(only)) if _text_of(only) else None
-        known = _option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
+        known = option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
         if known is not None and all(each.value is not UNBOUND for each in known.bindings):
             return known
         label = m.text(node, 40)
@@ -99,7 +99,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
     return singleton(Unknown(Item(value, only), "an item", m.text(node, 40), value.divergence))
 
 
-def _option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
+def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
     """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
     merged = m.state(value, SettingState.merged)
     for each in (value, *(merged or ())):

@@ -287,5 +287,5 @@ def _vars(call: Call) -> Values:
     # `vars(args).update(config)`
     note_opened(call.do, call.args[0] if call.args else ())
     return singleton(
-        Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.label, config=True)
+        Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.written, config=True)
     )

@@ -24,6 +24,27 @@ SETTINGS = {
         size = 2 if args.big else 1
         reveal(size)  #: 2 if args.big | 1 if not (args.big)
         """,
+    "options handed over as a dictionary": """
+        import argparse
+        from dataclasses import dataclass
+
+        @dataclass
+        class Config:
+            big: bool = False
+            rest: int = 1
+
+        def train(big, lr=0.5):
+            reveal(big)  #: setting vars(args)['big']
+            reveal(lr)  #: setting vars(args)['lr']
+
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--big", action="store_true")
+        parser.add_argument("--lr", type=float, default=0.1)
+        args = parser.parse_args()
+        config = Config(**vars(args))
+        reveal(config.big)  #: setting vars(args)['big']
+        train(**vars(args))
+        """,
     "options of a known type": """
         import argparse, company
         parser = argparse.ArgumentParser()
