@@ -179,7 +179,9 @@ def _found(
                     # Imported late, like the words: most programs make no mistake.
                     from gpudoctor.lint.results.enrich import told
 
-                    in_world = [replace(each, world=each.world or world, launcher=program.launcher) for each in findings]
+                    in_world = [
+                        replace(each, world=each.world or world, launcher=program.launcher) for each in findings
+                    ]
                     yield from told(in_world, program)
                 # What it has found it has judged.
                 elif answers:
