@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Term, Value, Values
 from gpudoctor.lint.flow.condition import Literal
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +150,21 @@ class RankIs(Term):
 
 @dataclass(frozen=True, slots=True)
 class IsInstance(Term):
-    """The test `isinstance(...)` of these arguments."""
+    """The test `isinstance(...)` of these arguments, of which `subject` is the first one as the program writes it."""
 
     given: tuple[Values, ...]
+    subject: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf(Term):
-    """The test of a name that holds these values: which of them it is decides."""
+    """The test of a name that holds these values: which of them it is decides.
+
+    `asked` is what they are the answers about, where they are answers themselves.
+    """
 
     values: Values
+    asked: Hashable = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,8 @@ class Tensor(Allocated):
     """The mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
     used: frozenset[Value] = frozenset()
     """The modules of which single parameters are in its graph, past their forward: `F.linear(x, model.head.weight)`."""
+    plain: bool = False
+    """What the loader yields here is no tensor itself, as a test says: a container of such, a number, a text."""
     divided: Value | None = None
     """The number of processes by which it was divided, graph and all."""
 

@@ -94,7 +94,7 @@ class Atom:
     `text` is how the source writes it, `place` where it was asked first. `ranks` says, where it is known, for which
     ranks it holds: `rank 0`. `switch` marks a test on what the user chooses at the start, one answer for all ranks.
     `every` holds the literals that all hold where this one does (a conjunction), `none` those that all fail where
-    this one fails (a disjunction).
+    this one fails (a disjunction). `tells_kind` marks a test that says of what kind a value is.
     """
 
     key: Hashable
@@ -106,6 +106,7 @@ class Atom:
     every: tuple[Literal, ...] = ()
     none: tuple[Literal, ...] = ()
     bound: Inequality | Equality | None = None
+    tells_kind: bool = False
 
     def __post_init__(self) -> None:
         # Keys hold whole values; compared by identity, asking the same test again costs nothing.
@@ -138,7 +139,7 @@ class Literal(NamedTuple):
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
-    __slots__ = ("_bounded", "_composed", "_depends", "_hash", "_opposite", "literals")
+    __slots__ = ("_bounded", "_composed", "_depends", "_hash", "_kinds", "_opposite", "literals")
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
         self.literals = literals
@@ -147,6 +148,7 @@ class Condition:
         self._depends: Divergence | None = None
         self._bounded: tuple[Literal, ...] | None = None
         self._composed: tuple[Literal, ...] | None = None
+        self._kinds: tuple[Literal, ...] | None = None
 
     def __iter__(self) -> Iterator[Literal]:
         # The set has another order in each run, since atoms are hashed by their place in memory.
@@ -196,6 +198,13 @@ class Condition:
         if self._bounded is None:
             self._bounded = tuple(each for each in self.literals if each.atom.bound is not None)
         return self._bounded
+
+    @property
+    def kinds(self) -> tuple[Literal, ...]:
+        """What says of what kind values are."""
+        if self._kinds is None:
+            self._kinds = tuple([each for each in self.literals if each[0].tells_kind])
+        return self._kinds
 
     def and_(self, other: Condition) -> Condition:
         """This and the other."""

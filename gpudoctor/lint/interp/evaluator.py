@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
 else:
     # Nobody needs to run what only says which members there are.
@@ -97,6 +98,10 @@ class Evaluator(ExecutionState, LibraryContext):
     @abstractmethod
     def evaluate(self, node: ast.expr) -> Values:
         """The values of an expression on this path."""
+
+    @abstractmethod
+    def truth(self, values: Values, node: ast.AST) -> bool | Literal:
+        """What a test of these values comes to on this path: decided, or open."""
 
     @abstractmethod
     def run_module(self, scope: Hashable, file: ModuleFile) -> None:

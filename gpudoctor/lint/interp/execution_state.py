@@ -569,30 +569,44 @@ class ExecutionState(Position):
         if self.evaluations > MAX_EVALUATIONS:
             raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
 
-    def branch(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> bool | None:
-        """Follow both outcomes of a test, then join what lives: the answer with which all get on who do."""
+    def branch(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """Follow both outcomes of a test, then join what lives."""
         # The test itself has ended the path.
         if self.unreachable:
-            return None
+            return
         if isinstance(test, bool):
             (then if test else otherwise)()
-            return None
+            return
         # What was written on each side lies in a layer, so neither side sees the other's.
         base = self.path
         sides: list[PathExit] = []
-        aborted = False
-        answer: bool | None = None
+        aborted, left = False, test
         for literal, body in ((test, then), (test.negated(), otherwise)):
             side = self.run_branch(base, literal, body)
             aborted = aborted or side.job_aborted
             if side.end is not None:
                 sides.append(side.end)
-                answer = body is then
+                left = literal
         self.join(base, sides)
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
-        return answer if len(sides) == 1 else None
+            self.settle(left)
+
+    def settle(self, literal: Literal) -> None:
+        """Whoever gets on from here has this answer: no name holds what it would hold with the other one."""
+        answer = ALWAYS.conjoined_with(literal)
+        told = answer.literals | {each.negated() for each in answer.literals}
+        now = self.store.now
+        for scope in dict.fromkeys([*self.frame.scopes, *[frame.scope for frame in self.frames]]):
+            for name in self.store.names(scope):
+                values = now.get((scope, name))
+                if values is None or not any([not told.isdisjoint(b.condition.literals) for b in values.bindings]):  # noqa: C419, a list is quicker here
+                    continue
+                left = values.restrict(answer).bindings
+                if left:
+                    here = union([singleton(b.value, b.condition.difference(answer)) for b in left])
+                    self.store.set((scope, name), here, self.age((scope, name)))
 
     def fork(self, path: Condition) -> Fork:
         """Inside, the execution is on this path. What it does there is forgotten, unless it is joined."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
-from itertools import chain
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import (
@@ -21,10 +20,10 @@ from gpudoctor.lint.domain.constant_folding import fits, joined, negative, opera
 from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import IsInstance, Operation
+from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Divergence, Literal
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
@@ -33,6 +32,7 @@ from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.items import concatenate, item_at, items_of
+from gpudoctor.lint.interp.narrowing import as_told, is_plain
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
@@ -67,8 +67,8 @@ def _name(m: Evaluator, node: ast.Name) -> Values:
             if found.is_definite:
                 value = found.bindings[0].value
                 if value is not UNBOUND and type(value) is not LazyImport:
-                    return found
-            return lookup(m, name, node)
+                    return found if type(value) is not Tensor else as_told(m, found, node)
+            return as_told(m, lookup(m, name, node), node)
     return elsewhere(m, name, node)
 
 
@@ -76,7 +76,7 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     owner = m.evaluate(node.value)
     # `each` would do the same.
     if owner.is_definite:
-        return attribute(m, owner.bindings[0].value, node.attr, node, asked=True)
+        return as_told(m, attribute(m, owner.bindings[0].value, node.attr, node, asked=True), node)
     ended: list[Value] = []
 
     def ask(value: Value) -> Values:
@@ -101,7 +101,7 @@ def _forget(m: Evaluator, node: ast.expr, ended: list[Value]) -> None:
 
 def _subscript(m: Evaluator, node: ast.Subscript) -> Values:
     owner, index = m.evaluate(node.value), m.evaluate(node.slice)
-    return m.for_each_value(owner, lambda value: item_at(m, value, index, node), node)
+    return as_told(m, m.for_each_value(owner, lambda value: item_at(m, value, index, node), node), node)
 
 
 def _binary(m: Evaluator, node: ast.BinOp) -> Values:
@@ -131,24 +131,8 @@ def binary(m: Evaluator, left: Values, op: ast.operator, right: Values, node: as
 
 def _operands(values: Values) -> Sequence[Binding[Value]]:
     """Those with which one can calculate."""
-    return [each for each in values.bindings if not _is_container(each)] or values.bindings
-
-
-_CONTAINERS = frozenset({"builtins.list", "builtins.tuple", "builtins.dict", "builtins.str"})
-
-
-def _is_container(binding: Binding[Value]) -> bool:
-    """`if isinstance(batch, list): return batch`: what comes back so is no tensor."""
-    if not isinstance(binding.value, Tensor):
-        return False
-    for atom, holds in binding.condition:
-        if holds and isinstance(atom.key, IsInstance) and len(atom.key.given) == 2:
-            asked, kinds = atom.key.given
-            each = [one for kind in kinds for one in (chain(*kind.items) if isinstance(kind, TupleOf) else (kind,))]
-            names = (kind.name if isinstance(kind, Library) else "" for kind in each)
-            if binding.value in list(asked) and all(name in _CONTAINERS for name in names):
-                return True
-    return False
+    # `if isinstance(batch, list): return batch`: what comes back so is no tensor.
+    return [each for each in values.bindings if not is_plain(each.value, each.condition)] or values.bindings
 
 
 def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
@@ -342,7 +326,7 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     filters: list[Literal] = []
     # As behind a loop: what was learnt about one item does not hold behind all of them, of which there may be none.
     with m.on_path(m.path):
-        exact = _follow(m, node.generators, filters, lambda: _collect(m, node, element, keys, found))
+        exact = _follow(m, node.generators, filters, partial(_collect, m, node, element, keys, found, m.path))
     m.unreachable = m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
@@ -357,10 +341,17 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     return made
 
 
-def _collect(m: Evaluator, node: ast.expr, element: ast.expr, keys: list[Values], found: list[Values]) -> None:
+def _collect(
+    m: Evaluator, node: ast.expr, element: ast.expr, keys: list[Values], found: list[Values], base: Condition
+) -> None:
     if isinstance(node, ast.DictComp):
         keys.append(m.evaluate(node.key))
-    found.append(m.evaluate(element))
+    values, asked = m.evaluate(element), m.path.difference(base)
+    if asked and not values.is_definite:
+        # It is there because of what was asked of it, which nobody asks of the whole.
+        here = values.restrict(m.path).bindings
+        values = union([singleton(each.value, each.condition.difference(asked)) for each in here])
+    found.append(values)
 
 
 def _follow(
@@ -385,11 +376,19 @@ def _follow(
     rounds = known if known is not None and one_by_one else (items_of(m, iterable, first.iter),)
     for values in rounds:
         assign(m, first.target, values)
-        answers = [truthiness.ask(m, test) for test in first.ifs]
-        filters += [answer for answer in answers if isinstance(answer, Literal)]
-        if False not in answers:
-            exact = _follow(m, rest, filters, then, room // max(1, len(rounds))) and exact
+        with m.on_path(m.path):
+            if all(_passes(m, test, filters) for test in first.ifs):
+                exact = _follow(m, rest, filters, then, room // max(1, len(rounds))) and exact
     return exact
+
+
+def _passes(m: Evaluator, test: ast.expr, filters: list[Literal]) -> bool:
+    """An item may come through a condition, behind which that holds."""
+    answer = truthiness.ask(m, test)
+    if isinstance(answer, Literal):
+        filters.append(answer)
+        m.path = m.path.conjoined_with(answer)
+    return answer is not False
 
 
 def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:

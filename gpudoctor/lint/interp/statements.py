@@ -9,10 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Anonymous, Const, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Value, Values
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import Handled
 from gpudoctor.lint.interp import expressions, truthiness, with_statements
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
@@ -122,38 +121,7 @@ def _if(m: Evaluator, node: ast.If) -> None:
         with m.at_main_guard():
             run_block(m, node.body)
         return
-    lives = m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
-    if lives is not None:
-        _narrow(m, node.test, lives)
-
-
-def _narrow(m: Evaluator, test: ast.expr, answer: bool) -> None:
-    """`if model is None: raise`: whoever gets on has another model."""
-    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        test, answer = test.operand, not answer
-    subject = test
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Is, ast.IsNot)):
-        subject = test.left
-    if not isinstance(subject, ast.Name):
-        return
-    held = m.evaluate(subject).restrict(m.path)
-    if len(held.bindings) < 2:
-        return
-    kept = [each for each in held.bindings if _may_answer(m, test, each.value) is not (not answer)]
-    if 0 < len(kept) < len(held.bindings):
-        m.bind(subject.id, ValueSet(kept))
-
-
-def _may_answer(m: Evaluator, test: ast.expr, value: Value) -> bool | None:
-    """What the test says of one value alone; None where that is open."""
-    if isinstance(test, ast.Compare):
-        if not (isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None):
-            return None
-        # What is not known may be None as well.
-        same = None if value.is_open else value == Const(None)
-        return same if same is None or isinstance(test.ops[0], ast.Is) else not same
-    found = truthiness.truth(m, ValueSet.of(value), test)
-    return found if isinstance(found, bool) else None
+    m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
 
 
 def _is_main_guard(test: ast.expr) -> bool:
@@ -354,8 +322,8 @@ def _assert(m: Evaluator, node: ast.Assert) -> None:
     if test is False:
         abort()
     # `assert world_size > 1` leaves no rank behind: a failing one ends the job.
-    elif isinstance(test, Literal) and m.branch(test, lambda: None, abort):
-        _narrow(m, node.test, True)
+    elif isinstance(test, Literal):
+        m.branch(test, lambda: None, abort)
 
 
 def _match(m: Evaluator, node: ast.Match) -> None:

@@ -15,9 +15,11 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Tex
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.execution_state import singleton
+from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -34,7 +36,23 @@ def ask(m: Evaluator, node: ast.expr) -> bool | Literal:
         return answer.negated() if isinstance(answer, Literal) else not answer
     if isinstance(node, ast.BoolOp):
         return _ask_each(m, node)
-    return truth(m, m.evaluate(node), node)
+    return _asked(m, node, m.evaluate(node))
+
+
+def _asked(m: Evaluator, node: ast.expr, values: Values) -> bool | Literal:
+    """What a test comes to, whose values are told apart by it."""
+    answer = truth(m, values, node)
+    if not isinstance(answer, Literal):
+        return answer
+    key = answer.atom.key
+    asked = held_by(m, node) if isinstance(node, (ast.Call, ast.Compare)) and isinstance(key, OneOf) else None
+    if asked is not None and isinstance(key, OneOf) and key.asked is None and _are_answers(key.values):
+        # Of two names that are each asked whether they are None, one may be and the other not.
+        answer = Literal(replace(answer.atom, key=OneOf(key.values, (asked, m.text(node)))), answer.holds)
+        decided = _decide(m, answer)
+        if isinstance(decided, bool):
+            return decided
+    return tell_apart(m, node, answer)
 
 
 def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
@@ -275,7 +293,7 @@ def bool_op(m: Evaluator, node: ast.BoolOp) -> Values:
     stop = isinstance(node.op, ast.Or)
     values = m.evaluate(node.values[0])
     for index, operand in enumerate(node.values[1:], 1):
-        answer = truth(m, values, node.values[index - 1] if index == 1 else node)
+        answer = _asked(m, node.values[0], values) if index == 1 else truth(m, values, node)
         if answer is stop or m.unreachable:
             return values
         if isinstance(answer, bool):
@@ -295,7 +313,8 @@ def _combine(m: Evaluator, node: ast.BoolOp, left: Values, answer: Literal, oper
         m.unreachable = False
         return left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
     if not (_are_answers(right) or (_are_answers(left) and _is_switch(right))):
-        from_left = left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
+        whole = singleton(TRUE if stop else FALSE) if all(value in (TRUE, FALSE) for value in left) else left
+        from_left = whole.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
         if not stop:
             # What failed is known to have failed, whatever it was.
             from_left = from_left.map(lambda value: FALSE if isinstance(value, (Truth, Unknown)) else value)

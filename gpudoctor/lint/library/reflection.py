@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
@@ -56,15 +58,26 @@ _KINDS_OF: dict[type[Value], frozenset[str]] = {
 
 @MODELS.callable("builtins.isinstance", "builtins.issubclass")
 def _isinstance(call: Call) -> Values:
-    kinds = flatten(call.do, list(call.args[1])) if len(call.args) > 1 else []
-    here = call.args[0].restrict(call.do.path) if call.args else None
-    answers = here.map(lambda value: _is_one_of(value, kinds)) if here is not None else None
-    if answers is not None and answers.all(lambda answer: answer != NONE):
+    return _ask_kind(call, *call.args) if len(call.args) == 2 else NOT_ANSWERED
+
+
+@MODELS.callable("torch.is_tensor")
+def _is_tensor(call: Call) -> Values:
+    return _ask_kind(call, call.args[0], singleton(Library("torch.Tensor"))) if call.args else NOT_ANSWERED
+
+
+def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
+    """Whether something is of one of these kinds."""
+    kinds = flatten(call.do, list(of))
+    answers = asked.restrict(call.do.path).map(lambda value: _is_one_of(value, kinds))
+    if answers.all(lambda answer: answer != NONE):
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
-    atom = Atom(IsInstance(call.args), Divergence.NONE, call.label, call.place, switch=False)
+    subject = call.node.args[0] if isinstance(call.node, ast.Call) and call.node.args else None
+    key = IsInstance((asked, of), call.do.text(subject) if subject is not None else "")
+    atom = Atom(key, Divergence.NONE, call.label, call.place, switch=False, tells_kind=True)
     open_ = Truth(Literal(atom, True))
-    if answers is None or answers.all(lambda answer: answer == NONE):
+    if answers.all(lambda answer: answer == NONE):
         return singleton(open_)
     # Wrapped where there are several GPUs, it is a `DDP` there, whatever the model without wrapper may be.
     return union([answers.map(lambda answer: open_ if answer == NONE else answer)])

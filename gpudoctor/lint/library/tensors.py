@@ -153,6 +153,7 @@ def part_of(
     return replace(
         tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
         device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),
+        plain=False,
     )  # fmt: skip
 
 
@@ -239,7 +240,7 @@ def combined(
     used = frozenset[Value]().union(*[tensor.used for tensor in tensors if tensor.used and tensor.graph])
     return Tensor(
         do.allocation_site(place), place, label, _origin(tensors), device, forwards, graph, batch_of, shards,
-        divergence, False, doubtful, used=used,
+        divergence, False, doubtful, used=used, plain=all(tensor.plain for tensor in tensors),
     )  # fmt: skip
 
 
@@ -309,7 +310,7 @@ def number_of(value: Value | None) -> Tensor | None:
 
 def is_cpu_batch(value: Value) -> bool:
     """A batch, or a part of one, that is still on the CPU. The sum of one is a number, which may stay there."""
-    if not isinstance(value, Tensor) or value.extent is Extent.NUMBER:
+    if not isinstance(value, Tensor) or value.extent is Extent.NUMBER or value.plain:
         return False
     return _is_cpu(value.device) and value.origin is TensorOrigin.BATCH
 

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
@@ -233,15 +233,6 @@ def _compile(call: Call) -> Values:
     if only is not None:
         return singleton(only)
     return singleton(call.result("a compiler", fresh=True))
-
-
-@MODELS.callable("torch.is_tensor")
-def _is_tensor(call: Call) -> Values:
-    only = call.args[0].single if call.args else None
-    # A batch may be a tuple or a dictionary, so of it nothing is said.
-    if isinstance(only, Tensor) and only.batch_of is None:
-        return singleton(TRUE)
-    return singleton(Unknown(Anonymous("is tensor", only), "whether it is a tensor", call.label))
 
 
 @MODELS.callable("torch.autograd.backward")

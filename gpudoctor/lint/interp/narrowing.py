@@ -1,0 +1,263 @@
+"""Narrowing: what a test says about the values that it asks. A branch keeps those for which it can come out so.
+
+What an `if` joined, or a loop, is held without a condition that tells its values apart. Once a test does, each value
+is kept under the answer that it gives: then every branch reads the right ones, whatever asks, and so does what comes
+behind an early exit.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Hashable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpudoctor.lint.domain.abstract_state import ContainerState
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.constant_folding import compared
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.function import Class, Library, ProjectModule
+from gpudoctor.lint.domain.symbols import IsInstance, Widened
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.interp.limits import MAX_TOGETHER
+from gpudoctor.lint.interp.widening import all_as_one, most
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.interp.evaluator import Evaluator
+
+_ASKING = frozenset(
+    {"builtins.isinstance", "builtins.issubclass", "builtins.hasattr", "builtins.callable", "torch.is_tensor"}
+)
+"""Functions that say of each value alone what it is."""
+_OPERATORS = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
+_TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
+_PLAIN = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "bool")))
+Ask = Callable[[Value], "bool | None"]
+"""What a test says of one value alone; None where that is open."""
+Parts = list[tuple[Binding[Value], "bool | None"]]
+
+
+class Held(NamedTuple):
+    """Where what a test asks is kept, and what is kept there."""
+
+    key: Hashable
+    values: Values
+    entries: TupleOf | None = None
+    position: int = 0
+    """Of an entry of a dictionary: all entries, and which one it is."""
+
+
+def tell_apart(m: Evaluator, test: ast.expr, answer: Literal) -> bool | Literal:
+    """The answer, with each value of what is asked kept under the one that it gives; decided where all give one."""
+    test, holds = bare(test)
+    held = _held(m, subject_of(test))
+    if held is None or not _are_several(held.values):
+        return answer
+    parts = _answers(m, test, held)
+    here = {said for each, said in parts if not each.condition.excludes(m.path)}
+    if here in ({True}, {False}):
+        return (True in here) is holds
+    if len({said for _, said in parts}) < 2:
+        return answer
+    literal = answer if holds else answer.negated()
+    for known, part in ((True, literal), (False, literal.negated())):
+        parts = [(_under(each, part) if said is known else each, said) for each, said in parts]
+    _keep(m, held, _few(held.key, parts))
+    return answer
+
+
+def as_told(m: Evaluator, values: Values, node: ast.expr) -> Values:
+    """The values as tests on the way here have told of what kind they are."""
+    path = m.path
+    for binding in values.bindings:
+        if isinstance(binding.value, Tensor) and (path.kinds or binding.condition.kinds):
+            where = m.text(node) if isinstance(node, (ast.Attribute, ast.Subscript)) else ""
+            return ValueSet([_told(each, path.and_(each.condition), where) for each in values.bindings])
+    return values
+
+
+def _told(binding: Binding[Value], path: Condition, where: str) -> Binding[Value]:
+    value = binding.value
+    if not isinstance(value, Tensor) or value.plain or not is_plain(value, path, where):
+        return binding
+    return Binding(replace(value, plain=True), binding.condition)
+
+
+def is_plain(value: Value, path: Condition, where: str = "") -> bool:
+    """It is no tensor, as a test says of it, or of what stands at the same place: `isinstance(batch["x"], Tensor)`."""
+    if not isinstance(value, Tensor) or value.batch_of is None:
+        return False
+    return value.plain or any(_denies(each, value, where) for each in path.kinds)
+
+
+def _denies(literal: Literal, value: Tensor, where: str) -> bool:
+    key = literal.atom.key
+    if not isinstance(key, IsInstance):
+        return False
+    asked, kinds = key.given
+    here = bool(where) and key.subject == where
+    if not any(each == value or (here and _are_parts(each, value)) for each in asked):
+        return False
+    each = [one for kind in kinds for one in (chain(*kind.items) if isinstance(kind, TupleOf) else (kind,))]
+    names = [kind.name if isinstance(kind, Library) else "" for kind in each]
+    return all(name in _PLAIN for name in names) if literal.holds else any(name in _TENSORS for name in names)
+
+
+def _are_parts(one: Value, other: Tensor) -> bool:
+    """Read anew, a part of a batch is a new value."""
+    return isinstance(one, Tensor) and one.part and other.part and one.batch_of == other.batch_of
+
+
+def bare(test: ast.expr) -> tuple[ast.expr, bool]:
+    """A test without `not`, and whether it holds where the whole does."""
+    holds = True
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test, holds = test.operand, not holds
+    return test, holds
+
+
+def subject_of(test: ast.expr) -> ast.expr | None:
+    """What is asked: `model` of `model`, `model is None`, `isinstance(model, DDP)` and `mode == "fit"`."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _OPERATORS):
+        return test.left if isinstance(test.comparators[0], (ast.Constant, ast.Name)) else None
+    if isinstance(test, ast.Call):
+        plain = not test.keywords and not any(isinstance(each, ast.Starred) for each in test.args)
+        named = test.func.value if isinstance(test.func, ast.Attribute) else test.func
+        return test.args[0] if test.args and plain and isinstance(named, ast.Name) else None
+    return test if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) else None
+
+
+def held_by(m: Evaluator, test: ast.expr) -> Values | None:
+    """What is kept where a test asks, if that is one place."""
+    held = _held(m, subject_of(bare(test)[0]))
+    return held.values if held is not None else None
+
+
+def _held(m: Evaluator, node: ast.expr | None) -> Held | None:
+    """Only what is found without a call: a property would run again."""
+    if isinstance(node, ast.Subscript):
+        return _entry(m, node)
+    key = _key(m, node)
+    values = m.store.get(key) if key is not None else None
+    return Held(key, values) if values is not None else None
+
+
+def _key(m: Evaluator, node: ast.expr | None) -> Hashable:
+    if isinstance(node, ast.Name):
+        # What other functions have bound is theirs.
+        return (m.frame.scope, node.id) if m.store.get((m.frame.scope, node.id)) is not None else None
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = _only(m, node.value)
+    # Another file's names, and what all objects of a class share, are not told apart for all of them.
+    return (owner, node.attr) if owner is not None and not isinstance(owner, (ProjectModule, Class)) else None
+
+
+def _only(m: Evaluator, node: ast.expr) -> Value | None:
+    held = _held(m, node)
+    return held.values.restrict(m.path).single if held is not None else None
+
+
+def _entry(m: Evaluator, node: ast.Subscript) -> Held | None:
+    owner = _only(m, node.value)
+    if not isinstance(owner, DictOf) or not isinstance(node.slice, ast.Constant):
+        return None
+    key = owner, ContainerState.entries
+    stored = m.store.get(key)
+    entries = stored.single if stored is not None else None
+    if not isinstance(entries, TupleOf):
+        return None
+    for index in range(0, len(entries.items), 2):
+        if entries.items[index].single == Const(node.slice.value):
+            return Held(key, entries.items[index + 1], entries, index + 1)
+    return None
+
+
+def _are_several(values: Values) -> bool:
+    if len(values.bindings) == 1:
+        return isinstance(values.bindings[0].value, Unknown) and isinstance(values.bindings[0].value.term, Widened)
+    return len(values.bindings) <= MAX_TOGETHER
+
+
+def _each(values: Values, when: Condition = ALWAYS) -> Iterator[Binding[Value]]:
+    """One by one, also those that were too many to be kept so."""
+    for binding in values.bindings:
+        value, under = binding.value, binding.condition.and_(when)
+        if isinstance(value, Unknown) and isinstance(value.term, Widened):
+            yield from _each(value.term.values, under)
+        else:
+            yield Binding(value, under)
+
+
+def _answers(m: Evaluator, test: ast.expr, held: Held) -> Parts:
+    each = list(_each(held.values))
+    if len(each) > MAX_TOGETHER:
+        return []
+    with m.events_suppressed():
+        ask = _asker(m, test)
+        return [(binding, ask(binding.value) if ask is not None else None) for binding in each]
+
+
+def _asker(m: Evaluator, test: ast.expr) -> Ask | None:
+    if isinstance(test, ast.Compare):
+        op, other = test.ops[0], test.comparators[0]
+        with_ = m.evaluate(other).restrict(m.path).single
+        return (lambda value: _compared(m, op, value, with_, test)) if isinstance(with_, Const) else None
+    if not isinstance(test, ast.Call):
+        return lambda value: None if isinstance(value, (ListOf, DictOf)) else _said(m, ValueSet.of(value), value, test)
+    function, rest = m.evaluate(test.func), test.args[1:]
+    asks = function.single
+    if not isinstance(asks, Library) or asks.name not in _ASKING:
+        return None
+    others = [m.evaluate(each) for each in rest]
+    return lambda value: _said(m, m.call(function, Arguments((ValueSet.of(value), *others)), test), value, test)
+
+
+def _said(m: Evaluator, answers: Values, value: Value, test: ast.expr) -> bool | None:
+    # What is not known, and what other tests decide, is said of the path and not of the value.
+    if isinstance(value, (Truth, Unknown)):
+        return None
+    found = m.truth(answers, test)
+    return found if isinstance(found, bool) else None
+
+
+def _compared(m: Evaluator, op: ast.cmpop, value: Value, other: Const, test: ast.expr) -> bool | None:
+    same: bool | None
+    if other == NONE:
+        # What a loader yields may be None as well.
+        same = None if value.is_open or isinstance(value, Truth) else value == NONE
+    else:
+        same = compared(ast.Eq(), value, other) if isinstance(value, Const) else None
+    return same if same is None or isinstance(op, (ast.Is, ast.Eq)) else not same
+
+
+def _under(binding: Binding[Value], literal: Literal) -> Binding[Value]:
+    return Binding(binding.value, binding.condition.conjoined_with(literal))
+
+
+def _few(key: Hashable, parts: Parts) -> Values:
+    """As many values as may be kept: of too many, those are joined that give one answer."""
+    groups = [[each for each, said in parts if said is answer] for answer in (True, False, None)]
+    groups = sorted(filter(None, groups), key=len)
+    while sum(map(len, groups)) > most(ValueSet([each for group in groups for each in group])) and len(groups[-1]) > 1:
+        last = groups.pop()
+        common = last[0].condition
+        for each in last[1:]:
+            common = common.intersection(each.condition)
+        alone = ValueSet([Binding(each.value, each.condition.difference(common)) for each in last])
+        one = all_as_one((key, common), alone)
+        groups = sorted([*groups, [Binding(one, common)]], key=len)
+    return ValueSet([each for group in groups for each in group])
+
+
+def _keep(m: Evaluator, held: Held, values: Values) -> None:
+    if held.entries is not None:
+        items = list(held.entries.items)
+        items[held.position] = values
+        values = ValueSet.of(TupleOf(tuple(items)))
+    # Nothing has changed for the program: this is no write of the function that asks.
+    m.store.set(held.key, values, m.age(held.key))

@@ -1,0 +1,140 @@
+"""Narrowing: what a test says about the values that it asks, in its branches and behind them."""
+
+from __future__ import annotations
+
+import pytest
+
+JOINED = """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Adam: lr = 1
+        class Muon: lr, momentum = 1, 2
+        def chosen(number):
+            return [Adam(), Muon(), None][number]
+        x = chosen(args.x)
+        """
+"""Of what a list holds, nobody knows which one it is."""
+MANY = """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Adam: pass
+        def chosen(number):
+            return [1, 2.0, "three", (4,), 5, 6, 7, None][number]
+        x = chosen(args.x)
+        """
+TESTS = {
+    "both branches of isinstance": f"""{JOINED}
+        reveal(x)  #: Adam() | Muon() | None
+        if isinstance(x, Muon):
+            reveal(x)  #: Muon()
+        elif isinstance(x, Adam):
+            reveal(x)  #: Adam()
+        else:
+            reveal(x)  #: None
+        reveal(isinstance(x, Muon), x)  #: True if isinstance(x, Muon) | False if not (isinstance(x, Muon))
+        """,
+    "None, by name and by comparison": f"""{JOINED}
+        if x:
+            reveal(x.lr)  #: 1
+        if x is not None:
+            reveal(x.lr)  #: 1
+        if not x is None and not isinstance(x, Adam):
+            reveal(x)  #: Muon()
+        """,
+    "a constant": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        mode = ["fit", "test", None][args.mode]
+        if mode == "fit":
+            reveal(mode)  #: 'fit'
+        else:
+            reveal(mode)  #: 'test' | None
+        if mode != "fit" and mode is not None:
+            reveal(mode)  #: 'test'
+        """,
+    "what it has, and whether it can be called": f"""{JOINED}
+        if hasattr(x, "momentum"):
+            reveal(x)  #: Muon()
+        f = [len, None][args.y]
+        if callable(f):
+            reveal(f)  #: Library(builtins.len)
+        """,
+    "conditional expressions, and, or": f"""{JOINED}
+        reveal((x if isinstance(x, Adam) else None, 0))  #: (Adam() | None, 0)
+        y = chosen(args.y)
+        reveal((y is not None and y, 0))  #: (False | Adam() | Muon(), 0)
+        z = chosen(args.z)
+        reveal((z is None or z, 0))  #: (True | Adam() | Muon(), 0)
+        """,
+    "comprehensions": f"""{JOINED}
+        reveal([each for each in (x,) if each is not None][0])  #: Adam() | Muon()
+        reveal([each for each in (x,) if each is not None and not isinstance(each, Adam)][0])  #: Muon()
+        """,
+    "early exits, of several tests too": f"""{JOINED}
+        def first(x):
+            if x is None:
+                return
+            reveal(x)  #: Adam() | Muon()
+        first(x)
+        def second(x):
+            if x is None or isinstance(x, Adam):
+                raise ValueError
+            reveal(x)  #: Muon()
+        second(chosen(args.y))
+        for each in (chosen(args.z), chosen(args.z)):
+            if not isinstance(each, Muon):
+                continue
+            reveal(each)  #: Muon()
+        y = chosen(args.more)
+        assert y is not None and hasattr(y, "momentum")
+        reveal(y)  #: Muon()
+        """,
+    "attributes and entries": f"""{JOINED}
+        class Run:
+            def __init__(self, number):
+                self.rule = chosen(number)
+        run = Run(args.y)
+        if run.rule is not None:
+            reveal(run.rule)  #: Adam() | Muon()
+        settings = {{"rule": chosen(args.z)}}
+        if isinstance(settings["rule"], Muon):
+            reveal(settings["rule"])  #: Muon()
+        """,
+    "the one name, and not another with the same values": f"""{JOINED}
+        y = chosen(args.y)
+        if isinstance(x, Muon):
+            if isinstance(y, Muon):
+                reveal(y)  #: Muon()
+            else:
+                reveal(x)  #: Muon()
+                reveal(y)  #: Adam() | None
+        """,
+    "more than may be kept one by one": f"""{MANY}
+        reveal(x)  #: unknown
+        if x is None:
+            reveal(x)  #: None
+        elif x is None:
+            reveal(x)  #: never
+        y = chosen(args.y)
+        if isinstance(y, str):
+            reveal(y)  #: 'three'
+        elif isinstance(y, (float, tuple)):
+            reveal(y)  #: 2.0 | (4)
+        """,
+    "what is known by another test stays as it is": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Muon: pass
+        x = None
+        if args.muon:
+            x = Muon()
+        if x is not None:
+            reveal(())  #: ()
+        reveal(x)  #: Muon() if args.muon | None if not (args.muon)
+        """,
+}
+
+
+@pytest.mark.parametrize("source", TESTS.values(), ids=TESTS)
+def test_a_test_narrows_what_it_asks(paper, source: str):
+    paper(source)
