@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor_rules.device._places import current_gpu
@@ -67,6 +67,18 @@ def may_have_chosen(program: Program, event: Event) -> bool:
 def choices(program: Program) -> list[DeviceUsed]:
     """The calls that make a GPU the current one."""
     return [used for used in program.events(DeviceUsed) if used.purpose in ("set_device", "context")]
+
+
+def overruled(program: Program, choice: DeviceUsed) -> bool:
+    """Each rank makes its own GPU the current one behind this choice, and nothing is put on a GPU in between."""
+    for event in program.events(DeviceUsed, Move):
+        if event.order <= choice.order or event.condition.excludes(choice.condition):
+            continue
+        if isinstance(event, Move) or event.purpose != "set_device":
+            return False
+        if _own(event.device):
+            return program.by_every_rank(event)
+    return False
 
 
 def may_have_chosen_before(program: Program, event: Event) -> bool:

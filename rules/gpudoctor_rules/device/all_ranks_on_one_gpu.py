@@ -16,7 +16,7 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 ## Silent when
 
 `CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU, in whichever file or by a
-`with`; only some ranks get there; the branch is for one process; a framework chooses; the processes that a program
+`with`, also over another choice before anything is on a GPU; only some ranks get there; the branch is for one process; a framework chooses; the processes that a program
 starts make no process group, as those that share the memory of one model.
 
 ## Sources
@@ -41,7 +41,7 @@ from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.repair.repair import After, Code, Imported, Repair, Replace, Step, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, own_gpu
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._choices import by_all, may_have_chosen, on_own_gpus, one_visible
+from gpudoctor_rules.device._choices import by_all, may_have_chosen, on_own_gpus, one_visible, overruled
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
     for used in program.events(DeviceUsed):
         # A number from one of several paths is often the single-process default.
         device = used.device if used.purpose == "set_device" and used.certain else None
-        if isinstance(device, Device) and one_gpu(device) and by_all(program, used):
+        if isinstance(device, Device) and one_gpu(device) and by_all(program, used) and not overruled(program, used):
             return used, device
     # Batches follow the model as a rule, so they are blamed only where it has a place of its own.
     for wanted in (_is_model, _is_batch):
