@@ -308,6 +308,14 @@ def disjunction(one: Condition, other: Condition) -> Condition | None:
     return None
 
 
+def whole(condition: Condition) -> Literal | None:
+    """The one literal from which all of a condition follows: that of a test, be it made of several."""
+    for literal in condition:
+        if condition.literals <= frozenset(_consequences(literal)):
+            return literal
+    return None
+
+
 def complement(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> list[Condition]:
     """Where `base` holds and none of the conditions does, or more than that where it takes too many tests to see."""
     left = [each for each in conditions if not each.excludes(base)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, whole
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import imports, library, truthiness
 from gpudoctor.lint.interp.assignment import assign, hint
@@ -36,10 +36,12 @@ from gpudoctor.lint.interp.narrowing import as_told, is_plain
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
+from gpudoctor.lint.interp.unbound_names import is_surely_unbound
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
+
 IN_NOTEBOOKS = {"display": "IPython.display.display", "get_ipython": "IPython.get_ipython"}
 """What a notebook's kernel adds to Python's own names."""
 BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
@@ -501,12 +503,26 @@ def lookup(m: Evaluator, name: str, node: ast.AST) -> Values:
         found = m.read((scope, name))
         if found is None:
             continue
-        # A path on which the name is unbound raises NameError: whoever gets on has a value.
         bound = [b for b in found.bindings if b.value is not UNBOUND]
         if bound:
-            known = found if len(bound) == len(found.bindings) else ValueSet(bound)
+            known = found if len(bound) == len(found.bindings) else _bound(m, scope, name, found)
             return imports.resolved(m, known, node)
+        if found.bindings and is_surely_unbound(m, scope, name, found):
+            error = "UnboundLocalError" if m.frame.function is not None else "NameError"
+            m.abort(name, m.place(node), error, "is not bound there")
+            return m.unknown(node, "a name that is not bound")
     return elsewhere(m, name, node)
+
+
+def _bound(m: Evaluator, scope: Hashable, name: str, found: Values) -> Values:
+    """A path on which the name is unbound ends in an error: whoever gets on has a value, and took no such path."""
+    left = ValueSet([binding for binding in found.bindings if binding.value is not UNBOUND])
+    for binding in found.bindings:
+        missed = whole(binding.condition.difference(m.path)) if binding.value is UNBOUND else None
+        if missed is not None and is_surely_unbound(m, scope, name, ValueSet([binding])):
+            m.settle(missed.negated())
+            left = left.restrict(ALWAYS.conjoined_with(missed.negated()))
+    return left
 
 
 def elsewhere(m: Evaluator, name: str, node: ast.AST) -> Values:

@@ -74,7 +74,7 @@ def overruled(program: Program, choice: DeviceUsed) -> bool:
     for event in program.events(DeviceUsed, Move):
         if event.order <= choice.order or event.condition.excludes(choice.condition):
             continue
-        if isinstance(event, Move) or event.purpose != "set_device":
+        if not isinstance(event, DeviceUsed) or event.purpose != "set_device":
             return False
         if _own(event.device):
             return program.by_every_rank(event)

@@ -16,8 +16,9 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 ## Silent when
 
 `CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU, in whichever file or by a
-`with`, also over another choice before anything is on a GPU; only some ranks get there; the branch is for one process; a framework chooses; the processes that a program
-starts make no process group, as those that share the memory of one model.
+`with`, be it over another choice before anything is put on a GPU; only some ranks get there; the branch is for one
+process; a framework chooses; the processes that a program starts make no process group, as those that share the
+memory of one model.
 
 ## Sources
 

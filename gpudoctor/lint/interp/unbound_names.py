@@ -1,0 +1,83 @@
+"""Names that are surely unbound on a path, so that Python ends it there."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.interning import for_one_program
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
+    from gpudoctor.lint.interp.evaluator import Evaluator
+
+_NAMESPACES = frozenset({"exec", "globals", "locals", "vars"})
+_TRY: tuple[type[ast.stmt], ...] = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
+_MAY_HAVE_RUN = (ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, *_TRY)
+"""What is in these has bound a name in an earlier round, or before it failed."""
+_OWN_SCOPE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_APART = Divergence.RANK | Divergence.LOCAL | Divergence.BATCH_INDEX
+
+
+def is_surely_unbound(m: Evaluator, scope: Hashable, name: str, missing: Values) -> bool:
+    """Where a branch has left out a name, nothing else has bound it."""
+    frame = m.frame
+    if scope != frame.scope or frame.name == "<class>":
+        return False
+    # What ranks, or rounds, disagree about may be asked once more in other words.
+    if any(not each.condition or each.condition.divergence & _APART for each in missing.bindings):
+        return False
+    if frame.function is not None:
+        return name in _bound_plainly(frame.function.node)
+    # In a module, Python or a star import may have the name, code that writes to its dictionary, or another cell.
+    tree = frame.file.source.tree
+    return (
+        not frame.file.source.cells
+        and not hasattr(builtins, name)
+        and name in _bound_plainly(tree)
+        and not _takes_names(tree)
+    )
+
+
+@for_one_program
+def _bound_plainly(body: ast.AST) -> frozenset[str]:
+    """The names that are bound by statements of a body under tests, or under nothing, and nowhere else."""
+    plain, others = set(_bound_by(body, inside=False)), set(_bound_by(body, inside=True))
+    return frozenset(plain - others)
+
+
+def _bound_by(node: ast.AST, inside: bool, within: bool = False) -> Iterator[str]:
+    for each in ast.iter_child_nodes(node):
+        if isinstance(each, (ast.Global, ast.Nonlocal)) and inside:
+            yield from each.names
+        if within is inside:
+            yield from _names_of(each)
+        if not isinstance(each, _OWN_SCOPE):
+            yield from _bound_by(each, inside, within or isinstance(each, _MAY_HAVE_RUN))
+        elif inside:
+            # They bind names of the scopes around a function.
+            outer = (it for it in ast.walk(each) if isinstance(it, (ast.Global, ast.Nonlocal)))
+            yield from (name for it in outer for name in it.names)
+
+
+def _names_of(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield node.name
+    elif isinstance(node, ast.alias):
+        yield (node.asname or node.name).partition(".")[0]
+
+
+@for_one_program
+def _takes_names(tree: ast.AST) -> bool:
+    """`from x import *`, `globals()["x"] = 1`, `exec(...)`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.alias) and node.name == "*":
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMESPACES:
+            return True
+    return False
