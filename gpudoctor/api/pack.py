@@ -66,6 +66,7 @@ from gpudoctor.lint.events.collective import (
 from gpudoctor.lint.events.data_loading import (
     Augments,
     BatchCut,
+    IndexIgnored,
     ItemRead,
     Iterate,
     MakeLoader,
@@ -270,6 +271,7 @@ __all__ = [
     "HostSync",
     "Imported",
     "Imprecision",
+    "IndexIgnored",
     "InitGroup",
     "IsInstance",
     "IsTrue",

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_cpu
 from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.events.data_loading import ItemRead
+from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu, Move
@@ -24,7 +24,7 @@ from gpudoctor.lint.library_call import flatten, unknown
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.library_context import LibraryContext
+    from gpudoctor.lint.library_context import LibraryContext, SpeculativeRun
 
 MAX_ITEM_STATEMENTS = 600
 """Statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several images
@@ -50,16 +50,15 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
         return
     do.set_flag(loader, LoaderState.collate_followed)
     # Whose items take too long to follow is not asked again.
-    source = _source(dataset)
+    source = dataset.source if isinstance(dataset, Dataset) else None
     too_deep = isinstance(source, Dataset) and do.flag(source, DatasetState.too_deep) is not NO
     getter = None if too_deep else find_method(do, dataset, "__getitem__")
     # What the data set returns is what the function gets, in a list.
     item = _analyze(do, partial(_item, do, getter, node))[0] if getter is not None else unknown(do, node, "an item")
-    joined, events, whole = _analyze(
-        do, lambda: do.call(function, Arguments((new_list(do, [item], node, exact=False),)), node)
-    )
+    joined, run = _analyze(do, lambda: do.call(function, Arguments((new_list(do, [item], node, exact=False),)), node))
+    events = run.events
     _note_gpu(do, loader, events)
-    if not whole:
+    if not run.whole:
         return
     devices = [value.device for value in flatten(do, list(joined)) if isinstance(value, Tensor)]
     # It makes tensors of its own, and fills them with what the data set has read.
@@ -105,14 +104,17 @@ def _is_cuda(event: Event) -> bool:
 
 def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast.AST) -> None:
     """Learn whether a data set of the project puts its items on a device."""
-    dataset = _source(dataset)
-    if not isinstance(dataset, Dataset) or _was_seen(do, dataset):
+    if not isinstance(dataset, Dataset) or _was_seen(do, dataset.source):
         return
+    dataset = dataset.source
     getter = find_method(do, dataset, "__getitem__")
     # Rehearsed: loading an item in a worker is no event of the training loop.
     if getter is not None:
         ask = partial(_item, do, getter, node)
-        items, events, whole = _analyze(do, ask)
+        items, run = _analyze(do, ask)
+        events, whole = run.events, run.whole
+        if whole and run.returned and not any(run.reads(_index_name(each)) for each in getter):
+            do.emit(IndexIgnored, at=dataset.place, dataset=dataset)
         if not whole:
             do.set_flag(dataset, DatasetState.too_deep)
         elif any(isinstance(event, (ReadFile, Load)) for event in events):
@@ -126,13 +128,6 @@ def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast
         do.set_flag(dataset, DatasetState.moves_items)
 
 
-def _source(dataset: Value) -> Value:
-    """The data set whose method makes the items, under those that only pick."""
-    while isinstance(dataset, Dataset) and isinstance(dataset.parent, Dataset):
-        dataset = dataset.parent
-    return dataset
-
-
 def _was_seen(do: LibraryContext, source: Dataset | Sampler) -> bool:
     """Each is looked at once: an item costs as much as all that makes it."""
     if do.flag(source, DatasetState.followed) is not NO:
@@ -141,11 +136,18 @@ def _was_seen(do: LibraryContext, source: Dataset | Sampler) -> bool:
     return False
 
 
-def _analyze(do: LibraryContext, act: Callable[[], Values]) -> tuple[Values, list[Event], bool]:
-    """What something would return and log, without a trace, and whether all of it was followed."""
+def _index_name(method: Value) -> str:
+    """What `__getitem__` calls the index."""
+    function = method.function if isinstance(method, BoundMethod) else method
+    names = [each.arg for each in function.node.args.args] if isinstance(function, Function) else []
+    return names[-1] if names else "self"
+
+
+def _analyze(do: LibraryContext, act: Callable[[], Values]) -> tuple[Values, SpeculativeRun]:
+    """What something would return and log, without a trace."""
     with do.execution.speculative(MAX_ITEM_STATEMENTS) as run:
         values = act()
-    return values, run.events, run.whole
+    return values, run
 
 
 def _item(do: LibraryContext, getter: Values, node: ast.AST) -> Values:

@@ -27,6 +27,11 @@ class Dataset(Allocated):
     draws: bool = False
     """Its items do not depend on the index: it makes or draws one at random whenever it is asked."""
 
+    @property
+    def source(self) -> Dataset:
+        """The data set whose method makes the items, under those that only pick."""
+        return self.parent.source if isinstance(self.parent, Dataset) else self
+
     def on_each_rank(self) -> Dataset:
         return replace(self, sharded=True)
 

@@ -71,6 +71,13 @@ class ItemRead(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class IndexIgnored(Event):
+    """A data set of the project makes its items without a look at the index: it draws them, in whatever order."""
+
+    dataset: Dataset
+
+
+@dataclass(frozen=True, kw_only=True)
 class Streamed(Event):
     """A stream or a sampler of the project (`source`) was followed through its `__iter__`."""
 

@@ -167,15 +167,29 @@ class InFrame:
 class Speculation:
     """What was found out in a speculative run, once it is over."""
 
-    __slots__ = ("events", "studied", "whole")
+    __slots__ = ("_book", "_pages", "events", "returned", "studied", "whole")
 
-    def __init__(self) -> None:
+    def __init__(self, book: list[Hashable]) -> None:
+        self._book = book
+        self._pages = len(book), len(book)
         self.events: list[Event] = []
         """What it would have logged."""
         self.studied: list[Value] = []
         """The classes whose `forward` was looked at in it."""
         self.whole = True
         """All of it was followed."""
+        self.returned = True
+        """It came to its end."""
+
+    def close(self, returned: bool) -> None:
+        """It is over."""
+        self._pages = self._pages[0], len(self._book)
+        self.returned = returned
+
+    def reads(self, name: str) -> bool:
+        """A variable of this name was read in it."""
+        keys = (key for key in islice(self._book, *self._pages) if type(key) is tuple and len(key) == 2)
+        return any(type(scope) is tuple and each == name for scope, each in keys)
 
 
 class ExecutionState(Position):
@@ -741,7 +755,7 @@ class ExecutionState(Position):
         With `statements`, no further calls are followed after so many. Somebody who is asked for events logs them also
         where those around want none.
         """
-        run, before, begun = Speculation(), POSITION(self), self._sizes()
+        run, before, begun = Speculation(self.reads), POSITION(self), self._sizes()
         self.speculations += 1
         self.muted = False
         if statements is not None:
@@ -754,6 +768,7 @@ class ExecutionState(Position):
             pages = self._taken_out(begun)
             run.events, run.studied = pages["log"], pages["studied"]
             run.whole = ends is None or self.statements < ends
+            run.close(returned=not self.unreachable)
             put_back(self, Position, before)
             if not self.speculations:
                 self._bring_back()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Value
-from gpudoctor.lint.events.data_loading import SetEpoch, Streamed
+from gpudoctor.lint.events.data_loading import IndexIgnored, SetEpoch, Streamed
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.record import dataclass
@@ -78,7 +78,7 @@ def repeated_samplers(program: Program) -> Iterator[Repeated]:
             epochs, same = _remaking_loop(program, training, passes)
         # Not known for all paths: then one of them may be a sampler that counts epochs itself.
         for sampler in samplers_of(training.loader, training.when) or ():
-            if epochs is None or sampler in seen or not (sampler in by_epoch or _shuffles_for_ranks(sampler)):
+            if epochs is None or sampler in seen or not (sampler in by_epoch or _shuffles_for_ranks(program, sampler)):
                 continue
             # Samplers of one line stand for one: telling either of them is telling it.
             twins = {twin for each in same for twin in samplers_of(each.loader, each.when) or ()} | {sampler}
@@ -108,12 +108,13 @@ def told_instead(program: Program, repeated: Repeated) -> SetEpoch | None:
     return next((event for event in in_loop if (target := _sampler_of(event)) and target not in trained), None)
 
 
-def _shuffles_for_ranks(sampler: Sampler) -> bool:
+def _shuffles_for_ranks(program: Program, sampler: Sampler) -> bool:
     # Other samplers draw from the global generator, which moves on by itself.
     if not sampler.distributed or sampler.sets_own_epoch:
         return False
     # Where items are drawn at random whatever the index, the order of indices means nothing.
-    if any(isinstance(each, Dataset) and each.draws for each in sampler.dataset or ()):
+    drawn = [event.dataset for event in program.events(IndexIgnored)]
+    if any(isinstance(each, Dataset) and (each.draws or each.source in drawn) for each in sampler.dataset or ()):
         return False
     return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
 

@@ -174,9 +174,7 @@ def _items_cost(program: Program, datasets: list[Value]) -> bool:
 
 def _source(value: Value) -> Value:
     """The data set under `Subset` and the parts of a split."""
-    while isinstance(value, Dataset) and isinstance(value.parent, Dataset):
-        value = value.parent
-    return value
+    return value.source if isinstance(value, Dataset) else value
 
 
 def _in_memory(loader: Loader) -> bool:
