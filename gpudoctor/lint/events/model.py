@@ -102,6 +102,8 @@ class Forward(Event):
     """The model has buffers; None where that is not known."""
     unseen: bool = False
     """It is a container, or of a class of the project, of whose parts none is known to have parameters."""
+    brings_own: bool = False
+    """It is on the CPU, its inputs are on a GPU, and its forward brings parameters of its own there."""
 
 
 @dataclass(frozen=True, kw_only=True)

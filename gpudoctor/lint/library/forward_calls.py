@@ -13,12 +13,12 @@ from gpudoctor.lint.analyses.loss_scale import as_returned
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values
 from gpudoctor.lint.events.model import Forward
-from gpudoctor.lint.events.placement import Mixed
+from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.heuristics import LOSS
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 BEGIN_EVALUATING = (*prefixes("begins_evaluating"), "unknown")
 """Modules of these begin in evaluation mode, or in nobody knows which."""
+MAX_LOOK = 600
+"""Statements of a forward that is asked what it moves. What takes more has many layers, and moves none of them."""
 
 
 @MODELS.called(Module)
@@ -114,6 +116,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         unseen=isinstance(core, Module)
         and (core.cls is not None or core.made_by == "torch.nn.Sequential")
         and has_parameters(call.do, core) is None,
+        brings_own=_brings_own(call, core, devices, tensors),
     )  # fmt: skip
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.
@@ -151,6 +154,19 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
                 return
         standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
+
+
+def _brings_own(call: Call, core: Value, devices: Values | None, inputs: tuple[Tensor, ...]) -> bool:
+    """It is on the CPU, its inputs are not, and its forward puts parameters there: `self.scale.to(x.device)`."""
+    on_gpu = [isinstance(each.device, Device) and each.device.is_accelerator for each in inputs]
+    own = find_method(call.do, core, "forward") if devices is not None and on_cpu(devices) and any(on_gpu) else None
+    if own is None:
+        return False
+    with call.do.execution.speculative(MAX_LOOK) as run:
+        call.do.call(own, call.arguments, call.node)
+    moved = (event.subject for event in run.events if isinstance(event, Move))
+    # Layers are moved as often, or the whole of it.
+    return any(isinstance(each, Module) or getattr(each, "origin", None) is TensorOrigin.PARAMETER for each in moved)
 
 
 def _in_training_mode(do: LibraryContext, core: Value) -> bool | None:

@@ -15,9 +15,9 @@ name is the right device, and memory on the GPU is taken.
 
 ## Silent when
 
-The model moves itself or was made on the GPU; it comes from code that could not be read; it was handed to such code;
-only some paths leave it on the CPU; a framework prepares it; DDP was given `device_ids` (that is GPU207), or
-`DataParallel` one GPU, to which it brings the model.
+The model moves itself, or its forward its parameters; it was made on the GPU; it comes from code that could not be
+read; it was handed to such code; only some paths leave it on the CPU; a framework prepares it; DDP was given
+`device_ids` (that is GPU207), or `DataParallel` one GPU, to which it brings the model.
 
 ## Sources
 
@@ -112,7 +112,7 @@ def _at_odds(event: Forward) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
     tensors = [each for each in event.inputs if isinstance(each, Tensor)]
     # `nn.Sequential(RandomCrop(32), Normalize(mean, std))` has no weights, and takes what it gets.
-    if event.unseen:
+    if event.unseen or event.brings_own:
         return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
     return on_cpu(event.device) and bool(tensors) and all(map(_on_gpu, tensors))
