@@ -29,6 +29,8 @@ class Move(Event):
     """The type that it surely changes to: `float16`; empty where none is named or known."""
     unpinned_async: bool = False
     """`non_blocking=True`, and the program has not pinned this very tensor."""
+    waits: bool = False
+    """A copy from the CPU that is done when the program goes on, and all that the GPU had to do before it."""
 
 
 @dataclass(frozen=True, kw_only=True)

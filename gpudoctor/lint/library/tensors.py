@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetStat
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
@@ -402,8 +402,12 @@ def _move(call: Call[Tensor]) -> Values:
     use(call, devices, "move")
     # `.to(torch.float16)` moves nothing.
     if devices is not None:
-        asynchronous = call.is_true(-1, "non_blocking") and call.do.flag(tensor, TensorState.pinned) is NO
-        call.emit(Move, subject=tensor, device=devices, call=call.name, dtype=dtype, unpinned_async=asynchronous)
+        asked = call.is_true(-1, "non_blocking")
+        asynchronous = asked and call.do.flag(tensor, TensorState.pinned) is NO
+        waits = _is_cpu(tensor.device) and on_gpu(devices) and "non_blocking" not in call.keywords and not asked
+        call.emit(
+            Move, subject=tensor, device=devices, call=call.name, dtype=dtype, unpinned_async=asynchronous, waits=waits
+        )
     # Copies to pageable memory block the host, as `.item()` does.
     if call.name == "cpu" and not _is_cpu(tensor.device):
         call.emit(HostSync, call="cpu", subject=tensor)

@@ -15,9 +15,9 @@ measure every hundredth step, or use `torch.cuda.Event(enable_timing=True)`, whi
 ## Silent when
 
 Something between the two looks waits for the GPU: `.item()`, `.cpu()`, a test on a tensor, a printed loss, a gradient
-scaler, a collective; the time is that of an epoch or of whole rounds of a loop, where what is not waited for at the end
-of one round is waited for in the next; code that could not be read is called between; the model is not known to be on a
-GPU.
+scaler, a collective, a plain copy of a tensor from the CPU, behind the work or in each round of a loop; the time is
+that of an epoch or of whole rounds of a loop, where what is not waited for at the end of one round is waited for in the
+next; code that could not be read is called between; the model is not known to be on a GPU.
 
 ## Sources
 
@@ -26,7 +26,7 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -37,6 +37,7 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed, HostSync
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.program import in_every_round, same_round
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 FEW_ROUNDS = 1000
 """A loop of more rounds than the queue of a GPU is long waits for it by itself."""
+MANY_ROUNDS = 20
+"""Of so many rounds the last one is no more than what a measurement varies by."""
 
 
 class TimingWithoutSynchronize(Rule):
@@ -103,7 +106,7 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     if any(_may_wait(event) for event in between):
         return None
     work = [event for event in between if _is_work(program, event) and until.condition.implies(event.condition)]
-    if not work or any(_is_long(event, since) for event in work):
+    if not work or any(_is_long(event, since) or _is_waited_for(event, since, between) for event in work):
         return None
     loop = since.loops[-1] if since.loops else None
     if loop is None:
@@ -114,6 +117,16 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
         return work[-1]
     # Whole rounds are right on average: the queue is bounded, so each waits for an earlier one.
     return work[-1] if any(_is_work(program, e) and until.condition.implies(e.condition) for e in others) else None
+
+
+def _is_waited_for(work: Event, since: ClockRead, between: Sequence[Event]) -> bool:
+    """A tensor is copied to the GPU behind the work, or in each of many rounds, of which one is left then."""
+    inner = [loop for loop in work.loops[len(since.loops) :] if loop.times is None or loop.times >= MANY_ROUNDS]
+    copies = (event for event in between if isinstance(event, Move) and event.waits)
+    return any(
+        work.condition.implies(copy.condition) and (copy.order > work.order or not set(inner).isdisjoint(copy.loops))
+        for copy in copies
+    )
 
 
 def _may_wait(event: Event) -> bool:
