@@ -35,6 +35,7 @@ from gpudoctor.lint.library.tensors import (
     without_graph,
 )
 from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
+from gpudoctor.record import replace
 
 RANDOM = frozenset(["randn", "rand", "randint", "randperm", "normal", "bernoulli", "multinomial"])
 FACTORIES = RANDOM | frozenset(
@@ -66,6 +67,19 @@ FACTORIES = RANDOM | frozenset(
 
 @MODELS.callable(*(f"torch.{name}" for name in sorted(FACTORIES)))
 def _factory(call: Call) -> Values:
+    first = call.args[0].restrict(call.do.path) if call.args else None
+    # What lies on a GPU under one test only does so still as `torch.tensor(x)`.
+    if first is not None and len({value.device for value in first if isinstance(value, Tensor)}) > 1:
+        return call.do.for_each_value(first, partial(_made_of, call), call.node)
+    return _made(call)
+
+
+def _made_of(call: Call, value: Value) -> Values:
+    given = replace(call.arguments, positional=(singleton(value), *call.args[1:]))
+    return _made(replace(call, arguments=given))
+
+
+def _made(call: Call) -> Values:
     kind = call.name.rpartition(".")[2]
     given = flatten(call.do, call.all_values())
     tensors = [value for value in given if isinstance(value, Tensor)]
