@@ -89,6 +89,8 @@ class Hooks:
         """`key in value`; None where that is as open as of anything."""
         self.tests: dict[type[Value], Callable[[LibraryContext, Any, Location], None]] = {}
         """A test asks whether it is true."""
+        self.tells_kind: set[str] = set()
+        """Functions that say of a value alone of what kind it is: `isinstance`."""
         self.agreed: dict[type[Value], Callable[[LibraryContext, Any], bool]] = {}
         """All ranks surely have the same of it, whichever it is of several values."""
         self.contexts: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], None]], None]] = {}

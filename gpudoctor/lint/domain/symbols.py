@@ -150,10 +150,14 @@ class RankIs(Term):
 
 @dataclass(frozen=True, slots=True)
 class IsInstance(Term):
-    """The test `isinstance(...)` of these arguments, of which `subject` is the first one as the program writes it."""
+    """The test `isinstance(...)` of these arguments, of which `subject` is the first one as the program writes it.
+
+    `plain_where` is the answer with which it is no tensor: False for `isinstance(x, torch.Tensor)`, True for `dict`.
+    """
 
     given: tuple[Values, ...]
     subject: str = field(default="", compare=False)
+    plain_where: bool | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from gpudoctor.lint.interp.position import (
     put_back,
 )
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, rank_of
+from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.file_queries import is_folder
@@ -162,34 +163,6 @@ class InFrame:
         if self._contexts:
             # What the call has opened for a block of its caller stays open.
             m.contexts = m.contexts[:opened] + m.contexts[opened + len(self._contexts) :]
-
-
-class Speculation:
-    """What was found out in a speculative run, once it is over."""
-
-    __slots__ = ("_book", "_pages", "events", "returned", "studied", "whole")
-
-    def __init__(self, book: list[Hashable]) -> None:
-        self._book = book
-        self._pages = len(book), len(book)
-        self.events: list[Event] = []
-        """What it would have logged."""
-        self.studied: list[Value] = []
-        """The classes whose `forward` was looked at in it."""
-        self.whole = True
-        """All of it was followed."""
-        self.returned = True
-        """It came to its end."""
-
-    def close(self, returned: bool) -> None:
-        """It is over."""
-        self._pages = self._pages[0], len(self._book)
-        self.returned = returned
-
-    def reads(self, name: str) -> bool:
-        """A variable of this name was read in it."""
-        keys = (key for key in islice(self._book, *self._pages) if type(key) is tuple and len(key) == 2)
-        return any(type(scope) is tuple and each == name for scope, each in keys)
 
 
 class ExecutionState(Position):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.domain.abstract_state import ContainerState
@@ -22,6 +21,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most
 from gpudoctor.record import replace
@@ -29,13 +29,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
-_ASKING = frozenset(
-    {"builtins.isinstance", "builtins.issubclass", "builtins.hasattr", "builtins.callable", "torch.is_tensor"}
-)
-"""Functions that say of each value alone what it is."""
 _OPERATORS = (ast.Is, ast.IsNot, ast.Eq, ast.NotEq)
-_TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
-_PLAIN = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "bool")))
 Ask = Callable[[Value], "bool | None"]
 """What a test says of one value alone; None where that is open."""
 Parts = list[tuple[Binding[Value], "bool | None"]]
@@ -98,13 +92,10 @@ def _denies(literal: Literal, value: Tensor, where: str) -> bool:
     key = literal.atom.key
     if not isinstance(key, IsInstance):
         return False
-    asked, kinds = key.given
     here = bool(where) and key.subject == where
-    if not any(each == value or (here and _are_parts(each, value)) for each in asked):
+    if not any(each == value or (here and _are_parts(each, value)) for each in key.given[0]):
         return False
-    each = [one for kind in kinds for one in (chain(*kind.items) if isinstance(kind, TupleOf) else (kind,))]
-    names = [kind.name if isinstance(kind, Library) else "" for kind in each]
-    return all(name in _PLAIN for name in names) if literal.holds else any(name in _TENSORS for name in names)
+    return key.plain_where is literal.holds
 
 
 def _are_parts(one: Value, other: Tensor) -> bool:
@@ -211,7 +202,7 @@ def _asker(m: Evaluator, test: ast.expr) -> Ask | None:
         return lambda value: None if isinstance(value, (ListOf, DictOf)) else _said(m, ValueSet.of(value), value, test)
     function, rest = m.evaluate(test.func), test.args[1:]
     asks = function.single
-    if not isinstance(asks, Library) or asks.name not in _ASKING:
+    if not isinstance(asks, Library) or asks.name not in HOOKS.tells_kind:
         return None
     others = [m.evaluate(each) for each in rest]
     return lambda value: _said(m, m.call(function, Arguments((ValueSet.of(value), *others)), test), value, test)

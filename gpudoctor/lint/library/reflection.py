@@ -25,6 +25,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Tru
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.dynamic_import import member_named_by
@@ -47,6 +48,11 @@ def _new(call: Call) -> Values:
     return singleton(new_object(cls, call.do.allocation_site(call.place), call.place, cls.label, call.do))
 
 
+HOOKS.tells_kind.update(
+    ("builtins.isinstance", "builtins.issubclass", "builtins.hasattr", "builtins.callable", "torch.is_tensor")
+)
+_TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
+_PLAIN = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "bool")))
 _CONTAINER = {"object", "collection", "sized", "iterable", "container", "reversible"}
 _KINDS_OF: dict[type[Value], frozenset[str]] = {
     DictOf: frozenset({"dict", "mapping", "mutablemapping", *_CONTAINER}),
@@ -74,7 +80,9 @@ def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
     subject = call.node.args[0] if isinstance(call.node, ast.Call) and call.node.args else None
-    key = IsInstance((asked, of), call.do.text(subject) if subject is not None else "")
+    names = [kind.name if isinstance(kind, Library) else "" for kind in kinds]
+    plain = False if not _TENSORS.isdisjoint(names) else True if _PLAIN.issuperset(names) else None
+    key = IsInstance((asked, of), call.do.text(subject) if subject is not None else "", plain)
     atom = Atom(key, Divergence.NONE, call.label, call.place, switch=False, tells_kind=True)
     open_ = Truth(Literal(atom, True))
     if answers.all(lambda answer: answer == NONE):
@@ -120,7 +128,7 @@ def _is_a(value: Value | None, kind: Value) -> bool | None:
         if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
             return False
         # A batch as a whole may be a tensor, a tuple or a dictionary.
-        return True if name in ("torch.Tensor", "torch.FloatTensor") and value.batch_of is None else None
+        return True if name in _TENSORS and value.batch_of is None else None
     # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
     if isinstance(value, Parameters) and name == "torch.Tensor":
         return False
