@@ -10,7 +10,7 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.coverage import Cause
-from gpudoctor.diagnostic import Finding, Location
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Function, Instance
@@ -26,7 +26,7 @@ from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
-from gpudoctor.lint.events.option_defaults import Option, comes_to, only_where, only_with, options_of
+from gpudoctor.lint.events.option_defaults import Option, comes_to, options_of
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
     Caught,
@@ -753,29 +753,3 @@ def is_whole(dataset: Value, shuffled: bool) -> bool:
 
 def _in_text(place: object) -> tuple[str, int, int]:
     return (place.path, place.line, place.column) if isinstance(place, Location) else ("", 0, 0)
-
-
-def needed(program: Program, finding: Finding) -> list[str]:
-    """The options that must be given for what a finding tells, in sentences."""
-    led = program.asked_at(finding.location, [related.location for related in finding.related])
-    given = [each for each in finding.needs if isinstance(each, (Literal, Value)) and each not in program.taken_on]
-    asked = list(dict.fromkeys([*led, *given]))
-    unusual = [each for each in asked if comes_to(each, program.options) is False]
-    # Of `amp and clip` the parts follow, and say more.
-    parts = {part for each in unusual if isinstance(each, Literal) and each.holds for part in each.atom.every}
-    told = [each for each in unusual if not isinstance(each, Literal) or parts.isdisjoint(_every(each))]
-    return only_with(told, program.options, MOST_OPTIONS)
-
-
-def chosen(program: Program, finding: Finding) -> list[str]:
-    """The settings without a known default on which it depends whether it happens, in sentences."""
-    asked = program.asked_at(finding.location, [related.location for related in finding.related])
-    return only_where(asked, program.options)[:MOST_OPTIONS]
-
-
-def _every(literal: Literal) -> tuple[Literal, ...]:
-    return literal.atom.every if literal.holds else ()
-
-
-MOST_OPTIONS = 2
-"""Options that a finding names: one of them is mostly enough to be spared."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Related, Severity
+from gpudoctor.diagnostic import Confidence, Location, Related, Severity
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.option_defaults import comes_to, only_where, only_with
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.program import chosen, needed
 from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gpudoctor.diagnostic import Finding, Location
-    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.program import Program
 
 
@@ -112,13 +112,26 @@ def _is_widened(value: Value) -> bool:
 
 def _where_options_lead(finding: Finding, program: Program) -> Finding:
     """With the options without which it does not happen: then it is no error of each run."""
-    texts = needed(program, finding)
+    led = program.asked_at(finding.location, [related.location for related in finding.related])
+    given = [each for each in finding.needs if isinstance(each, (Literal, Value)) and each not in program.taken_on]
+    asked = list(dict.fromkeys([*led, *given]))
+    unusual = [each for each in asked if comes_to(each, program.options) is False]
+    # Of `amp and clip` the parts follow, and say more.
+    parts = {part for each in unusual if isinstance(each, Literal) and each.holds for part in each.atom.every}
+    told = [
+        each for each in unusual if not (isinstance(each, Literal) and each.holds) or parts.isdisjoint(each.atom.every)
+    ]
+    texts = only_with(told, program.options, MOST_OPTIONS)
     # What the user must say anyway may be the usual one.
     severity = Severity.WARNING if texts and finding.severity is Severity.ERROR else finding.severity
-    texts = texts or chosen(program, finding)
+    texts = texts or only_where(led, program.options)[:MOST_OPTIONS]
     if not texts:
         return replace(finding, needs=()) if finding.needs else finding
     return replace(finding, message=" ".join((finding.message, *texts)), severity=severity, needs=())
+
+
+MOST_OPTIONS = 2
+"""Options that a finding names: one of them is mostly enough to be spared."""
 
 
 def _led_to(finding: Finding, program: Program) -> Finding:
