@@ -236,9 +236,12 @@ def test_what_takes_an_unusual_option_says_so_and_is_a_warning(tmp_path: Path, t
 @pytest.mark.parametrize(
     ("test", "said"),
     [
-        ("if args.lr > 1", "Only where `args.lr > 1` is true."),
-        ("if not args.lr > 1", "Only where `args.lr > 1` is false."),
-        ("if given.init", "Only where `given.init` is true."),
+        ("if args.lr > 1", "Only where `args.lr > 1`."),
+        ("if not args.lr > 1", "Only where `args.lr <= 1`."),
+        ("if given.init", "Only where `given.init` is set."),
+        ("if not given.init", "Only where `given.init` is not set."),
+        ("if given.kind != 'near'", "Only where `given.kind != 'near'`."),
+        ("if given.kind is not None", "Only where `given.kind is not None`."),
     ],
 )
 def test_a_setting_without_a_default_is_told_and_may_well_be_so(tmp_path: Path, test: str, said: str) -> None:

@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.symbols import (
     asked_of,
 )
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Atom, Literal
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -108,20 +108,28 @@ def only_with(asked: Iterable[Asked], options: Options, most: int) -> list[str]:
 def only_where(asked: Iterable[Literal], options: Options) -> list[str]:
     """Which tests of settings must come out how for all this to be so, of those that may come out either way: a
     sentence for each."""
-    told = ((_written(each.atom), each) for each in asked if each.atom.switch and comes_to(each, options) is None)
-    return [f"Only where `{text}` is {'true' if each.holds else 'false'}." for text, each in told if text]
+    told = (_where(each) for each in asked if each.atom.switch and comes_to(each, options) is None)
+    return [f"Only where {text}." for text in told if text]
 
 
-def _written(atom: Atom) -> str:
-    """A test of one setting as the source writes it where the setting is read; empty for others."""
-    match atom.key:
-        case IsTrue(Unknown(config=True, label=label)):
-            text = label
-        case Compares(operator, Unknown(config=True, label=label), Const(value)) if label:
-            text = f"{label} {operator} {value!r}"
-        case _:
-            return ""
-    return "" if text.endswith("...") else text
+def _where(literal: Literal) -> str:
+    """A test of one setting with its answer, as the source writes it where the setting is read; empty for others."""
+    match literal.atom.key:
+        case IsTrue(Unknown(config=True, label=label)) if _is_whole(label):
+            return f"`{label}` is set" if literal.holds else f"`{label}` is not set"
+        case Compares("==", Unknown(config=True, label=label), Const(None)) if _is_whole(label):
+            return f"`{label} is None`" if literal.holds else f"`{label} is not None`"
+        case Compares(operator, Unknown(config=True, label=label), Const(value)) if _is_whole(label):
+            said = operator if literal.holds else _OPPOSITES.get(operator)
+            return f"`{label} {said} {value!r}`" if operator in _OPPOSITES else ""
+    return ""
+
+
+_OPPOSITES = {"==": "!=", "<": ">=", ">": "<=", "in": "not in"}
+
+
+def _is_whole(label: str) -> bool:
+    return bool(label) and not label.endswith("...")
 
 
 class _Off(enum.Enum):
