@@ -205,15 +205,17 @@ class Program:
 
     @cached_property
     def launcher(self) -> str:
-        """What starts its processes, where that is neither torchrun nor the program: a framework, `mpi`, `slurm`, or
-        `options` where each is given its rank as one."""
+        """What starts its processes, where that is neither torchrun nor the program: a framework, `mpi`, `slurm`,
+        `options` where each is given its rank as one, or torch's old `launch`."""
         if len(self.frameworks) == 1:
             return next(iter(self.frameworks))
         asked = [each.rank for each in self.events(InitGroup)]
         asked += [each.value for each in self.events(EnvironmentWrite) if each.name == "RANK"]
         ranks = [part for values in asked for value in values or () for part in _parts_of(value)]
         sources = {rank.source for rank in ranks if isinstance(rank, Rank) and rank.kind is RankKind.GLOBAL}
-        return _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
+        starter = _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
+        # Before that there was no torchrun.
+        return starter or ("launch" if self.is_before_torch(1, 9) else "")
 
     @cached_property
     def distributed(self) -> bool:

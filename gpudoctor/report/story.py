@@ -17,6 +17,7 @@ OTHER_STARTERS = {
     "options": "one process per GPU is started with its rank as an option",
     "mpi": "`mpiexec` starts one process per GPU",
     "slurm": "`srun` starts one process per GPU",
+    "launch": "`torch.distributed.launch` starts one process per GPU",
 }
 """How the processes begin of a program that torchrun could not tell their ranks."""
 FIXABLE, PERHAPS = {Safety.SAFE: "[*]", Safety.UNSAFE: "[!]"}, "[?]"

@@ -67,6 +67,9 @@ def waits_for_all(program: Managed) -> str:
 def local_rank_of(program: Managed) -> str:
     """The rank on its node in the words of who starts the processes, for a remedy."""
     asked = framework(program.launcher).local_rank
+    # It hands it over as an option, under this name.
+    if program.launcher == "launch":
+        return "args.local_rank"
     variable = "SLURM_LOCALID" if program.launcher == "slurm" else "LOCAL_RANK"
     return asked or f'int(os.environ["{variable}"])'
 

@@ -74,3 +74,13 @@ def test_the_local_rank_is_an_option_as_long_as_launchers_pass_it(
     found = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU411",))
     assert len(found) == (told is not None)
     assert ["`torch.distributed.launch` of PyTorch 2" in each.message for each in found] == [told] * len(found)
+
+
+def test_an_old_torch_is_started_by_its_old_launcher(tmp_path):
+    (tmp_path / "requirements.txt").write_text("torch==1.7.1\n")
+    (tmp_path / "train.py").write_text(
+        'import os, torch\nimport torch.distributed as dist\ndist.init_process_group("nccl")\n'
+        "torch.cuda.set_device(dist.get_rank())\n"
+    )
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU205",))
+    assert "`args.local_rank`" in found.remedy
