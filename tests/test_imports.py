@@ -44,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.manifest",
     },
     # What a rule is told goes on to the report: which answers made it silent.
-    "gpudoctor.lint.guard_log": {"gpudoctor.lint.domain", "gpudoctor.coverage"},
+    "gpudoctor.lint.guard_log": {"gpudoctor.lint.domain", "gpudoctor.coverage", "gpudoctor.diagnostic"},
     "gpudoctor.lint.program": {
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -216,7 +216,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.flow",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.program",
-        "gpudoctor.lint.guard_log",
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.source",
         "gpudoctor.lint.suppression",
@@ -233,7 +232,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.results",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.program",
-        "gpudoctor.lint.guard_log",
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",

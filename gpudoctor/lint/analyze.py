@@ -26,10 +26,9 @@ from gpudoctor.registry import BUILT_IN, load
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from gpudoctor.coverage import Coverage
+    from gpudoctor.coverage import Coverage, Silence
     from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.fix.fixes import Execute
-    from gpudoctor.lint.guard_log import Answer
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.request import Request
     from gpudoctor.rule import RuleCard
@@ -144,7 +143,7 @@ def _judged(
     program: Program, cards: Iterable[RuleCard], failures: _Failures, left: Budget
 ) -> tuple[list[Finding], Coverage]:
     """What the rules say of a program, and what they could not say."""
-    silenced: dict[str, Answer] = {}
+    silenced: dict[str, Silence] = {}
     unasked: list[RuleCard] = []
     findings = list(_found(program, cards, failures, left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS), silenced, unasked))
     return findings, coverage_of(program, silenced, unasked)
@@ -155,7 +154,7 @@ def _found(
     cards: Iterable[RuleCard],
     failures: _Failures,
     budget: Budget,
-    silenced: dict[str, Answer],
+    silenced: dict[str, Silence],
     unasked: list[RuleCard],
 ) -> Iterator[Finding]:
     happened = {type(event).__name__ for event in program.log}

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.coverage import Cause
+from gpudoctor.coverage import Silence
 
 if TYPE_CHECKING:
+    from gpudoctor.coverage import Cause
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
-
-Answer = tuple[Cause, object]
-"""Why a rule has to be silent, and about which object or event where it is about one."""
 
 
 class GuardLog:
@@ -25,12 +24,13 @@ class GuardLog:
     __slots__ = ("_given",)
 
     def __init__(self) -> None:
-        self._given: list[Answer] = []
+        self._given: list[Silence] = []
 
-    def note(self, cause: Cause, about: object = None) -> None:
-        self._given.append((cause, about))
+    def note(self, cause: Cause, what: str = "", at: Location | None = None, about: str = "") -> None:
+        """Why a rule has to be silent, as it is told."""
+        self._given.append(Silence(cause, (), what, at, about=about))
 
-    def taken(self) -> list[Answer]:
+    def taken(self) -> list[Silence]:
         """What was given since it was asked last."""
         given, self._given = self._given, []
         return given

@@ -236,7 +236,7 @@ class Program:
         """A helper that was not read may make the process group: `mmcv.runner.init_dist`, or what is told how many
         processes there are."""
         if self._begins_group is not None:
-            self.answers.note(Cause.UNREAD, self._begins_group)
+            self._note_unread(self._begins_group)
         return self._begins_group is not None
 
     def strangers_asked_before(self, event: Event) -> bool:
@@ -244,7 +244,7 @@ class Program:
         asked = (each for each in self.events(Escape) if each.order < event.order)
         stranger = next((each for each in asked if each.into.lstrip(".").partition(".")[0] in self.strangers), None)
         if stranger is not None:
-            self.answers.note(Cause.UNREAD, stranger)
+            self._note_unread(stranger)
         return stranger is not None
 
     @cached_property
@@ -292,10 +292,14 @@ class Program:
         return Gone.of(values, self._note_gone)
 
     def _note_gone(self, value: Value) -> None:
-        into = self.gone_into(value)
+        into = next((each for each in self.events(Escape) if value in {*each.values, *map(core_of, each.values)}), None)
         # Such a sampler was read, and is known for what it leaves out.
         if into is None or into.into != SILENT_SAMPLER:
-            self.answers.note(Cause.UNREAD, value)
+            self._note_unread(into, getattr(value, "label", ""))
+
+    def _note_unread(self, into: Escape | None, about: str = "") -> None:
+        what, at = (into.into, into.location) if into is not None else ("code", None)
+        self.answers.note(Cause.UNREAD, what, at, about)
 
     @cached_property
     def lost(self) -> tuple[Imprecision, ...]:
@@ -353,12 +357,6 @@ class Program:
     def in_charge(self) -> tuple[UseManaged, ...]:
         """Where frameworks take charge."""
         return tuple(self.events(UseManaged))
-
-    def gone_into(self, about: object) -> Escape | None:
-        """Where an object first goes into code that could not be read."""
-        if isinstance(about, Escape):
-            return about
-        return next((each for each in self.events(Escape) if about in {*each.values, *map(core_of, each.values)}), None)
 
     @property
     def optimizer_given_to(self) -> Escape | None:

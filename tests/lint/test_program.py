@@ -86,7 +86,7 @@ TAKEN = Escape(context=EventContext(HERE), into="company.run", values=(WRAPPED,)
 )
 def test_absence_wants_a_closed_world(executed: Program, cause: Cause):
     assert not executed.absence(of=MODEL)
-    assert executed.answers.taken()[-1][0] is cause
+    assert executed.answers.taken()[-1].cause is cause
 
 
 def test_absence_of_what_stays_in_sight():

@@ -13,7 +13,6 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.guard_log import Answer
     from gpudoctor.lint.program import Program
     from gpudoctor.rule import RuleCard
 
@@ -25,14 +24,14 @@ _SETTINGS = "TrainingArguments"
 _TRAINERS = ("Trainer", "Runner", _SETTINGS, "LightningCLI", "Engine", "build_runner", "Learner")
 
 
-def coverage_of(program: Program, silenced: Mapping[str, Answer], unasked: Sequence[RuleCard]) -> Coverage:
+def coverage_of(program: Program, silenced: Mapping[str, Silence], unasked: Sequence[RuleCard]) -> Coverage:
     """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
     nothing happened that they are about."""
     # Whoever runs tests trains nothing by it.
     main = _not_reached(program) if not program.only_tests else None
     told = [] if main is None else [main]
     if main is not None:
-        also = tuple(code for code, (cause, _) in silenced.items() if cause is main.cause)
+        also = tuple(code for code, answer in silenced.items() if answer.cause is main.cause)
         about = tuple(card.code for card in unasked if _is_of_training(card, main))
         # What it leads to was followed, if with unknown arguments.
         about = about if program.has_entry or main.what or main.about else ()
@@ -187,27 +186,22 @@ def _limit(program: Program) -> Silence:
     return Silence(Cause.LIMIT, (), f"{how}{after}", stop.location, missed=missed)
 
 
-def _grouped(program: Program, silenced: Mapping[str, Answer]) -> list[Silence]:
+def _grouped(program: Program, silenced: Mapping[str, Silence]) -> list[Silence]:
     """The rules that were silent for the same cause, together."""
     groups: dict[Silence, list[str]] = {}
     for code, answer in silenced.items():
-        groups.setdefault(_cause(program, answer), []).append(code)
+        groups.setdefault(_in_full(program, answer), []).append(code)
     return [_with_rules(silence, codes) for silence, codes in groups.items()]
 
 
-def _cause(program: Program, answer: Answer) -> Silence:
-    cause, about = answer
-    match cause:
+def _in_full(program: Program, answer: Silence) -> Silence:
+    match answer.cause:
         case Cause.LIMIT:
             return _limit(program)
         case Cause.FRAMEWORK:
             event = program.in_charge[0]
-            return Silence(cause, (), _name(event.framework), event.location)
-        case Cause.UNREAD:
-            escape = program.gone_into(about)
-            into, at = (escape.into, escape.location) if escape is not None else ("code", None)
-            return Silence(cause, (), into, at, about=getattr(about, "label", ""))
-    return Silence(cause, (), "")
+            return replace(answer, what=_name(event.framework), at=event.location)
+    return answer
 
 
 def _name(name: str) -> str:
