@@ -153,12 +153,12 @@ def _trange(call: Call) -> Values:
 
 
 @MODELS.method(Enumerated)
-def _bar_method(call: Call) -> Values:
+def _bar_method(call: Call[Enumerated]) -> Values:
     """`pbar.set_postfix(loss=…)` and its kind."""
     report(call.do, "bar", (*call.args, *call.keywords.values()), call.place)
     for values in (*call.args, *call.keywords.values()):
         note_printed(call.do, values, call.place)
-    return singleton(call.receiver) if call.name == "__enter__" and call.receiver else singleton(NONE)
+    return singleton(call.receiver) if call.name == "__enter__" else singleton(NONE)
 
 
 @MODELS.callable("builtins.iter")

@@ -190,5 +190,5 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
 
 
 @MODELS.method(DictOf)
-def _dict_method(call: Call) -> Values:
-    return singleton(call.receiver) if call.name == "copy" and call.receiver else unknown(call, "part of a dictionary")
+def _dict_method(call: Call[DictOf]) -> Values:
+    return singleton(call.receiver) if call.name == "copy" else unknown(call, "part of a dictionary")

@@ -80,9 +80,9 @@ def _entry(call: Call[ProjectModule]) -> Values:
 
 
 @MODELS.method(Unknown, "__getitem__")
-def _global(call: Call) -> Values:
+def _global(call: Call[Unknown]) -> Values:
     """`globals()[args.task]`."""
-    if not isinstance(call.receiver, Unknown) or call.receiver.escaped_from != "builtins.globals":
+    if call.receiver.escaped_from != "builtins.globals":
         return NOT_ANSWERED
     named = call.args[0].single if call.args else None
     if isinstance(named, Const) and isinstance(named.value, str):

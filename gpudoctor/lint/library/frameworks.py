@@ -199,10 +199,9 @@ def _backward(call: Call[ManagedObject]) -> Values:
 
 
 @MODELS.method(Wrapper, "backward")
-def _engine_backward(call: Call) -> Values:
+def _engine_backward(call: Call[Wrapper]) -> Values:
     """`model.backward(loss)` of DeepSpeed's engine."""
-    engine = call.receiver
-    if not isinstance(engine, Wrapper) or engine.kind is not WrapperKind.PREPARED:
+    if call.receiver.kind is not WrapperKind.PREPARED:
         return NOT_ANSWERED
     given = call.arg(0, "loss")
     for value in given or ():
@@ -212,19 +211,18 @@ def _engine_backward(call: Call) -> Values:
 
 
 @MODELS.method(Wrapper, "save_checkpoint")
-def _engine_save(call: Call) -> Values:
+def _engine_save(call: Call[Wrapper]) -> Values:
     """`model.save_checkpoint(folder)` of DeepSpeed's engine: each rank writes its part."""
-    engine = call.receiver
-    if not isinstance(engine, Wrapper) or engine.kind is not WrapperKind.PREPARED:
+    if call.receiver.kind is not WrapperKind.PREPARED:
         return NOT_ANSWERED
     call.emit(Save, call=".save_checkpoint", path=call.arg(0, "save_dir"), collective=True)
     return singleton(NONE)
 
 
 @MODELS.method(ManagedObject, "launch")
-def _launch(call: Call) -> Values:
+def _launch(call: Call[ManagedObject]) -> Values:
     """`fabric.launch(train, batch_size)` calls it in each process with itself in front."""
-    if not call.args or call.receiver is None:
+    if not call.args:
         return singleton(NONE)
     return call.do.call(
         call.args[0], Arguments((singleton(call.receiver), *call.args[1:]), dict(call.keywords)), call.node

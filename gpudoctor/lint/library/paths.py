@@ -14,7 +14,6 @@ from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -88,33 +87,29 @@ def _pathlib(call: Call) -> Values:
 
 
 @MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
-def _joinpath(call: Call) -> Values:
+def _joinpath(call: Call[Text]) -> Values:
     """What is put behind a path, or in the place of its last part."""
     given = [*call.all_values(), *(value for values in call.rest for value in values)]
-    return singleton(Text((*_receiver(call), *flatten(call.do, given))))
+    return singleton(Text((call.receiver, *flatten(call.do, given))))
 
 
 @MODELS.method(Text, "replace", "join")
-def _replace(call: Call) -> Values:
+def _replace(call: Call[Text]) -> Values:
     """What is written into a text tells the texts of the ranks apart as well as what stood there."""
     given = flatten(call.do, call.all_values())
-    return singleton(Text((*_receiver(call), *(value for value in given if not isinstance(value, Const)))))
+    return singleton(Text((call.receiver, *(value for value in given if not isinstance(value, Const)))))
 
 
 @MODELS.attribute(Text, "parent", "parents", "name", "stem", "suffix", "suffixes", "parts")
-def _part_of_path(call: Call) -> Values:
+def _part_of_path(call: Call[Text]) -> Values:
     """Which part of it names the rank is not known: where one part ends is not kept."""
-    place = on_disk(call.receiver) if call.receiver is not None else None
+    place = on_disk(call.receiver)
     if place is not None and call.name == "parent":
         return singleton(_place(os.path.dirname(place)))
     if place is not None and call.name == "parents":
         return singleton(TupleOf(tuple(map(singleton, _above(place)))))
-    divergence = call.receiver.divergence if call.receiver is not None else Divergence.NONE
-    return singleton(Unknown(Attribute(call.receiver, call.name), "a part of a path", call.label, divergence))
-
-
-def _receiver(call: Call) -> tuple[Value, ...]:
-    return (call.receiver,) if call.receiver is not None else ()
+    term = Attribute(call.receiver, call.name)
+    return singleton(Unknown(term, "a part of a path", call.label, call.receiver.divergence))
 
 
 # --- places on this machine -------------------------------------------------------------------------------------------

@@ -69,9 +69,9 @@ def _scaler(call: Call) -> Values:
 
 
 @MODELS.called(Scaler)
-def _scaled_step(call: Call) -> Values:
+def _scaled_step(call: Call[Scaler]) -> Values:
     """`scaler(loss, optimizer, parameters=...)`: the backward and, unless it is put off, the step."""
-    if isinstance(call.receiver, Scaler) and call.receiver.whole:
+    if call.receiver.whole:
         # That of torch is no function.
         return NOT_ANSWERED
     for loss in call.arg(0, "loss") or ():
