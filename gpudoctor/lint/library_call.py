@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.manifest.compiled import declared, functions
@@ -177,6 +177,13 @@ class Call(Generic[R]):
         another thing the next time."""
         term = CallResult(self.name, self.allocation_site() if fresh else self.args)
         return Unknown(term, why or f"what {self.name} returns", self.label, divergence, escaped_from=self.name)
+
+    def unknown(
+        self, term: Term, why: str, dependence: Divergence = Divergence.NONE, *, config: bool = False,
+        escaped_from: str = "",
+    ) -> Values:  # fmt: skip
+        """What is not known, as the program calls it."""
+        return singleton(Unknown(term, why, self.label, dependence, config, escaped_from=escaped_from))
 
     def method_result(self, occurrence: Hashable = ()) -> Unknown:
         """What a method has returned, of which nothing more is known."""

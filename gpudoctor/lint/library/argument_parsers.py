@@ -286,7 +286,7 @@ def _simple(call: Call) -> Values:
 )
 def _configuration(call: Call) -> Values:
     # One file for all ranks: branches on it split none.
-    return singleton(Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True))
+    return call.unknown(Anonymous("configuration", call.name), "a configuration", config=True)
 
 
 @MODELS.attribute(Namespace)

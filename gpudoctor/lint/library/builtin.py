@@ -139,9 +139,7 @@ def _progress(call: Call) -> Values:
     # tqdm says `iterable`, rich says `sequence`.
     given = call.arg(0, "iterable") or call.arg(0, "sequence")
     if given is None:
-        return singleton(
-            Unknown(Anonymous("tqdm", call.allocation_site()), "a progress bar", call.label, escaped_from="tqdm.tqdm")
-        )
+        return call.unknown(Anonymous("tqdm", call.allocation_site()), "a progress bar", escaped_from="tqdm.tqdm")
     return (
         unknown(call, "iterators of iterators") if _is_nested((given,), 4) else singleton(Enumerated("tqdm", (given,)))
     )
@@ -192,7 +190,7 @@ def _len(call: Call) -> Values:
     if isinstance(only, Const) and isinstance(only.value, (str, bytes)):
         return singleton(Const(len(only.value)))
     # `len(loader)` is the same on all ranks: DistributedSampler pads the shares to one length.
-    return singleton(Unknown(Length(only), "a length", call.label, config=isinstance(only, (Loader, Dataset, Sampler))))
+    return call.unknown(Length(only), "a length", config=isinstance(only, (Loader, Dataset, Sampler)))
 
 
 MAX_MAPPED = 8
@@ -262,7 +260,7 @@ def _open(call: Call) -> Values:
     # What is read from a file that each rank has for itself is its own.
     divergence = reduce(or_, (each.divergence for each in path or ()), Divergence.NONE)
     opened = OpenFile(call.allocation_site(), path, mode, call.spelled(0, "file"))
-    return singleton(Unknown(opened, "an open file", call.label, divergence, escaped_from="io.open"))
+    return call.unknown(opened, "an open file", divergence, escaped_from="io.open")
 
 
 @MODELS.method(Const, "format")
@@ -312,7 +310,7 @@ def _text_method(call: Call[Const | Text]) -> Values:
     # `Path(…).exists()` is the question that `os.path.exists` asks.
     if call.name == "exists":
         asked = CallResult("os.path.exists", (singleton(call.receiver),))
-        return singleton(Unknown(asked, "whether a file is there", call.label))
+        return call.unknown(asked, "whether a file is there")
     # These answer with a bool or a number, which must not be taken for a path.
     if call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
         return unknown(call, "an answer about a text", [call.receiver])

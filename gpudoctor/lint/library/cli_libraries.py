@@ -40,7 +40,7 @@ def _option(call: Call) -> Values:
         declared = declared_by(call, name, call.keywords.get("default"))
         if declared is not None:
             call.do.set_entry(PROCESS, ProcessState.declared, name, declared)
-    return singleton(Unknown(CallResult(call.name, call.place), "a decorator", call.label, escaped_from=call.name))
+    return call.unknown(CallResult(call.name, call.place), "a decorator", escaped_from=call.name)
 
 
 @MODELS.callable("typer.Typer", "click.Group", "rich_click.Group", "cyclopts.App")
@@ -124,7 +124,7 @@ def _run_command(call: Call) -> Values:
         started = _start_one(call, flatten(call.do, list(given or ())))
     if started is not None and started.all(lambda value: not isinstance(value, Unknown)):
         return started
-    return singleton(Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True))
+    return call.unknown(Anonymous("configuration", call.name), "a configuration", config=True)
 
 
 @MODELS.decorator("fastcore.script.call_parse")
@@ -196,7 +196,7 @@ def _define(call: Call) -> Values:
     """`flags.DEFINE_integer("lr", 1, "…")`."""
     name = call.constant(0, "name")
     if not call.name.startswith("absl.flags.DEFINE_") or not isinstance(name, str):
-        return singleton(Unknown(CallResult(call.name, call.args), "flags", call.label, config=True))
+        return call.unknown(CallResult(call.name, call.args), "flags", config=True)
     default = call.arg(1, "default")
     call.emit(
         ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=default.single if default else None

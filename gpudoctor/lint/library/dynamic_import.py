@@ -37,7 +37,7 @@ def _import_module(call: Call) -> Values:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
-    return singleton(Unknown(CallResult(call.name, call.args), why, call.label))
+    return call.unknown(CallResult(call.name, call.args), why)
 
 
 def _modules(call: Call, name: Value) -> list[str]:

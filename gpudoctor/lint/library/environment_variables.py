@@ -151,9 +151,7 @@ def read(call: Call) -> Values:
     """`os.environ[name]`."""
     name = _name(call.arg(0, "key"))
     if name is None:
-        return singleton(
-            Unknown(Anonymous("environment variable", call.args), "an environment variable", call.label, config=True)
-        )
+        return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
     call.emit(EnvironmentRead, name=name)
     return _value(call.do, name, call.place)
 
@@ -184,9 +182,7 @@ def get(call: Call) -> Values:
     name = _name(call.arg(0, "key"))
     default = call.arg(1, "default") or singleton(NONE)
     if name is None:
-        return singleton(
-            Unknown(Anonymous("environment variable", call.args), "an environment variable", call.label, config=True)
-        )
+        return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
     call.emit(EnvironmentRead, name=name, default=default)
     known = _is_set(call.do, name)
     # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.

@@ -82,9 +82,7 @@ def _own_model(call: Call[Class]) -> Values:
         return NOT_ANSWERED
     if not is_module_class(cls):
         made_by = f"{base}.from_pretrained"
-        return singleton(
-            Unknown(CallResult(made_by, call.args), f"what {made_by} returns", call.label, escaped_from=made_by)
-        )
+        return call.unknown(CallResult(made_by, call.args), f"what {made_by} returns", escaped_from=made_by)
     config = call.keywords.get("config") or singleton(
         Unknown(Anonymous("configuration", call.allocation_site()), "a configuration", "config", config=True)
     )
@@ -127,7 +125,7 @@ def _adapted(call: Call) -> Values:
     """An adapter around a model: a module that holds it, where it was."""
     given = call.args[0].single if call.args else None
     if not isinstance(given, (Module, Wrapper)):
-        return singleton(Unknown(CallResult(call.name, call.args), f"what {call.name} returns", call.label))
+        return call.unknown(CallResult(call.name, call.args), f"what {call.name} returns")
     if call.name.endswith("prepare_model_for_kbit_training"):
         return singleton(given)
     module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)

@@ -109,7 +109,7 @@ def _part_of_path(call: Call[Text]) -> Values:
     if place is not None and call.name == "parents":
         return singleton(TupleOf(tuple(map(singleton, _above(place)))))
     term = Attribute(call.receiver, call.name)
-    return singleton(Unknown(term, "a part of a path", call.label, call.receiver.divergence))
+    return call.unknown(term, "a part of a path", call.receiver.divergence)
 
 
 # --- places on this machine -------------------------------------------------------------------------------------------

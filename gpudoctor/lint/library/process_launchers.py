@@ -53,7 +53,7 @@ def _spawn(call: Call) -> Values:
     if nprocs.single == Const(1) and target is not None:
         if not call.do.several_processes:
             call.do.launch.run_spawned(target, Arguments((singleton(Const(0)), *(rest or ()))), call.node)
-        return singleton(Unknown(Anonymous("spawned", call.place), "the spawned process", call.label))
+        return call.unknown(Anonymous("spawned", call.place), "the spawned process")
     call.emit(
         Spawn, target=target or singleton(NONE), args=args, nprocs=call.given("nprocs"),
         # `args=(config)` is no tuple: the worker fails with "argument after * must be an iterable".
@@ -69,7 +69,7 @@ def _spawn(call: Call) -> Values:
         # spawn passes the index first: the rank on one node, a local rank on several.
         index = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=call.place))
         call.do.launch.run_spawned(target, Arguments((index, *(rest or ()))), call.node)
-    return singleton(Unknown(Anonymous("spawned", call.place), "the spawned processes", call.label))
+    return call.unknown(Anonymous("spawned", call.place), "the spawned processes")
 
 
 @MODELS.callable("torch.multiprocessing.Process", "torch.multiprocessing.get_context.Process")
@@ -100,13 +100,8 @@ def _helper(call: Call) -> Values:
 
 
 def _made(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            Anonymous("process", call.allocation_site()),
-            "a process",
-            call.label,
-            escaped_from="multiprocessing.Process",
-        )
+    return call.unknown(
+        Anonymous("process", call.allocation_site()), "a process", escaped_from="multiprocessing.Process"
     )
 
 
@@ -150,11 +145,7 @@ def _submit(call: Call) -> Values:
         args = tuple(call.do.items_of(each, call.node) for each in args)
     if call.args:
         call.do.launch.run_spawned(call.args[0], Arguments(args, call.keywords), call.node)
-    return singleton(
-        Unknown(
-            Anonymous("job", call.allocation_site()), "a job of the cluster", call.label, escaped_from="submitit.Job"
-        )
-    )
+    return call.unknown(Anonymous("job", call.allocation_site()), "a job of the cluster", escaped_from="submitit.Job")
 
 
 @MODELS.method(Cluster)
@@ -167,7 +158,7 @@ def _notebook_launcher(call: Call) -> Values:
     """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
     function, given, count = call.given("function"), call.given("args"), call.given("num_processes")
     items = known_items(call.do, given.single) if given is not None and given.single is not None else None
-    result = singleton(Unknown(CallResult(call.name, call.allocation_site()), "what the processes return", call.label))
+    result = call.unknown(CallResult(call.name, call.allocation_site()), "what the processes return")
     if function is None:
         return result
     if count is not None and count.single == Const(1):

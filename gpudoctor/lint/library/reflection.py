@@ -210,13 +210,8 @@ def _getattr(call: Call) -> Values:
             # `getattr(torchvision.models, args.arch)`: one of the names there.
             return singleton(Library(f"{receiver.name}.*"))
         made_by = f"{receiver.name}.*" if isinstance(receiver, Library) else ""
-        return singleton(
-            Unknown(
-                Anonymous("getattr", call.args),
-                "an attribute whose name is not known",
-                call.label,
-                escaped_from=made_by,
-            )
+        return call.unknown(
+            Anonymous("getattr", call.args), "an attribute whose name is not known", escaped_from=made_by
         )
     here = value.restrict(call.do.path)
     return union(_get(call, each.value, name).guarded_by(each.condition) for each in here.bindings)
@@ -225,11 +220,7 @@ def _getattr(call: Call) -> Values:
 def _member(call: Call, module: Value) -> Values:
     found = member_named_by(call.do, module, call.args[1].restrict(call.do.path).single, call)
     why = "an attribute whose name is not known"
-    return (
-        found
-        if found is not None
-        else singleton(Unknown(Anonymous("getattr", (module, call.args[1:])), why, call.label))
-    )
+    return found if found is not None else call.unknown(Anonymous("getattr", (module, call.args[1:])), why)
 
 
 def _get(call: Call, value: Value, name: str) -> Values:

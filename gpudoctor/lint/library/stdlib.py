@@ -33,7 +33,7 @@ def _version(call: Call) -> Values:
     if isinstance(only, Library):
         return singleton(only)
     if isinstance(only, Const) and isinstance(only.value, str):
-        return singleton(Unknown(CallResult("packaging.version.parse", only), "a version", call.label, config=True))
+        return call.unknown(CallResult("packaging.version.parse", only), "a version", config=True)
     return NOT_ANSWERED
 
 
@@ -45,14 +45,12 @@ def _clock(call: Call) -> Values:
     identity = call.allocation_site()
     call.emit(ClockRead, call=call.name, identity=identity)
     # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
-    return singleton(Unknown(ClockReading(identity), "a clock", call.label, Divergence.LOCAL))
+    return call.unknown(ClockReading(identity), "a clock", Divergence.LOCAL)
 
 
 @MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")
 def _random(call: Call) -> Values:
-    return singleton(
-        Unknown(Anonymous("random number", call.allocation_site()), "a random number", call.label, Divergence.LOCAL)
-    )
+    return call.unknown(Anonymous("random number", call.allocation_site()), "a random number", Divergence.LOCAL)
 
 
 @MODELS.callable("functools.partial")
@@ -60,19 +58,14 @@ def _partial(call: Call) -> Values:
     function = call.args[0].single if call.args else None
     # One of several functions: what is bound to which is not kept apart.
     if function is None:
-        return singleton(Unknown(Anonymous("partial", call.args), "a callable with arguments", call.label))
+        return call.unknown(Anonymous("partial", call.args), "a callable with arguments")
     return singleton(Partial(function, call.args[1:], tuple(call.keywords.items())))
 
 
 @MODELS.callable("functools.wraps", "functools.update_wrapper")
 def _wraps(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            Anonymous("wraps", call.args),
-            "a decorator that changes nothing",
-            call.label,
-            escaped_from="functools.wraps",
-        )
+    return call.unknown(
+        Anonymous("wraps", call.args), "a decorator that changes nothing", escaped_from="functools.wraps"
     )
 
 
@@ -114,9 +107,7 @@ def _field(call: Call) -> Values:
     if factory is not None:
         return singleton(FieldFactory(factory))
     default = call.keywords.get("default")
-    return default or singleton(
-        Unknown(Anonymous("field", call.place), "a field without a value", call.label, config=True)
-    )
+    return default or call.unknown(Anonymous("field", call.place), "a field without a value", config=True)
 
 
 @MODELS.callable("copy.deepcopy", "copy.copy")

@@ -77,10 +77,10 @@ def _returns_kind(call: Call) -> Values:
         return singleton(alone(kind))
     # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
     if kind == "IsThere":
-        return singleton(Unknown(CallResult(call.name, call.args), "whether a file is there", call.label))
+        return call.unknown(CallResult(call.name, call.args), "whether a file is there")
     if kind == "Moment":
         moment = Anonymous("date", call.allocation_site())
-        return singleton(Unknown(moment, "a clock", call.label, Divergence.LOCAL, escaped_from=call.name))
+        return call.unknown(moment, "a clock", Divergence.LOCAL, escaped_from=call.name)
     return singleton(value_of_kind(kind, library, call.place, call.label))
 
 
@@ -158,7 +158,7 @@ def _attribute(call: Call[ManagedObject | Cluster]) -> Values:
     kind = kind_of_attribute(owner.class_name, call.name)
     if kind == "Setting":
         why = f"the {call.name} of {owner.label}"
-        return singleton(Unknown(Attribute(owner, call.name), why, call.label, config=True))
+        return call.unknown(Attribute(owner, call.name), why, config=True)
     if kind in RANKS and isinstance(owner, ManagedObject) and call.do.flag(owner, ManagerState.alone) is not NO:
         return singleton(alone(kind))
     return singleton(value_of_kind(kind, "", call.place, call.label)) if kind else NOT_ANSWERED

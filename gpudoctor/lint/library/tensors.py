@@ -344,7 +344,7 @@ def _attribute(call: Call[Tensor]) -> Values:
     if name == "data":
         return singleton(_without_graph(call, tensor))
     if name in PLAIN_ATTRIBUTES:
-        return singleton(Unknown(Attribute(tensor, name), f"the {name} of a tensor", call.label, config=False))
+        return call.unknown(Attribute(tensor, name), f"the {name} of a tensor", config=False)
     # In-place methods all end so; models of newer torch need no entry here.
     if name in METHODS or (Tensor, name) in MODELS.methods or name.endswith("_"):
         return singleton(Method(tensor, name))
@@ -478,7 +478,7 @@ def _register_hook(call: Call[Tensor]) -> Values:
     hook = call.arg(0, "hook")
     if hook is not None:
         call.do.call(hook, Arguments((singleton(given),)), call.node)
-    return singleton(Unknown(Anonymous("hook", call.allocation_site()), "a handle", call.label))
+    return call.unknown(Anonymous("hook", call.allocation_site()), "a handle")
 
 
 @MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
@@ -512,9 +512,7 @@ def _method(call: Call[Tensor]) -> Values:
     tensor = call.receiver
     if call.name in IN_PLACE_OR_META:
         # `x.size(0)` is a number, and `x.size()` a shape.
-        return singleton(
-            Unknown(MethodResult(tensor, call.name, call.args), f"the {call.name} of a tensor", call.label)
-        )
+        return call.unknown(MethodResult(tensor, call.name, call.args), f"the {call.name} of a tensor")
     certain = computing(call.name, [tensor, *call.sure_values()])
     result = combined(call.do, [tensor, *call.all_values()], call.place, call.written, certain)
     operands: list[Value] = [tensor, *call.all_values()]

@@ -165,7 +165,7 @@ def _device(call: Call) -> Values:
     devices = devices_of(given, call.place)
     take_gpu(call.do, devices)
     if devices is None:
-        return singleton(Unknown(Anonymous("device", call.args), "a device", call.label))
+        return call.unknown(Anonymous("device", call.args), "a device")
     if index is not None and isinstance(devices.single, Device):
         note_text(call, index, "given as the index of a device")
         return index.map(lambda value: Device(devices.single.type, value, call.place))  # type: ignore[union-attr]

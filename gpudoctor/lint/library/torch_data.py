@@ -330,7 +330,7 @@ def _loader_attribute(call: Call[Loader]) -> Values:
         return singleton(
             Sampler(("default of", loader), loader.place, call.label, "torch.utils.data.RandomSampler", False)
         )
-    return singleton(Unknown(Attribute(loader, call.name), f"the {call.name} of a loader", call.label, config=True))
+    return call.unknown(Attribute(loader, call.name), f"the {call.name} of a loader", config=True)
 
 
 @MODELS.attribute(Sampler, "sampler")

@@ -123,9 +123,7 @@ def _place_in_mesh(call: Call) -> Values:
     # Along one dimension of a mesh ranks count anew: the first is several ranks, one in each row.
     divergence = Divergence.RANK if call.do.several_processes else Divergence.NONE
     term = MethodResult(call.receiver, call.name, (call.args, tuple(call.keywords.items())))
-    return singleton(
-        Unknown(term, "the place of this rank in a mesh", call.label, divergence, escaped_from=f"{MESH}.{call.name}")
-    )
+    return call.unknown(term, "the place of this rank in a mesh", divergence, escaped_from=f"{MESH}.{call.name}")
 
 
 @MODELS.callable("torch.distributed.destroy_process_group")
@@ -158,7 +156,7 @@ def _rank_and_size(call: Call) -> Values:
 
 @MODELS.callable("torch.distributed.get_backend")
 def _backend(call: Call) -> Values:
-    return singleton(Unknown(Anonymous("backend"), "the backend", call.label, config=True))
+    return call.unknown(Anonymous("backend"), "the backend", config=True)
 
 
 @MODELS.effect(GroupEffect)
@@ -287,14 +285,14 @@ def _work_operand(call: Call[Work]) -> Values:
     work = call.receiver
     # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
     _note_use(call, work, "calculated with")
-    return singleton(Unknown(Anonymous("result of", work), "made from what a collective returns", call.label))
+    return call.unknown(Anonymous("result of", work), "made from what a collective returns")
 
 
 @MODELS.method(Work, "__getitem__")
 def _work_item(call: Call[Work]) -> Values:
     work = call.receiver
     _note_use(call, work, "indexed")
-    return singleton(Unknown(Anonymous("item of", work), "an item of what a collective returns", call.label))
+    return call.unknown(Anonymous("item of", work), "an item of what a collective returns")
 
 
 def _note_use(call: Call, work: Work, use: str) -> None:

@@ -429,13 +429,8 @@ def _iterate_parameters(call: Call[Parameters]) -> Values:
 def _inner_modules(call: Call[Module | Wrapper]) -> Values:
     take_apart(call.do, call.receiver)
     call.do.set_flag(core_of(call.receiver), ModuleState.inner_modules_asked)
-    return singleton(
-        Unknown(
-            MethodResult(call.receiver, call.name),
-            "parts of a module",
-            call.label,
-            escaped_from="torch.nn.Module.modules",
-        )
+    return call.unknown(
+        MethodResult(call.receiver, call.name), "parts of a module", escaped_from="torch.nn.Module.modules"
     )
 
 
@@ -451,13 +446,10 @@ def _state_dict(call: Call[Module | Wrapper]) -> Values:
 
 @MODELS.method(StateDict, "items", "keys", "values", "copy")
 def _state_items(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            MethodResult(call.receiver, call.name),
-            "entries of a state dict",
-            call.label,
-            escaped_from=f"torch.nn.Module.state_dict.{call.name}",
-        )
+    return call.unknown(
+        MethodResult(call.receiver, call.name),
+        "entries of a state dict",
+        escaped_from=f"torch.nn.Module.state_dict.{call.name}",
     )
 
 
@@ -528,7 +520,7 @@ def _child(call: Call[Module]) -> Values:
 def _attribute(call: Call[Module]) -> Values:
     module = call.receiver
     if call.name == "training":
-        return singleton(Unknown(Attribute(module, "training"), "the mode of a module", call.label))
+        return call.unknown(Attribute(module, "training"), "the mode of a module")
     # nn.Module looks for what is missing in tables that its constructor makes.
     if (
         module.cls is not None
@@ -544,7 +536,7 @@ def _attribute(call: Call[Module]) -> Values:
         return singleton(parameter_of(call, module))
     # Own classes answer by what they set; the `.device` of library models is a property.
     if call.name in ("device", "dtype", "config", "weight", "bias") and module.cls is None:
-        return singleton(Unknown(Attribute(module, call.name), f"the {call.name} of a module", call.label))
+        return call.unknown(Attribute(module, call.name), f"the {call.name} of a module")
     if call.name not in MODULE_API or call.name.startswith("get_"):
         take_apart(call.do, module)
     return NOT_ANSWERED
@@ -552,4 +544,4 @@ def _attribute(call: Call[Module]) -> Values:
 
 @MODELS.method(Parameters)
 def _parameters_method(call: Call) -> Values:
-    return singleton(Unknown(MethodResult(call.receiver, call.name), "part of parameters", call.label))
+    return call.unknown(MethodResult(call.receiver, call.name), "part of parameters")

@@ -197,13 +197,10 @@ def _attribute(call: Call[Optimizer]) -> Values:
     if call.name == "param_groups":
         return _groups(call, optimizer)
     if call.name in ("state", "defaults"):
-        return singleton(
-            Unknown(
-                Attribute(optimizer, call.name),
-                f"the {call.name} of an optimizer",
-                call.label,
-                escaped_from=f"torch.optim.Optimizer.{call.name}",
-            )
+        return call.unknown(
+            Attribute(optimizer, call.name),
+            f"the {call.name} of an optimizer",
+            escaped_from=f"torch.optim.Optimizer.{call.name}",
         )
     return NOT_ANSWERED
 
@@ -325,4 +322,4 @@ def _unknown_step(call: Call[Unknown]) -> Values:
     """`x.step()` of something unknown may be an optimizer's."""
     # Without it, a factory's optimizer would look as if nothing ever stepped.
     call.emit(OptimizerStep, optimizer=call.receiver, through="unknown")
-    return singleton(Unknown(MethodResult(call.receiver, call.name), "what .step() returns", call.label))
+    return call.unknown(MethodResult(call.receiver, call.name), "what .step() returns")

@@ -44,7 +44,7 @@ CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.
 def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
     given = call.given("module")
     if given is None:
-        return singleton(Unknown(CallResult(call.name, call.args), "a wrapper without a module", call.label))
+        return call.unknown(CallResult(call.name, call.args), "a wrapper without a module")
     given = bare(given)
     # One wrapper for each model it may be: `if args.arch == …` leaves several.
     made = [_wrap_one(call, kind, each.value, len(given.bindings) == 1, each.condition) for each in given.bindings]
@@ -315,13 +315,10 @@ def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, 
 
 
 def _plain(call: Call) -> Values:
-    return singleton(
-        Unknown(
-            Attribute(call.receiver, call.name),
-            f"the {call.name} of a wrapper",
-            call.label,
-            escaped_from=f"torch.nn.parallel.DistributedDataParallel.{call.name}",
-        )
+    return call.unknown(
+        Attribute(call.receiver, call.name),
+        f"the {call.name} of a wrapper",
+        escaped_from=f"torch.nn.parallel.DistributedDataParallel.{call.name}",
     )
 
 
