@@ -18,8 +18,8 @@ _TRAINING = ("starts_ranks", "trains")
 
 COMMON = frozenset(
     """
-    backward bcast gather get_rank get_size get_state_dict grad init initialize irecv isend join launch load
-    prepare_model process rank recv reduce run save_state scatter send size spawn
+    backward bcast gather get_rank get_size get_state_dict grad init initialize irecv isend join launch load node
+    num_nodes num_tasks prepare_model process rank recv reduce run save_state scatter send size spawn
     """.split()
 )
 """Names of many things: they count with their library alone. A test compares them with what tensors and Python have."""

@@ -18,7 +18,7 @@ from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.manifest import telling_names
 from gpudoctor.manifest.compiled import functions
-from gpudoctor.manifest.effects import KINDS
+from gpudoctor.manifest.effects import RANKS
 from tests.support.fixture_marks import cases
 from tests.support.linting import Seen, lint
 
@@ -121,7 +121,7 @@ def mean(x):
     assert relevant_definitions(parsed(text)) == {"collect"}
 
 
-TOLD = [name for word in (*telling_names._RELEVANT, *KINDS) if word != "None" for name in functions(word)]
+TOLD = [name for word in (*telling_names._RELEVANT, *RANKS) for name in functions(word)]
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -145,6 +145,8 @@ def test_words_are_no_names_of_everything():
     kinds = (str, list, dict, set, torch.Tensor, nn.Module, nn.functional)
     everywhere = {name for kind in kinds for name in dir(kind) if name[0].islower()}
     assert {name for name in everywhere if _is_telling(name)} <= {"is_distributed"}
+    # Those of graphs and of several tasks, which a job of a cluster counts as well.
+    assert not [name for name in ("node", "num_nodes", "num_tasks") if _is_telling(name)]
 
 
 @pytest.mark.slow
