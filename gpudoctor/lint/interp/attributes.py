@@ -77,7 +77,7 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
 def _fails(m: Evaluator, value: Value, name: str, node: ast.AST) -> bool:
     """This ends in an `AttributeError`: the path with it, but for what a handler takes."""
     # Those who read a file for its functions alone have made up what they are given.
-    if type(value) not in _WHOLLY_KNOWN or m.muted or m.unreachable or m.reading_library:
+    if type(value) not in _WHOLLY_KNOWN or m.muted or m.unreachable or not m.ends_by_errors:
         return False
     if not HOOKS.lacks[0](m, value, name):
         return False

@@ -123,6 +123,9 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
     place = m.place(node)
     scope = ("class", m.allocation_site(place))
     decorators = [(m.evaluate(each), each) for each in node.decorator_list]
+    # `flax.struct.dataclass` gives a class more than fields.
+    fields = [name for values, _ in decorators if (name := _library_name(values)).endswith(MAKES_FIELDS)]
+    complete = complete and all(name.startswith("dataclasses.") for name in fields)
     cls = Class(
         identity=scope,
         place=place,
@@ -131,7 +134,7 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
         scope=scope,
         bases=tuple(bases),
         library_bases=frozenset(_library_bases(bases)),
-        is_dataclass=any(_library_name(values).endswith(MAKES_FIELDS) for values, _ in decorators),
+        is_dataclass=bool(fields),
         complete=complete and all(not isinstance(base, Class) or base.complete for base in bases),
     )
     scopes = (scope, *m.frame.scopes)

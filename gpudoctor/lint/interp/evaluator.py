@@ -220,6 +220,13 @@ class Evaluator(ExecutionState, LibraryContext):
         return self.behind_main_guard or (isinstance(main, ModuleFile) and main.source.cells is not None)
 
     @property
+    def ends_by_errors(self) -> bool:
+        """An error that the program runs into ends it: in a notebook one cell does, and a file that is read for its
+        functions alone is not run."""
+        main = self.packages.get(self.main_scope)
+        return not self.reading_library and isinstance(main, ModuleFile) and main.source.cells is None
+
+    @property
     def in_main_module(self) -> bool:
         """This is the body of the file that is started, which is what a main guard asks."""
         return self.frame.scope == self.main_scope

@@ -21,6 +21,7 @@ from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.process_state import fresh_stack
+from gpudoctor.lint.source.file_queries import is_file, is_folder
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile, Package
@@ -68,7 +69,7 @@ def import_from(m: Evaluator, node: ast.ImportFrom) -> None:
 def _is_missing(m: Evaluator, origin: Value, name: str, node: ast.ImportFrom) -> bool:
     """The module was executed, and nothing in it gives it this name."""
     file = m.packages.get(origin.scope) if isinstance(origin, ProjectModule) else None
-    if m.reading_library or m.muted or not isinstance(file, ModuleFile) or not isinstance(origin, ProjectModule):
+    if not m.ends_by_errors or m.muted or not isinstance(file, ModuleFile) or not isinstance(origin, ProjectModule):
         return False
     if origin.scope in m.open_modules or origin.scope in m.pending or m.read((origin.scope, name)) is not None:
         return False
@@ -87,9 +88,17 @@ def _is_missing(m: Evaluator, origin: Value, name: str, node: ast.ImportFrom) ->
 
 
 def _is_found_first(m: Evaluator, file: ModuleFile, dotted: str) -> bool:
-    """It lies beside the program that is started."""
-    path = os.path.join(os.path.dirname(m.frames[0].file.source.path), *dotted.split("."))
-    return file.source.path in (f"{path}.py", os.path.join(path, "__init__.py"))
+    """It lies beside the program that is started, and nowhere further up, where `python -m` would look."""
+    folder = os.path.dirname(m.frames[0].file.source.path)
+    path = os.path.join(folder, *dotted.split("."))
+    if file.source.path not in (f"{path}.py", os.path.join(path, "__init__.py")):
+        return False
+    while folder != m.project.root and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        other = os.path.join(folder, dotted.partition(".")[0])
+        if is_folder(other) or is_file(f"{other}.py"):
+            return False
+    return True
 
 
 def resolved(m: Evaluator, values: Values, node: ast.AST) -> Values:

@@ -259,6 +259,7 @@ def _setattr(call: Call) -> Values:
     # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
     elif len(call.args) > 2:
         note_opened(call.do, call.args[0])
+        _may_replace(call, call.args[0], call.args[2])
         owners = [value for value in call.args[0] if isinstance(value, Module)]
         setter = MODELS.setters[Module]
         for owner in owners:
@@ -266,6 +267,15 @@ def _setattr(call: Call) -> Values:
         if owners and call.args[2].any(lambda value: isinstance(value, Unknown)):
             note_escape(call.do, "setattr", (call.args[0],), call.node)
     return singleton(NONE)
+
+
+def _may_replace(call: Call, owners: Values, given: Values) -> None:
+    """`if isinstance(field, Default): setattr(self, name, field.value)`: an object is not surely there any more."""
+    for owner in owners:
+        for name in call.do.names_of(owner) if isinstance(owner, Instance) else ():
+            held = call.do.own_attribute(owner, name)
+            if held is not None and held.any(lambda each: isinstance(each, Instance)):
+                call.do.set_own_attribute(owner, name, union([held, given]))
 
 
 @MODELS.callable("builtins.type")

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING
+
 import pytest
+
+from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.interp.launch_worlds import programs_of
+from gpudoctor.lint.source.project import Project
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudoctor.lint.program import Stop
 
 PROGRAM = """
 came = "nowhere"
@@ -62,3 +74,33 @@ def test_what_may_be_there(paper, statement: str, more: str):
 def test_a_package_that_is_built_may_have_more(paper):
     text = PROGRAM.format(statement="from parts import two", handler="Exception", came=BOTH, more="")
     paper(f"{text}# file: setup.py\n", launch="single")
+
+
+def _ended(path: Path) -> Stop | None:
+    project = Project(str(path))
+    entry = project.module_of(str(path))
+    assert entry is not None
+    (program,) = programs_of(entry, classify(entry, project), project, "single")
+    return program.ended
+
+
+def test_what_python_comes_to_first_depends_on_how_it_is_started(tmp_path: Path):
+    (tmp_path / "pyproject.toml").touch()
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "helpers.py").write_text("first = 1\n")
+    (tools / "start.py").write_text("from helpers import train\nprint(train)\n")
+    assert _ended(tools / "start.py") is not None
+    # `python -m tools.start` looks here.
+    (tmp_path / "helpers").mkdir()
+    assert _ended(tools / "start.py") is None
+
+
+def test_an_error_ends_a_cell_and_not_a_notebook(tmp_path: Path):
+    cells = [{"cell_type": "code", "metadata": {}, "source": text, "outputs": [], "execution_count": None}
+             for text in ("from helpers import train", "print(0)")]  # fmt: skip
+    (tmp_path / "helpers.py").write_text("first = 1\n")
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    (tmp_path / "a.py").write_text("from helpers import train\nprint(0)\n")
+    assert _ended(tmp_path / "a.py") is not None
+    assert _ended(tmp_path / "a.ipynb") is None

@@ -44,6 +44,7 @@ BOTH = "'on' if not (an exception is caught) | 'to its end' if an exception is c
         ("net.module", ""),
         ("net.head", ""),
         ("net.layer.module", ""),
+        ("state.replace", "import dataclasses\n@dataclasses.dataclass\nclass State:\n    x: int\nstate = State(1)"),
         ("counter.total", ""),
         ("print(-args.momentum)", ""),
         ("print([1 for _ in args.momentum])", ""),
@@ -80,6 +81,11 @@ def test_what_cannot_be_there(paper, asked: str, before: str):
         ("counter.total", "counter.total = 1"),
         ("counter.total", "unknown.call([counter])"),
         ("getattr(counter, 'total', 0)", ""),
+        ("state.replace", "import flax\n@flax.struct.dataclass\nclass State:\n    x: int\nstate = State(1)"),
+        (
+            "counter.part.total",
+            "counter.part = Counter()\nfor name in unknown.names: setattr(counter, name, unknown.x)",
+        ),
         ("hasattr(counter, 'total') and counter.total", ""),
     ],
 )
