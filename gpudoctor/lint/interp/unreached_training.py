@@ -8,7 +8,7 @@ judged by it: it is only told that this was not looked at.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -156,19 +156,19 @@ def _parts(file: ModuleFile) -> Iterator[_Part]:
             methods = (each for each in statement.body if isinstance(each, _FUNCTIONS))
             yield from (_part(file, each, statement.name, modules) for each in methods)
             # Whoever has a class may have its base class do the work.
-            bases = _uses(*statement.bases)
+            bases, _, _ = _uses(statement.bases, modules)
             yield _Part(file, statement, statement.name, "", bases, bases, ())
         elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
             rest.append(statement)
-    found = tuple(found for each in rest for found in _asking(each))
-    yield _Part(file, None, "", "", _uses(*rest), _uses(*rest, of=modules), found)
+    uses, calls, asking = _uses(rest, modules)
+    yield _Part(file, None, "", "", uses, calls, asking)
 
 
 def _part(
     file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str, modules: AbstractSet[str]
 ) -> _Part:
-    uses, calls = _uses(function), _uses(function, of=modules)
-    return _Part(file, function, function.name, owner, uses, calls, tuple(_gradients(function, owner)))
+    uses, calls, asking = _uses((function,), modules)
+    return _Part(file, function, function.name, owner, uses, calls, _gradients(function, owner, asking))
 
 
 def _imported(tree: ast.Module) -> frozenset[str]:
@@ -177,36 +177,35 @@ def _imported(tree: ast.Module) -> frozenset[str]:
     return frozenset((alias.asname or alias.name).partition(".")[0] for each in imports for alias in each.names)
 
 
-def _gradients(function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str) -> Iterator[ast.expr | ast.stmt]:
+def _gradients(
+    function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str, asking: tuple[ast.expr, ...]
+) -> tuple[ast.expr | ast.stmt, ...]:
     # pytest calls these, and no training is started by it.
     if function.name.startswith("test") or owner.startswith("Test"):
-        return
+        return ()
     if owner and function.name == _BY_A_TRAINER:
-        yield function
+        return (function,)
     # A backward of one's own is a part of one.
-    elif function.name not in _GRADIENTS:
-        yield from _asking(function)
+    return asking if function.name not in _GRADIENTS else ()
 
 
-def _asking(statement: ast.stmt) -> Iterator[ast.expr]:
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
-            yield node
-
-
-def _uses(*nodes: ast.AST, of: AbstractSet[str] | None = None) -> frozenset[str]:
-    """The names in use; attributes, where only those `of` modules are meant, of these alone."""
-    found: set[str] = set()
+def _uses(
+    nodes: Iterable[ast.AST], modules: AbstractSet[str]
+) -> tuple[frozenset[str], frozenset[str], tuple[ast.expr, ...]]:
+    """The names in use, those without what is asked of anything but modules, and what asks for gradients."""
+    names, attributes, of_modules, asking = set[str](), set[str](), set[str](), list[ast.expr]()
     for node in (each for root in nodes for each in ast.walk(root)):
         if isinstance(node, ast.Name):
-            found.add(node.id)
+            names.add(node.id)
         elif isinstance(node, ast.Attribute):
-            if of is None or _root(node) in of:
-                found.add(node.attr)
+            (of_modules if _root(node) in modules else attributes).add(node.attr)
         # `registry["net"]`, `getattr(models, "resnet")`.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            found.add(node.value)
-    return frozenset(found)
+            names.add(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
+            asking.append(node)
+    calls = names | of_modules
+    return frozenset(calls | attributes), frozenset(calls), tuple(asking)
 
 
 def _root(node: ast.expr) -> str:
