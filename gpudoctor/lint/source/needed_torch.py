@@ -16,11 +16,12 @@ _FOLDERS = frozenset({"requirements", "environment", "environments", "env", "env
 _MOST_FILES = 20
 
 _NAME = r"(?:py)?torch(?![\w-])"
-_REQUIREMENT = re.compile(rf"^[ \t]*{_NAME}(?:\[[^\]]*\])?(.*)$", re.MULTILINE)
-_IN_LIST = re.compile(rf"^[ \t]*-[ \t]*[\"']?(?:[\w-]+::)?{_NAME}([^\"'\n]*)", re.MULTILINE)
-_QUOTED = re.compile(rf"[\"'][ \t]*{_NAME}(?:\[[^\]]*\])?([^\"'\n]*)[\"']")
-_ASSIGNED = re.compile(rf"^[ \t]*{_NAME}[ \t]*=[ \t]*[\"']([^\"'\n]*)[\"']", re.MULTILINE)
-_PART = re.compile(r"(===|==|<=|~=|\^|<|=)?\s*v?(\d+(?:\.\d+)*)")
+# Compiled where a file asks for one: most programs have none of these files beside them.
+_REQUIREMENT = rf"(?m)^[ \t]*{_NAME}(?:\[[^\]]*\])?(.*)$"
+_IN_LIST = rf"(?m)^[ \t]*-[ \t]*[\"']?(?:[\w-]+::)?{_NAME}([^\"'\n]*)"
+_QUOTED = rf"[\"'][ \t]*{_NAME}(?:\[[^\]]*\])?([^\"'\n]*)[\"']"
+_ASSIGNED = rf"(?m)^[ \t]*{_NAME}[ \t]*=[ \t]*[\"']([^\"'\n]*)[\"']"
+_PART = r"(===|==|<=|~=|\^|<|=)?\s*v?(\d+(?:\.\d+)*)"
 
 
 @question
@@ -63,15 +64,15 @@ def _bounds(path: str) -> Iterator[tuple[int, ...]]:
 def _asked_for(path: str, text: str) -> Iterator[str]:
     """What is said of the version, each time that torch is asked for."""
     if path.endswith(".txt"):
-        yield from _REQUIREMENT.findall(text)
+        yield from re.findall(_REQUIREMENT, text)
     elif path.endswith((".yml", ".yaml")):
         # Other files of this kind are settings; channels stand before.
-        yield from _IN_LIST.findall(text.partition("dependencies:")[2])
+        yield from re.findall(_IN_LIST, text.partition("dependencies:")[2])
     elif path.endswith(".cfg"):
-        yield from _REQUIREMENT.findall(text)
+        yield from re.findall(_REQUIREMENT, text)
     else:
-        yield from _QUOTED.findall(text)
-        yield from _ASSIGNED.findall(text)
+        yield from re.findall(_QUOTED, text)
+        yield from re.findall(_ASSIGNED, text)
 
 
 def _bound(said: str) -> tuple[int, ...]:
@@ -79,7 +80,7 @@ def _bound(said: str) -> tuple[int, ...]:
     # A file on the web, or what is excluded, says nothing of the newest.
     if "://" in said or said.startswith("@"):
         return ()
-    parts = (_PART.fullmatch(part.strip().removesuffix(".*").partition("+")[0]) for part in said.split(",")[:8])
+    parts = (re.fullmatch(_PART, part.strip().removesuffix(".*").partition("+")[0]) for part in said.split(",")[:8])
     # A build of conda follows its version: `=1.7.1=py3.7_cuda10`.
     ends = [_end(match[1] or "==", tuple(map(int, match[2].split(".")))) for match in parts if match is not None]
     ends += [_end("==", tuple(map(int, each.split(".")))) for each in re.findall(r"^==?\s*(\d+(?:\.\d+)*)=", said)]
