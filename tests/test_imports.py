@@ -382,6 +382,7 @@ LATE = {
     "gpudoctor.lint.notebooks.ipynb",
     "gpudoctor.lint.notebooks.magics",
     # Most projects have no file that does not parse.
+    "gpudoctor.lint.source.needed_torch",
     "gpudoctor.lint.source.newer_syntax",
     "gpudoctor.lint.source.syntax_errors",
     # Most runs ask for no fixes.

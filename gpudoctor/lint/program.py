@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, TypeVar
@@ -124,8 +124,9 @@ class Program:
     limit_with_all: Imprecision | None = None
     """The limit that was met with all that the user can choose; then it was followed with the defaults instead."""
     assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
-    too_new_torch: tuple[int, ...] = ()
-    """The first version of torch that the project cannot be installed with, as `(2, 0)`; empty where none is known."""
+    too_new_torch: Callable[[], Sequence[int]] = field(default=tuple, compare=False)
+    """Says the first version of torch that the project cannot be installed with, as `(2, 0)`; nothing where none is
+    known."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
@@ -215,7 +216,8 @@ class Program:
         sources = {rank.source for rank in ranks if isinstance(rank, Rank) and rank.kind is RankKind.GLOBAL}
         starter = _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
         # Before that there was no torchrun.
-        return starter or ("launch" if self.is_before_torch(1, 9) else "")
+        old = self.world is LaunchWorld.TORCHRUN and not starter and self.is_before_torch(1, 9)
+        return "launch" if old else starter
 
     @cached_property
     def distributed(self) -> bool:
@@ -459,7 +461,8 @@ class Program:
 
     def is_before_torch(self, *version: int) -> bool:
         """The project is installed with an older torch than this one."""
-        return bool(self.too_new_torch) and self.too_new_torch <= version
+        too_new = tuple(self.too_new_torch())
+        return bool(too_new) and too_new <= version
 
     def before_group(self, event: Event) -> bool:
         """It is done before the process group is made that a launcher's processes make."""

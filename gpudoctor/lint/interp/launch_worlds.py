@@ -26,7 +26,6 @@ from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMEN
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.program import Assumptions, Chosen, LaunchWorld, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
-from gpudoctor.lint.source.needed_torch import too_new_torch
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
 
@@ -309,6 +308,6 @@ def _program(
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},
         assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults),
-        too_new_torch=tuple(too_new_torch(m.project.root)),
+        too_new_torch=m.project.too_new_torch,
         evaluations=m.evaluations,
     )

@@ -113,26 +113,35 @@ def packages_around(entry_folder: str, root: str) -> list[str]:
 
 
 @question
+def too_new_torch(root: str) -> list[int]:
+    """The first version of torch that is too new for a project, as `[2, 0]`; empty where none is."""
+    # Imported late: few programs ask, and what reads requirements takes a while to begin with.
+    from gpudoctor.lint.source.needed_torch import first_too_new
+
+    return first_too_new(root)
+
+
+@question
 def plain_folders(folder: str) -> list[str]:
     """The folders directly below that are no packages, sorted, as far as the scan limit allows."""
-    found = [entry.path for entry in entries_of(folder) if not entry.name.startswith(".") and _is_folder(entry)]
+    found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and _is_folder(entry)]
     return sorted(path for path in found if not is_package(path))
 
 
 @question
 def holds_python(folder: str) -> bool:
     """The folder, or one directly below it, holds Python files; otherwise it is data and no package."""
-    entries = list(entries_of(folder))
+    entries = list(_scan(folder))
     folders = [entry.path for entry in entries if entry.name.isidentifier() and _is_folder(entry)]
     return any(map(_is_python, entries)) or any(
-        _is_python(inner) for below in folders[:MAX_FOLDERS_BELOW] for inner in entries_of(below)
+        _is_python(inner) for below in folders[:MAX_FOLDERS_BELOW] for inner in _scan(below)
     )
 
 
 @question
 def modules_in(folder: str) -> list[str]:
     """The names under which the files and packages of a folder are imported."""
-    entries = list(entries_of(folder))
+    entries = list(_scan(folder))
     # Beside files, folders are parts of another kind.
     files = [entry.name.removesuffix(".py") for entry in entries if _is_python(entry) and entry.name[0] != "_"]
     return [name for name in files or [each.name for each in entries if is_package(each.path)] if name.isidentifier()]
@@ -142,7 +151,7 @@ def modules_in(folder: str) -> list[str]:
 def _is_python_home(folder: str) -> bool:
     return any(
         _is_python(entry) or (entry.name.isidentifier() and _is_folder(entry) and is_package(entry.path))
-        for entry in entries_of(folder)
+        for entry in _scan(folder)
     )
 
 
@@ -166,8 +175,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def entries_of(folder: str) -> Iterator[os.DirEntry[str]]:
-    """What lies in a folder, as far as the scan limit allows."""
+def _scan(folder: str) -> Iterator[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             for entry, _ in zip(entries, range(MAX_FOLDER_SCAN), strict=False):

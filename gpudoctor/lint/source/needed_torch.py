@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 
-from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
-from gpudoctor.lint.source.file_queries import question
-from gpudoctor.lint.source.layout import entries_of, is_file
+from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_SETUP_BYTES
 
 _SETUP = frozenset({"setup.py", "setup.cfg", "pyproject.toml", "Pipfile"})
 _FOLDERS = frozenset({"requirements", "environment", "environments", "env", "envs", "conda"})
@@ -24,8 +23,7 @@ _ASSIGNED = rf"(?m)^[ \t]*{_NAME}[ \t]*=[ \t]*[\"']([^\"'\n]*)[\"']"
 _PART = r"(===|==|<=|~=|\^|<|=)?\s*v?(\d+(?:\.\d+)*)"
 
 
-@question
-def too_new_torch(root: str) -> list[int]:
+def first_too_new(root: str) -> list[int]:
     """The first version of torch that is too new for a project, as `[2, 0]`; empty where none is."""
     bounds = [bound for path in _files(root) for bound in _bounds(path)]
     # Whoever installs by the other file may have any.
@@ -34,12 +32,21 @@ def too_new_torch(root: str) -> list[int]:
 
 def _files(root: str) -> Iterator[str]:
     found = []
-    for entry in sorted(entries_of(root), key=lambda each: each.name):
-        if is_file(entry):
-            found.append(entry.path)
-        elif entry.name in _FOLDERS:
-            found += sorted(inner.path for inner in entries_of(entry.path) if is_file(inner))
-    return iter([path for path in found if _says_what_is_needed(path)][:_MOST_FILES])
+    for name in _names_in(root):
+        path = os.path.join(root, name)
+        found.append(path)
+        if name in _FOLDERS:
+            found += [os.path.join(path, inner) for inner in _names_in(path)]
+    told = (path for path in found if _says_what_is_needed(path) and os.path.isfile(path))
+    return islice(told, _MOST_FILES)
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in islice(entries, MAX_FOLDER_SCAN))
+    except OSError:
+        return []
 
 
 def _says_what_is_needed(path: str) -> bool:

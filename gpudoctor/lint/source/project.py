@@ -19,6 +19,7 @@ from gpudoctor.lint.source.layout import (
     plain_folders,
     project_root,
     search_roots,
+    too_new_torch,
 )
 from gpudoctor.lint.source.library_roots import (
     KNOWN_BETTER,
@@ -125,6 +126,10 @@ class Project:
     def is_built(self) -> bool:
         """A build may add modules to its packages: compiled ones, or a version."""
         return any(is_file(os.path.join(self.root, name)) for name in _OF_BUILDS)
+
+    def too_new_torch(self) -> list[int]:
+        """The first version of torch that it cannot be installed with, as `[2, 0]`; empty where none is known."""
+        return too_new_torch(self.root)
 
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""

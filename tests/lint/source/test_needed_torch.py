@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.source.needed_torch import too_new_torch
+from gpudoctor.lint.source.layout import too_new_torch
 from tests.support.linting import lint
 
 if TYPE_CHECKING:
