@@ -530,3 +530,38 @@ def test_settings_from_a_file_that_name_what_modules_register(count: int) -> Non
     nets = {f"kit/n{number}_net.py": REGISTERED.format(name=f"N{number}") for number in range(count)}
     (program,) = followed("train.py", {"train.py": BY_SETTINGS, "kit/__init__.py": REGISTRY, **nets})
     assert (program.ended_by, program.training_loops) == (None, 1)
+
+
+CONFIGURED = """
+    import dataclasses
+    import fire
+    from engine import train
+
+    @dataclasses.dataclass
+    class Config:
+        variant: str = "huge"
+        rounds: int = 3
+
+    def update(config, **given):
+        for name, value in given.items():
+            if hasattr(config, name):
+                setattr(config, name, value)
+
+    def rounds_of(config):
+        if config.variant == "small":
+            return config.rounds
+        raise ValueError(f"{config.variant} is not known")
+
+    def main(**given):
+        config = Config()
+        update(config, **given)
+        train(rounds_of(config))
+
+    if __name__ == "__main__":
+        fire.Fire(main)
+    """
+
+
+def test_settings_whose_defaults_end_the_program() -> None:
+    """Whoever starts it gives others."""
+    assert_trains(followed("train.py", {"train.py": CONFIGURED, "engine.py": ENGINE}))

@@ -343,6 +343,8 @@ def _bind_parameters(m: Evaluator, function: Function, arguments: Arguments, nod
         bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
     if names.kwarg:
         entries: list[tuple[Values | None, Values]] = [(singleton(Const(key)), value) for key, value in left.items()]
+        # Under whichever names.
+        entries += ((m.unknown(node, "a name of an argument"), value) for value in arguments.rest or ())
         bound[names.kwarg.arg] = new_dict(m, entries, node)
     return bound
 

@@ -147,7 +147,10 @@ def _start_one(call: Call, choices: list[Value]) -> Values | None:
 
 def _start(call: Call, value: Value) -> Values:
     settings = dict(_settings(call, value))
-    made = call.do.call(singleton(value), Arguments((), settings), call.node)
+    # `def main(**settings)`: fire hands over whatever the user gives.
+    given = Unknown(Anonymous("a setting", call.place), "chosen at the start", "a setting", config=True)
+    rest = (singleton(given),) if call.name == "fire.Fire" and _takes_any(value) else None
+    made = call.do.call(singleton(value), Arguments((), settings, rest), call.node)
     only = made.single
     # `fire.Fire(Trainer)`: the methods are the commands.
     if isinstance(value, Class) and only is not None and call.name == "fire.Fire":
@@ -155,6 +158,11 @@ def _start(call: Call, value: Value) -> Values:
         found = [method for name in methods for method in find_method(call.do, only, name) or ()]
         _start_one(call, found)
     return made
+
+
+def _takes_any(value: Value) -> bool:
+    function = value.function if isinstance(value, BoundMethod) else value
+    return isinstance(function, Function) and function.node.args.kwarg is not None
 
 
 def _methods(cls: Class) -> Iterator[str]:

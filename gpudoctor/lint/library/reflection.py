@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.contents import fields_of, find_method
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
@@ -19,13 +19,14 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
-from gpudoctor.lint.domain.symbols import CallResult, IsInstance
+from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values
-from gpudoctor.lint.events.process import SettingDefault
+from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS
+from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.dynamic_import import member_named_by
@@ -260,6 +261,8 @@ def _setattr(call: Call) -> Values:
     elif len(call.args) > 2:
         note_opened(call.do, call.args[0])
         _may_replace(call, call.args[0], call.args[2])
+        if call.args[2].any(lambda value: isinstance(value, Unknown) and value.config):
+            _make_settings(call, [value for value in call.args[0] if isinstance(value, Instance)])
         owners = [value for value in call.args[0] if isinstance(value, Module)]
         setter = MODELS.setters[Module]
         for owner in owners:
@@ -276,6 +279,20 @@ def _may_replace(call: Call, owners: Values, given: Values) -> None:
             held = call.do.own_attribute(owner, name)
             if held is not None and held.any(lambda each: isinstance(each, Instance)):
                 call.do.set_own_attribute(owner, name, union([held, given]))
+
+
+def _make_settings(call: Call, owners: list[Instance]) -> None:
+    """`for name, value in given.items(): setattr(config, name, value)`: each attribute is what its default says, unless
+    the user says otherwise."""
+    for owner in owners:
+        names = [*call.do.names_of(owner), *(fields_of(owner.cls) if isinstance(owner.cls, Class) else ())]
+        for name in dict.fromkeys(names):
+            default = call.do.attribute(owner, name, call.node)
+            if default.all(lambda value: isinstance(value, Const)):
+                call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default)
+                note_default(call, name, default)
+                chosen = Unknown(Setting(name), "chosen at the start", name, config=True)
+                call.do.set_own_attribute(owner, name, singleton(chosen))
 
 
 @MODELS.callable("builtins.type")
