@@ -878,3 +878,17 @@ def test_an_error_on_all_paths_behind_the_training_and_before_any(tell: Tell) ->
     assert told.lines[0].startswith(
         "start.py: every path that was followed ends at line 7, before the training: `raise"
     )
+
+
+def test_a_function_of_the_same_name_is_another_one(tell: Tell) -> None:
+    options = "class Options:\n    split = 'train'\n"
+    trains = dedent(TRAINING) + f"{options}def main():\n    import registry\n    registry.go()\n"
+    shows = "from engine import Options\ndef main():\n    print(Options.split, 'train')\nmain()\n"
+    assert tell("show.py", show=shows, engine=trains).lines == ["No mistake found in 1 file."]
+
+
+def test_what_a_module_does_not_have_is_called_by_its_name(tell: Tell) -> None:
+    given = "import torch\nfrom loops import run\nmodel = torch.nn.Linear(8, 1)\n"
+    given += "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nrun(model, optimizer)\n"
+    told = tell("train.py", train=given, loops="from company import *\n")
+    assert "the optimizer goes into `loops.run` at line 5" in told.lines[0]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Anonymous, Unknown
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.execution_state import singleton
@@ -156,7 +156,9 @@ def _member(m: Evaluator, origin: Value, name: str, node: ast.AST) -> Values:
     # Circular imports work in Python as long as the name is asked for late enough.
     if origin.scope in m.open_modules:
         m.record_imprecision(f"`{name}` is imported from a module that is still being imported", m.place(node))
-    return m.unknown(node, f"{origin.name} has no `{name}` that could be seen", Divergence.UNREAD)
+    why = f"{origin.name} has no `{name}` that could be seen"
+    term = Anonymous("", m.allocation_site(m.place(node)))
+    return singleton(Unknown(term, why, f"{origin.name}.{name}", Divergence.UNREAD))
 
 
 def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:

@@ -124,7 +124,8 @@ def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:
     # The body of a module runs when it is imported.
     reached = [part for part in parts if part.node is None and part.file is entry]
     used = {name for part in reached for name in part.uses}
-    called = {name for part in reached for name in part.calls}
+    own = {(part.file, part.name) for part in parts if part.node is not None and not part.owner}
+    called = {each for part in reached for each in _meant(part, own)}
     left = [part for part in parts if part.node is not None]
     while True:
         here = [part for part in left if _may_run(part, used, called)]
@@ -134,12 +135,21 @@ def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:
         left = [part for part in left if part not in here]
         for part in here:
             used |= part.uses
-            called |= part.calls
+            called |= _meant(part, own)
 
 
-def _may_run(part: _Part, used: set[str], called: set[str]) -> bool:
+_Called = set[tuple["ModuleFile | None", str]]
+"""Names of functions, with the file where they can only be one of its own."""
+
+
+def _meant(part: _Part, own: AbstractSet[tuple[ModuleFile, str]]) -> _Called:
+    """The functions that a part may call: what its own file defines under a name, else any of that name."""
+    return {(part.file if (part.file, name) in own else None, name) for name in part.calls}
+
+
+def _may_run(part: _Part, used: set[str], called: _Called) -> bool:
     if not part.owner:
-        return part.name in called
+        return (part.file, part.name) in called or (None, part.name) in called
     if part.name == _BY_A_TRAINER:
         # No other than a Trainer calls it, whoever else has the class.
         return part.owner in used and (_FITS in used or part.name in used)
@@ -192,8 +202,10 @@ def _gradients(
 def _uses(
     nodes: Iterable[ast.AST], modules: AbstractSet[str]
 ) -> tuple[frozenset[str], frozenset[str], tuple[ast.expr, ...]]:
-    """The names in use, those without what is asked of anything but modules, and what asks for gradients."""
-    names, attributes, of_modules, asking = set[str](), set[str](), set[str](), list[ast.expr]()
+    """The names in use, those that may be functions, and what asks for gradients. What is asked of anything but modules
+    is no function, and a text is one only where it decides what is called."""
+    names, attributes, of_modules, texts = set[str](), set[str](), set[str](), set[str]()
+    asking = list[ast.expr]()
     for node in (each for root in nodes for each in ast.walk(root)):
         if isinstance(node, ast.Name):
             names.add(node.id)
@@ -201,11 +213,21 @@ def _uses(
             (of_modules if _root(node) in modules else attributes).add(node.attr)
         # `registry["net"]`, `getattr(models, "resnet")`.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
-            names.add(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
-            asking.append(node)
+            texts.add(node.value)
+        elif isinstance(node, ast.Call):
+            names |= _choosing(node)
+            if isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
+                asking.append(node)
     calls = names | of_modules
-    return frozenset(calls | attributes), frozenset(calls), tuple(asking)
+    return frozenset(calls | attributes | texts), frozenset(calls), tuple(asking)
+
+
+def _choosing(call: ast.Call) -> set[str]:
+    """The texts of `registry["train"](…)`, `find("train")(…)` and `getattr(loops, "train")`."""
+    by_name = isinstance(call.func, ast.Name) and call.func.id == "getattr"
+    where = call.args if by_name else [call.func] if isinstance(call.func, (ast.Call, ast.Subscript)) else []
+    found = (inner.value for each in where for inner in ast.walk(each) if isinstance(inner, ast.Constant))
+    return {each for each in found if isinstance(each, str)}
 
 
 def _root(node: ast.expr) -> str:
