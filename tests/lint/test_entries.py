@@ -565,3 +565,44 @@ CONFIGURED = """
 def test_settings_whose_defaults_end_the_program() -> None:
     """Whoever starts it gives others."""
     assert_trains(followed("train.py", {"train.py": CONFIGURED, "engine.py": ENGINE}))
+
+
+TASKS = """
+    import argparse
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    def begin(rank, count):
+        torch.cuda.set_device(rank)
+        dist.init_process_group("nccl", "tcp://localhost:12345", rank=rank, world_size=count)
+
+    def test(rank, count):
+        begin(rank, count)
+        print(nn.Linear(8, 1).cuda()(torch.zeros(8, device="cuda")))
+
+    def train(rank, count):
+        begin(rank, count)
+        model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8, device="cuda")).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--task", default="test")
+        task, count = parser.parse_args().task, torch.cuda.device_count()
+        if task == "test":
+            mp.spawn(test, args=(count,), nprocs=count)
+        elif task == "train":
+            mp.spawn(train, args=(count,), nprocs=count)
+    """
+
+
+def test_the_second_of_several_tasks_that_start_ranks() -> None:
+    assert_trains(followed("train.py", {"train.py": TASKS}))

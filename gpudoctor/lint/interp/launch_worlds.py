@@ -10,7 +10,8 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import AnyOf, asked_of
+from gpudoctor.lint.domain.symbols import AnyOf, Compares, asked_of
+from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import Event, EventContext
@@ -92,7 +93,7 @@ def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -
             return [replace(program, world=LaunchWorld.SINGLE)]
         alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE)
         return [alone] if alone is not None else []
-    programs = [program]
+    programs = _with_another_choice(start, project, left, program, switches)
     if _mentions_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
@@ -101,6 +102,26 @@ def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
+
+
+def _with_another_choice(
+    start: _Start, project: Project, left: Budget, program: Program, switches: dict[Hashable, bool]
+) -> list[Program]:
+    """`if task == "test": mp.spawn(test); elif task == "train": mp.spawn(train)`: where the choice that was met first
+    comes to no training, one that comes to it is followed as well."""
+    chosen = [key for key, holds in switches.items() if holds and _is_one_of_many(key)]
+    if program.trained_at or not program.untaken or not chosen:
+        return [program]
+    others = {**{key: holds for key, holds in switches.items() if key not in chosen}, **dict.fromkeys(chosen, False)}
+    another, _, _ = _execute(start, project, left, program.world, Assumptions(others))
+    return [another, program] if another is not None and another.trained_at else [program]
+
+
+def _is_one_of_many(key: Hashable) -> bool:
+    match key:
+        case Compares("==", Unknown(), Const(value=str())):
+            return True
+    return False
 
 
 def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
