@@ -117,6 +117,8 @@ class Program:
     """A call that may lead there, and was not followed because a setting chooses what it calls."""
     strangers: frozenset[str] = frozenset()
     """Modules that it imports, and that are neither its own nor known libraries."""
+    gaps: frozenset[str] = frozenset()
+    """Why parts of its file cannot be read, each of which is a finding of its own."""
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
     idle: tuple[Stop, ...] = ()

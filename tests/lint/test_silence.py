@@ -27,6 +27,7 @@ from gpudoctor.registry import find_rules
 from gpudoctor.report.silence import silence
 from gpudoctor.report.story import story
 from tests.support.fixture_marks import label_of
+from tests.support.notebooks import notebook
 
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures"
 
@@ -892,3 +893,17 @@ def test_what_a_module_does_not_have_is_called_by_its_name(tell: Tell) -> None:
     given += "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nrun(model, optimizer)\n"
     told = tell("train.py", train=given, loops="from company import *\n")
     assert "the optimizer goes into `loops.run` at line 5" in told.lines[0]
+
+
+@pytest.mark.slow
+def test_a_cell_that_cannot_be_read_in_a_notebook_that_trains_nothing(tell: Tell) -> None:
+    Path("plots.ipynb").write_text(
+        notebook("import torch\nx = torch.zeros(3)", "x = = 1", "print(x)"), encoding="utf-8"
+    )
+    told = tell("plots.ipynb")
+    assert [each["code"] for each in told.document["findings"]] == ["GPU001"]
+    assert not [line for line in told.lines if "stopped" in line]
+    Path("train.ipynb").write_text(notebook(dedent(CLEAN), "x = = 1", "print(model)"), encoding="utf-8")
+    told = tell("train.ipynb", engine=TRAINING)
+    assert told.lines[0].startswith("train.ipynb: stopped at cell 2, line 1 (a cell cannot be read), after the first")
+    assert not [line for line in told.lines if "gpudoctor run" in line], "nobody can run it so"

@@ -325,6 +325,7 @@ def _program(
         leads_there=leads,
         idle=others,
         strangers=frozenset(m.strangers),
+        gaps=frozenset(gap.why for gap in entry.source.cells.gaps) if entry.source.cells else frozenset(),
         only_tests=is_test(entry.source),
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},

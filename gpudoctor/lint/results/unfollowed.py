@@ -47,6 +47,10 @@ def coverage_of(program: Program, silenced: Mapping[str, Silence], unasked: Sequ
         told.append(Silence(Cause.ENDED, (), ended.what, ended.at))
     if program.limits and not any(each.cause is Cause.LIMIT for each in told):
         told.insert(0, _limit(program))
+    weight = _weight(program, main)
+    # That a cell cannot be read is told, and where nothing trains there is nothing to be told besides.
+    if not weight and program.limits and all(each.why in program.gaps for each in program.limits):
+        told = [each for each in told if each.cause is not Cause.LIMIT]
     return Coverage(
         path=program.entry,
         world=program.world.value if program.has_entry else "",
@@ -55,7 +59,7 @@ def coverage_of(program: Program, silenced: Mapping[str, Silence], unasked: Sequ
         ended_by=_ending(program),
         silent_for=tuple(told),
         trains_at=program.trained_at,
-        weight=_weight(program, main),
+        weight=weight,
         awaits=tuple(sorted({each.at.path for each in program.untaken})) if program.has_entry else (),
         idle=tuple(Silence(Cause.NO_ENTRY, (), each.what, each.at, missed=True) for each in program.idle),
     )
