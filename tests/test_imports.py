@@ -381,8 +381,9 @@ LATE = {
     "gpudoctor.lint.notebooks.joined_cells",
     "gpudoctor.lint.notebooks.ipynb",
     "gpudoctor.lint.notebooks.magics",
-    # Most projects have no file that does not parse.
+    # Most programs have no finding for which it matters.
     "gpudoctor.lint.source.needed_torch",
+    # Most projects have no file that does not parse.
     "gpudoctor.lint.source.newer_syntax",
     "gpudoctor.lint.source.syntax_errors",
     # Most runs ask for no fixes.

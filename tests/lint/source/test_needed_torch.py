@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.cli import main
 from gpudoctor.lint.source.layout import too_new_torch
 from tests.support.linting import lint
 
@@ -84,3 +85,15 @@ def test_an_old_torch_is_started_by_its_old_launcher(tmp_path):
     )
     (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU205",))
     assert "`args.local_rank`" in found.remedy
+
+
+def test_a_result_is_kept_as_long_as_the_requirements_are(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(OPTION)
+    seen = []
+    for needs in ("torch", "torch==1.7.1", "torch==2.1"):
+        (tmp_path / "requirements.txt").write_text(f"{needs}\n")
+        main(["lint", "train.py", "--select", "GPU411", "--fail-on", "never"])
+        seen.append("GPU411" in capsys.readouterr().out)
+    assert seen == [True, False, True]
