@@ -38,6 +38,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
     __slots__ = {
+        "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
         "decorated": "How often each decorator has given a function back as it was, one time after the other.",
         "ended": "Where all paths of the program end in an error.",
@@ -58,6 +59,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
         super().__init__(project, world, assumed)
+        self.broken_modules: dict[Hashable, Stop] = {}
         self.packages: dict[Hashable, ModuleFile | Package] = {}
         self.open_modules: set[Hashable] = set()
         self.pending: dict[Hashable, ModuleFile] = {}

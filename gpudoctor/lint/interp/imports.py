@@ -40,17 +40,20 @@ def import_names(m: Evaluator, node: ast.Import) -> None:
         # `import a.b as c` binds the submodule, `import a.b` only `a`.
         if alias.asname:
             m.bind(alias.asname, singleton(load(m, alias.name, 0, node)))
+            _is_broken(m, load(m, alias.name, 0, node))
             continue
         root = alias.name.partition(".")[0]
         first = load(m, root, 0, node)
-        if alias.name != root:
-            load(m, alias.name, 0, node)
+        if _is_broken(m, first) or (alias.name != root and _is_broken(m, load(m, alias.name, 0, node))):
+            return
         m.bind(root, singleton(first))
 
 
 def import_from(m: Evaluator, node: ast.ImportFrom) -> None:
     """`from a import b`, relative ones and `*` included."""
     origin = load(m, node.module or "", node.level, node)
+    if _is_broken(m, origin):
+        return
     for alias in node.names:
         if alias.name == "*":
             _import_star(m, origin)
@@ -64,6 +67,15 @@ def import_from(m: Evaluator, node: ast.ImportFrom) -> None:
             m.abort(m.text(node), m.place(node), "ImportError", why)
             return
         m.bind(alias.asname or alias.name, found)
+
+
+def _is_broken(m: Evaluator, module: Value) -> bool:
+    """To import it ends in the error that its body ends in."""
+    stop = m.broken_modules.get(module.scope) if isinstance(module, ProjectModule) else None
+    if stop is None or not m.ends_by_errors or m.muted:
+        return False
+    m.abort(stop.what, stop.at, stop.error, stop.why)
+    return True
 
 
 def _is_missing(m: Evaluator, origin: Value, name: str, node: ast.ImportFrom) -> bool:

@@ -60,6 +60,8 @@ class Interpreter(Evaluator):
             self.write((scope, "__file__"), singleton(Unknown(PlaceOnDisk(file.source.path), "a path", "__file__")))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
+            if self.unreachable and self.job_aborted and self.stop is not None and self.stop.why:
+                self.broken_modules[scope] = self.stop
             if scope == self.main_scope:
                 self._note_end(_last_line(file))
 

@@ -54,6 +54,12 @@ def test_what_is_not_there(paper, statement: str):
     assert (program.ended.error, program.ended.at.line) == ("ImportError", 1)
 
 
+@pytest.mark.parametrize("statement", ["import helpers", "import helpers as h", "from helpers import work"])
+def test_who_imports_what_ends_in_an_error_gets_it_too(paper, statement: str):
+    more = "from parts.one import second"
+    paper(PROGRAM.format(statement=statement, handler="ImportError", came="'to its end'", more=more), launch="single")
+
+
 @pytest.mark.parametrize(
     ("statement", "more"),
     [
