@@ -140,7 +140,8 @@ def _stays_short(text: str, given: Sequence[object]) -> bool:
 
 def whole_number(text: str) -> int | None:
     """The number that a text writes in plain digits."""
-    return int(text) if len(text) <= MAX_DIGITS and re.fullmatch(r"[+-]?[0-9]+", text) else None
+    digits = text[1:] if text.startswith(("+", "-")) else text
+    return int(text) if len(text) <= MAX_DIGITS and digits.isascii() and digits.isdigit() else None
 
 
 def _made(compute: Callable[[], object]) -> Const | None:
