@@ -216,8 +216,9 @@ def test_a_file_that_is_loaded_for_names_knows_these_alone(file: str, in_turn):
 ASKS_OTHERS = """
 import torch, torch.nn as nn, torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+from elsewhere import Base
 
-class Own:
+class Own(Base):
     def keep(self):
         return self.args
 
