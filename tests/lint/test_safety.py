@@ -154,7 +154,7 @@ FORBIDDEN = ("subprocess", "os.system", "os.exec", "os.fork", "os.posix_spawn", 
 READING = ("open", "os.listdir", "os.scandir")
 
 
-OWN_CODE = {str(OURS / "gpudoctor" / name) for name in ("lint/process_state.py", "record.py")}
+OWN_CODE = {str(OURS / "gpudoctor" / name) for name in ("lint/analyze.py", "record.py")}
 
 
 def _is_renewed(name: str, given: list[str]) -> bool:

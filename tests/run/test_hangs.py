@@ -10,7 +10,7 @@ import pytest
 
 from gpudoctor.ranks.process_tree import ON_LINUX
 from gpudoctor.run.unresponsive import SIGNAL, stack_of
-from tests.support.watching import LOOP, watch
+from tests.support.watching import TRAINING, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tests.support.watching import Watched
 
 torch = pytest.importorskip("torch")
-LONG = LOOP.replace("range(2)", "range(99)")
+LONG = TRAINING.replace("range(2)", "range(99)")
 UNEVEN = (
-    LOOP.replace("range(2)", "range(1)")
+    TRAINING.replace("range(2)", "range(1)")
     .replace("64", "2401 + dist.get_rank() * 8")
     .replace("DistributedSampler(data)", "torch.utils.data.RandomSampler(data)")
     .replace("    sampler.set_epoch(epoch)\n", "")
@@ -42,8 +42,8 @@ def hang(folder: Path, program: str) -> Watched:
 
 def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     leaves = "        if epoch == 1 and dist.get_rank() == 0:\n            dist.barrier()\n"
-    watched = hang(tmp_path, LOOP + leaves)
-    line = line_of(LOOP + leaves, "barrier")
+    watched = hang(tmp_path, TRAINING + leaves)
+    line = line_of(TRAINING + leaves, "barrier")
     assert watched.status == 1
     assert "Rank 0 waits " in watched.err
     assert {(each["rank"], each["line"]) for each in watched.report["hang"]} == {(0, line), (1, line - 3)}
@@ -73,20 +73,20 @@ def test_a_rank_that_ran_out_of_batches_late_is_no_collective_on_some_ranks(tmp_
 
 def test_a_rank_in_a_call_that_keeps_the_lock_is_found_all_the_same(tmp_path: Path) -> None:
     keeps = "        if dist.get_rank() == 1:\n            __import__('ctypes').PyDLL(None).sleep(90)\n"
-    watched = hang(tmp_path, LOOP + keeps)
-    line = line_of(LOOP + keeps, "sleep")
+    watched = hang(tmp_path, TRAINING + keeps)
+    line = line_of(TRAINING + keeps, "sleep")
     assert f"Rank 1 does not answer; it is at train.py:{line}" in " ".join(watched.err.split())
     first, second = watched.report["hang"]
     assert (second["rank"], second["line"], second["silence"]) == (1, line, "does not answer")
     # In the second step DDP may wait in its forward, too, for it deals its buckets out anew.
-    assert first["line"] in (line_of(LOOP, "model(x)"), line_of(LOOP, "backward"))
+    assert first["line"] in (line_of(TRAINING, "model(x)"), line_of(TRAINING, "backward"))
     # A rank that is busy with something of its own proves no mistake.
     assert watched.codes == set()
 
 
 def test_a_rank_that_was_stopped_is_named(tmp_path: Path) -> None:
     stops = "        if dist.get_rank() == 1:\n            os.kill(os.getpid(), 19)\n"
-    watched = hang(tmp_path, LOOP + stops)
+    watched = hang(tmp_path, TRAINING + stops)
     assert "Rank 1 is stopped." in watched.err
     assert watched.codes == set()
 

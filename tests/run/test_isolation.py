@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.ranks.process_tree import ON_LINUX
-from tests.support.watching import TRAINING, plain, watch
+from tests.support.watching import ENDED, plain, watch
 
 pytestmark = pytest.mark.skipif(not ON_LINUX, reason="runs are watched on Linux")
 
@@ -74,7 +74,7 @@ def test_the_launcher_is_no_part_of_the_users_folder(tmp_path: Path) -> None:
     work, mark = tmp_path / "work", tmp_path / "mark"
     # The script lies elsewhere: beside it nobody looks here either, with plain torchrun.
     _strangers(work, mark, *sys.stdlib_module_names - {"__future__"}, "torch", "numpy")
-    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "train.py").write_text(ENDED)
     code = f"import sys; sys.path[:] = {sys.path!r}; from gpudoctor.cli import main; sys.exit(main())"
     ended = plain(
         work, sys.executable, "-c", code, "run", "--no-lint", "--nproc-per-node", "2", "../train.py", cold=True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.watching import TRAINING, plain, watch
+from tests.support.watching import ENDED, TRAINING, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +108,7 @@ def ours(report: str) -> list[str]:
 def test_ranks_of_srun_end_in_one_report(tmp_path: Path, report_of: Any) -> None:
     rank = 'rank=int(os.environ["SLURM_PROCID"]), world_size=int(os.environ["SLURM_NTASKS"])'
     meet = f'"gloo", init_method="tcp://127.0.0.1:{free_port()}", {rank})'
-    (tmp_path / "train.py").write_text(TRAINING.replace('"gloo")', meet))
+    (tmp_path / "train.py").write_text(ENDED.replace('"gloo")', meet))
     command = [sys.executable, *ours("report.json")]
     ranks = [
         started(tmp_path, command, SLURM_PROCID=number, SLURM_LOCALID=number, SLURM_NTASKS="2") for number in ("0", "1")
@@ -118,7 +118,7 @@ def test_ranks_of_srun_end_in_one_report(tmp_path: Path, report_of: Any) -> None
 
 
 def test_each_node_reports_its_own_ranks(tmp_path: Path, report_of: Any) -> None:
-    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "train.py").write_text(ENDED)
     meet = ["--nnodes=2", "--nproc-per-node=1", "--master-addr=127.0.0.1", f"--master-port={free_port()}"]
     nodes = [
         started(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.watching import LOOP, TRAINING, of_the_program, plain, watch
+from tests.support.watching import ENDED, TRAINING, of_the_program, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ pytest.importorskip("torch")
 
 
 def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text(TRAINING)
+    (tmp_path / "train.py").write_text(ENDED)
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)
     assert watched.status == 0
     assert watched.codes == set()
@@ -38,8 +38,8 @@ def test_a_suspicion_of_lint_is_confirmed(tmp_path: Path) -> None:
 
 
 def test_the_ranks_of_spawn_are_watched(tmp_path: Path) -> None:
-    body = "".join(f"    {line}\n" for line in TRAINING.splitlines() if not line.startswith(("import", "from")))
-    head = [line for line in TRAINING.splitlines() if line.startswith(("import", "from"))]
+    body = "".join(f"    {line}\n" for line in ENDED.splitlines() if not line.startswith(("import", "from")))
+    head = [line for line in ENDED.splitlines() if line.startswith(("import", "from"))]
     body = body.replace('"gloo")', '"gloo", init_method="tcp://127.0.0.1:29631", rank=rank, world_size=2)')
     start = "if __name__ == '__main__':\n    torch.multiprocessing.spawn(train, nprocs=2)\n"
     (tmp_path / "train.py").write_text("\n".join([*head, "def train(rank):", body, start]))
@@ -83,9 +83,9 @@ def test_the_report_survives_what_programs_do(tmp_path: Path, harm: str) -> None
 def test_training_goes_on_when_the_disk_of_the_recording_is_full(tmp_path: Path) -> None:
     # A file that may not grow refuses what a full disk refuses.
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
-    (tmp_path / "train.py").write_text(TRAINING + "print('trained')\n")
+    (tmp_path / "train.py").write_text(ENDED + "print('trained')\n")
     whole = watch(tmp_path, "--nproc-per-node", "2", "train.py")
-    (tmp_path / "train.py").write_text(full + TRAINING + "print('trained')\n")
+    (tmp_path / "train.py").write_text(full + ENDED + "print('trained')\n")
     cut = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert (whole.status, cut.status) == (0, 0)
     # The lines of two ranks may run into each other.
@@ -99,7 +99,7 @@ def test_training_goes_on_when_the_disk_of_the_recording_is_full(tmp_path: Path)
 )
 def test_a_rank_that_ends_early_leaves_what_it_did(tmp_path: Path, last: str, status: int) -> None:
     end = f"    if epoch == 1 and dist.get_rank() == 1:\n        {last}\n"
-    (tmp_path / "train.py").write_text(LOOP + end)
+    (tmp_path / "train.py").write_text(TRAINING + end)
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert watched.status == status
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]

@@ -17,7 +17,7 @@ from tests.support import warm
 if TYPE_CHECKING:
     from pathlib import Path
 
-LOOP = """
+TRAINING = """
 import os, sys
 import torch
 import torch.distributed as dist
@@ -39,9 +39,9 @@ for epoch in range(2):
         loss.backward()
         optimizer.step()
 """
-"""A training of two epochs with four steps each, to go on from."""
+"""Two epochs of four steps each; what is appended may go on in the last loop."""
 
-TRAINING = LOOP + "dist.destroy_process_group()\n"
+ENDED = TRAINING + "dist.destroy_process_group()\n"
 """The same, up to its end: gloo's threads may abort a process that exits with its group, with and without us."""
 
 
