@@ -17,10 +17,9 @@ a launcher that passes the option still has the last word.
 ## Silent when
 
 The program reads `LOCAL_RANK` somewhere, if only where the option is missing, and no GPU is surely set by the option
-in spite of that; the option is declared and never used, or is overwritten before it is; the project asks for a torch
-before 1.9, which has no `torchrun`; the program spawns its processes itself, or is one process; a framework is in
-charge whose launcher passes the option. A run is silent where the option is right by the time of the first step, and
-speaks without lint only where ranks share a GPU.
+in spite of that; the option is declared and never used, or is overwritten before it is; the program spawns its
+processes itself, or is one process; a framework is in charge whose launcher passes the option. A run is silent where
+the option is right by the time of the first step, and speaks without lint only where ranks share a GPU.
 
 ## Sources
 
@@ -83,9 +82,6 @@ class LocalRankArgument(Rule):
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
             return
-        # There is no torchrun then, and the old launcher passes the option.
-        if program.is_before_torch(1, 9):
-            return
         # The option may be a leftover: the GPU is chosen by another number.
         if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):
             return
@@ -100,8 +96,7 @@ class LocalRankArgument(Rule):
             option = next(flag for flag in event.flags if flag in OPTIONS)
             yield self.found(
                 at=event.location,
-                message=f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process "
-                f"{_keeps(event)}.{'' if program.is_before_torch(2, 0) else _passed_since(event)}",
+                message=_message(program, option, event),
                 remedy=REMEDY,
                 because=[("it is taken for the local rank here", used.location)],
                 repair=_declare(event),
@@ -132,6 +127,17 @@ class LocalRankArgument(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.trained and any((rank.local_rank or 0) > 0 for rank in recording.ranks)
+
+
+def _message(program: Program, option: str, event: ArgumentDeclared) -> str:
+    # There is no torchrun then, and the old launcher passes the option: the next version of torch ends that.
+    if program.is_before_torch(1, 9):
+        return (
+            f"`torchrun`, the launcher since PyTorch 1.9, does not pass `{option}`: with a newer torch than this "
+            f"project asks for, every process {_keeps(event)}."
+        )
+    told = f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process {_keeps(event)}."
+    return told if program.is_before_torch(2, 0) else told + _passed_since(event)
 
 
 def _passed_since(event: ArgumentDeclared) -> str:
