@@ -51,7 +51,8 @@ def _any_of(key: Hashable, values: Values) -> Unknown:
     divergence, shards = Divergence.NONE, frozenset[Value]()
     for value in values:
         divergence |= value.divergence
-        shards |= value.shards
+        # A tensor may have been reduced since on another path: then nothing is certain of what may be either.
+        shards |= value.shards if isinstance(value, Unknown) else frozenset()
     # A setting that is one of several settings is the same on all ranks still.
     config = all(isinstance(value, Unknown) and value.config for value in values)
     why = next((value.why for value in values if isinstance(value, Unknown)), "too many possible values")

@@ -179,7 +179,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         _note_unread(do, value, known, node)
     given = arguments.values()
     made_by = value.escaped_from if isinstance(value, Unknown) else ""
-    shards = value.shards
+    shards = value.shards if isinstance(value, Unknown) else frozenset()
     if computes(made_by):
         # numpy sums this rank's numbers and asks nobody else.
         shards |= shares_of(do, known)
