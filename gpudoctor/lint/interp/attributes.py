@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
@@ -149,12 +149,23 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     return singleton(Method(value, name))
 
 
+def _dictionary_of(value: Unknown) -> Value | None:
+    """The object whose attributes `vars` gave: `Config(**vars(args))`."""
+    term = value.term
+    given = term.given if isinstance(term, CallResult) and term.function == "builtins.vars" else ()
+    only = given[0] if isinstance(given, tuple) and len(given) == 1 else None
+    return only.single if isinstance(only, ValueSet) else None
+
+
 def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
     """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
     cls = class_of(value)
     # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
     kept = m.read((value, "__dict__"))
     if kept is not None and isinstance(kept.single, Unknown):
+        whole = _dictionary_of(kept.single)
+        if whole is not None:
+            return attribute(m, whole, name, node)
         return _by_kind(m, replace(kept.single, label=getattr(value, "label", "")), name, node)
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.

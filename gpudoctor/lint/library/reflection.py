@@ -275,6 +275,9 @@ def _setattr(call: Call) -> Values:
 def _may_replace(call: Call, owners: Values, given: Values) -> None:
     """`if isinstance(field, Default): setattr(self, name, field.value)`: an object is not surely there any more."""
     for owner in owners:
+        # What nobody was seen to set is among these.
+        if isinstance(owner, Instance) and isinstance(given.single, Unknown) and given.single.config:
+            call.do.set_own_attribute(owner, "__dict__", given)
         for name in call.do.names_of(owner) if isinstance(owner, Instance) else ():
             held = call.do.own_attribute(owner, name)
             if held is not None and held.any(lambda each: isinstance(each, Instance)):

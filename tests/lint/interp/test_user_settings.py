@@ -332,6 +332,18 @@ SETTINGS = {
             fire.Fire(Trainer)
             fire.Fire({"prepare": prepare})
         """,
+    "all options in an object": """
+        import argparse
+        class Config:
+            def __init__(self, **options):
+                for name, value in options.items():
+                    setattr(self, name, value)
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--local_rank", type=int, default=-1)
+        parser.add_argument("--size")
+        args = Config(**vars(parser.parse_args()))
+        reveal((args.local_rank, args.size))  #: (local rank, setting args.size)
+        """,
     "tyro": """
         import tyro
         from dataclasses import dataclass
