@@ -242,6 +242,9 @@ def _beside_others() -> Iterator[LibraryEntry]:
         "multiprocessing.Process": "torch.multiprocessing.Process",
         "multiprocessing.set_start_method": "torch.multiprocessing.set_start_method",
         "multiprocessing.get_context": "torch.multiprocessing.get_context",
+        "multiprocessing.Queue": "torch.multiprocessing.Queue",
+        "multiprocessing.SimpleQueue": "torch.multiprocessing.SimpleQueue",
+        "multiprocessing.JoinableQueue": "torch.multiprocessing.JoinableQueue",
     })  # fmt: skip
     yield LibraryEntry("threading", shares=ALL)
 

@@ -125,6 +125,15 @@ def _set_start_method(call: Call) -> Values:
     return singleton(NONE)
 
 
+_QUEUES = ("Queue", "SimpleQueue", "JoinableQueue")
+
+
+@MODELS.callable(*(f"torch.multiprocessing.{made}{each}" for made in ("", "get_context.") for each in _QUEUES))
+def _queue(call: Call) -> Values:
+    # Each process takes other things out of it.
+    return singleton(call.result(fresh=True, divergence=Divergence.LOCAL))
+
+
 @MODELS.callable("torch.multiprocessing.*")
 def _other(call: Call) -> Values:
     return singleton(call.result())
