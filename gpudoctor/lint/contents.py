@@ -52,6 +52,12 @@ def new_tuple(do: LibraryContext, items: list[Values], node: ast.AST) -> Values:
     return singleton(TupleOf(tuple(items))) if len(items) <= MAX_TUPLE else new_list(do, items, node, kind="tuple")
 
 
+def in_a_set(items: list[Values]) -> tuple[list[Values], bool]:
+    """The items of a set, and whether it is known how many there are: those that are equal are one."""
+    distinct = list(dict.fromkeys(items))
+    return distinct, len(distinct) <= 1 or all(isinstance(each.single, Const) for each in distinct)
+
+
 def new_dict(
     do: LibraryContext, entries: list[tuple[Values | None, Values]], node: ast.AST, exact: bool = True
 ) -> Values:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import (
     MAX_ITEMS,
+    in_a_set,
     known_items,
     new_dict,
     new_list,
@@ -306,6 +307,9 @@ def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
             items.extend(known if known is not None else [items_of(m, inner, element)])
         else:
             items.append(m.evaluate(element))
+    if isinstance(node, ast.Set):
+        items, distinct = in_a_set(items)
+        exact = exact and distinct
     made = new_list(m, items, node, exact=exact)
     if isinstance(node, ast.Set):
         for told in HOOKS.sets_made:
@@ -333,6 +337,9 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
         return new_dict(m, entries, node, exact=exact)
+    if isinstance(node, ast.SetComp):
+        found, distinct = in_a_set(found)
+        exact = exact and distinct
     made = new_list(m, found, node, exact=exact)
     if isinstance(node, ast.SetComp):
         for told in HOOKS.sets_made:

@@ -31,3 +31,19 @@ for each in {items}:
 """
     )
     assert [event.loops[-1].unordered for event in found.events(Collective)][:1] == [unordered]
+
+
+def test_what_is_equal_lies_in_a_set_once(paper):
+    paper(
+        """
+        import torch
+        first, second = torch.load("a.pt"), torch.load("b.pt")
+        reveal(len({1, 2, 1}))  #: 2
+        reveal(len(set((3, 3))))  #: 1
+        reveal(len({first}))  #: 1
+        # Two files may hold the same: an assertion that they do is no sure error.
+        for made in (len({first, second}), len(set([first, second])), len({each for each in (first, second)})):
+            assert made == 1
+        reveal(1)  #: 1
+        """
+    )
