@@ -509,7 +509,11 @@ class Program:
 
     def is_caught(self, event: Event, error: str) -> bool:
         """A handler around takes this exception of Python's there, and the program goes on: nothing ends."""
-        return any(handler.takes(error) and handler.tries(event) for handler in self.events(Caught))
+        return self.handler_of(event, error) is not None
+
+    def handler_of(self, event: Event, error: str) -> Caught | None:
+        """The handler that takes it."""
+        return next((each for each in self.events(Caught) if each.takes(error) and each.tries(event)), None)
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""

@@ -29,7 +29,11 @@ def _catches_all(handler: ast.ExceptHandler) -> bool:
 @told(HOOKS.handled)
 def _note_swallowed(do: LibraryContext, handled: Handled, place: Location) -> None:
     if handled.errors and (handled.goes_on or handled.returned):
-        do.emit(Caught, at=place, errors=handled.errors, tried=handled.tried)
+        # Who names the error, or passes over it, has expected it.
+        reports = _catches_all(handled.handler) and any(
+            isinstance(each, ast.Call) for each in ast.walk(handled.handler)
+        )
+        do.emit(Caught, at=place, errors=handled.errors, tried=handled.tried, reports=reports)
     if _catches_all(handled.handler) and _swallows(handled):
         do.emit(Swallowed, at=place, since=handled.since, until=handled.until)
 

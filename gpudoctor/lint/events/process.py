@@ -72,6 +72,8 @@ class Caught(Event):
 
     errors: tuple[str, ...]
     tried: Location
+    reports: bool = True
+    """It takes errors of all kinds, and says that there was one: its author did not expect this one."""
 
     def takes(self, error: str) -> bool:
         """It takes this exception of Python's."""

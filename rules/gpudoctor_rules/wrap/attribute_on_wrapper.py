@@ -21,9 +21,10 @@ only, ask `model.module if hasattr(model, "module") else model`.
 Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`,
 `isinstance(model, DistributedDataParallel)`, or one of the model that could not be read, comes first;
 `FullyShardedDataParallel` and `torch.compile`, which pass attributes on; a subclass of the wrapper; a handler around
-takes the error, and the program goes on. `.module` of a model that code has got which was not read, or where another
-test than that for the wrapper comes first. A warning where the model is wrapped on some paths only, in another launch,
-or by a framework.
+expects the error, since it names it or passes over it. `.module` of a model that code has got which was not read, or
+where another test than that for the wrapper comes first, or a handler takes the error. A warning where a handler for
+all errors tells of it and the program goes on, and where the model is wrapped on some paths only, in another launch, or
+by a framework.
 
 ## Sources
 
@@ -100,7 +101,8 @@ class AttributeOnWrapper(Rule):
                 continue
             if (event.location, event.name) in told or _asked_before(event, wrapper):
                 continue
-            if program.is_caught(event, ERROR):
+            handler = program.handler_of(event, ERROR)
+            if handler is not None and not handler.reports:
                 continue
             if _asked_by_the_way(program, event, wrapper):
                 continue
@@ -111,14 +113,18 @@ class AttributeOnWrapper(Rule):
             model, name = name_of(wrapper), event.name
             # A framework wraps by how it is launched, which the program does not say.
             sometimes = bool(program.managed_by) or _wrapped_sometimes(program, wrapper)
+            ends = ", which is caught: what is tried here is never done." if handler is not None else "."
             yield self.found(
                 event.location,
                 f"{model} is a `{wrapper.kind.value}`{' on some paths' if sometimes else ''}, which has no `{name}`: "
-                "this ends in an `AttributeError`.",
+                f"this ends in an `AttributeError`{ends}",
                 remedy=_remedy(program, event),
-                because=[("wrapped here", wrapper.place)],
+                because=[
+                    ("wrapped here", wrapper.place),
+                    *([("this handler takes the error", handler.location)] if handler is not None else []),
+                ],
                 confidence=Confidence.LIKELY if sometimes or event.inner_has is None else Confidence.DEFINITE,
-                severity=Severity.WARNING if sometimes else None,
+                severity=Severity.WARNING if sometimes or handler is not None else None,
                 repair=None if sometimes or _leads_to_training(program, event) else _reach(event, wrapper),
                 needs=program.shared_by(event),
             )
