@@ -41,7 +41,7 @@ for epoch in range(2):
 """
 """Two epochs of four steps each; what is appended may go on in the last loop."""
 
-REST = "import time; dist.barrier(); time.sleep(0.5)\n"
+REST = "dist.barrier(); import time; time.sleep(0.5)\n"
 """Behind a training, this lets gloo's threads come to rest: torch 2.13 may abort a process that exits with one at work,
 and a process that destroys its group then may stand still, with and without us (some 1 of 10 on a busy machine)."""
 
