@@ -149,12 +149,17 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     return singleton(Method(value, name))
 
 
-def _dictionary_of(value: Unknown) -> Value | None:
-    """The object whose attributes `vars` gave: `Config(**vars(args))`."""
-    term = value.term
-    given = term.given if isinstance(term, CallResult) and term.function == "builtins.vars" else ()
-    only = given[0] if isinstance(given, tuple) and len(given) == 1 else None
-    return only.single if isinstance(only, ValueSet) else None
+def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
+    """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
+    merged = m.state(value, SettingState.merged)
+    for each in (value, *(merged or ())):
+        owner = None
+        match each.term if isinstance(each, Unknown) else None:
+            case CallResult("builtins.vars", (ValueSet() as given, *_)):
+                owner = given.single
+        if isinstance(owner, Namespace) and has_option(m, owner, name):
+            return attribute(m, owner, name, node)
+    return None
 
 
 def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
@@ -163,9 +168,9 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
     # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
     kept = m.read((value, "__dict__"))
     if kept is not None and isinstance(kept.single, Unknown):
-        whole = _dictionary_of(kept.single)
-        if whole is not None:
-            return attribute(m, whole, name, node)
+        option = option_in(m, kept.single, name, node)
+        if option is not None:
+            return option
         return _by_kind(m, replace(kept.single, label=getattr(value, "label", "")), name, node)
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.

@@ -38,7 +38,7 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, 
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
-from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.attributes import library_call, option_in
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
@@ -358,7 +358,7 @@ def _among_the_rest(
         only = values.single
         if isinstance(only, Unknown):
             # `Config(**vars(args))`: all options are there under their names.
-            option = library.option_in(m, only, name, node)
+            option = option_in(m, only, name, node)
             if option is not None:
                 return _read_as(option, f"{only.label}[{name!r}]")
             term = Item(only, Const(name))

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import Class, Library, Namespace, ProjectModule
-from gpudoctor.lint.domain.symbols import CallResult, Item
+from gpudoctor.lint.domain.function import Class, Library, ProjectModule
+from gpudoctor.lint.domain.symbols import Item
 from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp import attributes
-from gpudoctor.lint.interp.attributes import has_option, library_call
+from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.register import HOOKS, MODELS
@@ -85,7 +84,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
     if isinstance(value, Unknown):
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
         known = m.entry(value, SettingState.items, _text_of(only)) if _text_of(only) else None
-        known = option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
+        known = attributes.option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
         if known is not None and all(each.value is not UNBOUND for each in known.bindings):
             return known
         label = m.text(node, 40)
@@ -97,19 +96,6 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
         # Put there on one side of a branch, it is on the other what was read with the rest.
         return singleton(entry) if known is None else known.map(lambda each: entry if each is UNBOUND else each)
     return singleton(Unknown(Item(value, only), "an item", m.text(node, 40), value.divergence))
-
-
-def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
-    """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
-    merged = m.state(value, SettingState.merged)
-    for each in (value, *(merged or ())):
-        owner = None
-        match each.term if isinstance(each, Unknown) else None:
-            case CallResult("builtins.vars", (ValueSet() as given, *_)):
-                owner = given.single
-        if isinstance(owner, Namespace) and has_option(m, owner, name):
-            return attributes.attribute(m, owner, name, node)
-    return None
 
 
 def _text_of(value: Value | None) -> str:

@@ -262,7 +262,7 @@ def _setattr(call: Call) -> Values:
         note_opened(call.do, call.args[0])
         _may_replace(call, call.args[0], call.args[2])
         if call.args[2].any(lambda value: isinstance(value, Unknown) and value.config):
-            _make_settings(call, [value for value in call.args[0] if isinstance(value, Instance)])
+            _make_settings(call, [value for value in call.args[0] if isinstance(value, Instance)], call.args[2])
         owners = [value for value in call.args[0] if isinstance(value, Module)]
         setter = MODELS.setters[Module]
         for owner in owners:
@@ -275,19 +275,19 @@ def _setattr(call: Call) -> Values:
 def _may_replace(call: Call, owners: Values, given: Values) -> None:
     """`if isinstance(field, Default): setattr(self, name, field.value)`: an object is not surely there any more."""
     for owner in owners:
-        # What nobody was seen to set is among these.
-        if isinstance(owner, Instance) and isinstance(given.single, Unknown) and given.single.config:
-            call.do.set_own_attribute(owner, "__dict__", given)
         for name in call.do.names_of(owner) if isinstance(owner, Instance) else ():
             held = call.do.own_attribute(owner, name)
             if held is not None and held.any(lambda each: isinstance(each, Instance)):
                 call.do.set_own_attribute(owner, name, union([held, given]))
 
 
-def _make_settings(call: Call, owners: list[Instance]) -> None:
+def _make_settings(call: Call, owners: list[Instance], given: Values) -> None:
     """`for name, value in given.items(): setattr(config, name, value)`: each attribute is what its default says, unless
     the user says otherwise."""
     for owner in owners:
+        # What nobody was seen to set is among these.
+        if isinstance(given.single, Unknown):
+            call.do.set_own_attribute(owner, "__dict__", given)
         names = [*call.do.names_of(owner), *(fields_of(owner.cls) if isinstance(owner.cls, Class) else ())]
         for name in dict.fromkeys(names):
             default = call.do.attribute(owner, name, call.node)
