@@ -80,8 +80,8 @@ class BoundMethod(Composed):
         return f"Bound({self.receiver!r}.{self.name})"
 
 
-@dataclass(frozen=True, slots=True)
-class Method(Value):
+@dataclass(frozen=True, slots=True, eq=False)
+class Method(Composed):
     """A method of a value that a library model answers for: `loader.sampler.set_epoch`."""
 
     receiver: Value

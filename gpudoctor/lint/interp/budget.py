@@ -32,13 +32,16 @@ class OutOfBudget(Exception):
 
 
 class Budget:
-    """Processor time and memory from now on. As a context, it ends with `OutOfBudget` whatever is done inside.
+    """Steps, processor time and memory from now on. As a context, it ends with `OutOfBudget` whatever is done inside.
+
+    Whoever makes steps counts them; what is left of them is written here between one execution and the next.
 
     Inside of another one, it alone is looked at until it ends.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, steps: float = _NO_LIMIT) -> None:
         self.seconds = seconds
+        self.steps = steps
         self._deadline = cpu_time() + seconds
         self._peak_before: int | None = None
         self._looking = False

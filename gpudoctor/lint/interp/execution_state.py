@@ -35,7 +35,14 @@ from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
-from gpudoctor.lint.interp.limits import MAX_EVALUATIONS, MAX_EVENTS, MAX_SECONDS, MAX_STATEMENTS, MAX_TOGETHER
+from gpudoctor.lint.interp.limits import (
+    A_CHOICE,
+    MAX_EVALUATIONS,
+    MAX_EVENTS,
+    MAX_SECONDS,
+    MAX_STATEMENTS,
+    MAX_TOGETHER,
+)
 from gpudoctor.lint.interp.position import (
     NONE_SET,
     ON_PATH,
@@ -219,7 +226,7 @@ class ExecutionState(Position):
         self.statements = 0
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
-        self.budget = Budget(MAX_SECONDS)
+        self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
         self._visits: Counter[Location] = Counter()
         self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
@@ -552,9 +559,9 @@ class ExecutionState(Position):
 
     def check_evaluations(self) -> None:
         """Ask whether time is over: a single statement can hold as many expressions as a program."""
-        self.budget.check()
-        if self.evaluations > MAX_EVALUATIONS:
+        if self.evaluations > self.budget.steps:
             raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
+        self.budget.check()
 
     def branch(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
         """Follow both outcomes of a test, then join what lives."""
@@ -645,6 +652,7 @@ class ExecutionState(Position):
         # By far the most visits: no layer and no join is needed.
         if len(here.bindings) == 1:
             return visit(here.bindings[0].value)
+        self.evaluations += A_CHOICE * len(here.bindings)
         results: list[Values] = []
         sides: list[PathExit] = []
         base, aborted = self.path, 0

@@ -23,7 +23,14 @@ from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.interpreter import Interpreter
-from gpudoctor.lint.interp.limits import MAX_ENTRY_SECONDS, MAX_LIBRARY_STATEMENTS, MAX_RESTARTS, MAX_SECONDS
+from gpudoctor.lint.interp.limits import (
+    MAX_ENTRY_EVALUATIONS,
+    MAX_ENTRY_SECONDS,
+    MAX_EVALUATIONS,
+    MAX_LIBRARY_STATEMENTS,
+    MAX_RESTARTS,
+    MAX_SECONDS,
+)
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.program import Assumptions, Chosen, LaunchWorld, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
@@ -43,7 +50,7 @@ def programs_of(entry: ModuleFile, what: Classified, project: Project, launch: s
     """The entry executed in each world that it is written for."""
     forget_keys()
     start = _Start(entry, what)
-    programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS))
+    programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
 
@@ -60,7 +67,7 @@ def with_names(
 
     The keys of values stay, so that what a finding speaks of is known again.
     """
-    start, left = _Start(entry, what), Budget(min(seconds, MAX_ENTRY_SECONDS))
+    start, left = _Start(entry, what), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
     again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
     return [program for program in again if program is not None]
 
@@ -202,7 +209,7 @@ def _execute(
     """One world, begun again whenever a switch was learnt."""
     known, granted = dict(assumed.switches), set[Hashable]()
     # One for all attempts: whoever waits does not care how often it was begun.
-    budget = Budget(min(MAX_SECONDS, left.left))
+    budget = Budget(min(MAX_SECONDS, left.left), min(MAX_EVALUATIONS, left.steps))
     for _ in range(attempts):
         m = Interpreter(project, world, known)
         m.budget = budget
@@ -217,6 +224,9 @@ def _execute(
             continue
         except NeedsWorld:
             return None, known, m
+        finally:
+            budget.steps -= m.evaluations
+            left.steps -= m.evaluations
         return _program(m, start.module, world, whole, seen), known, m
     return _program(m, start.module, world, False, seen), known, m
 

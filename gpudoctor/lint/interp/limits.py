@@ -17,8 +17,14 @@ MAX_LIBRARY_STATEMENTS = 2_000
 """The same for a file that only defines things. Nearly all take under 1,000; more is spent in what it imports."""
 MAX_LIBRARY_IMPORTS = 800
 """Of those, statements of modules that it imports. Nearly all take under 300; names of further modules stay unknown."""
-MAX_EVALUATIONS = 1_000_000
-"""Expressions, each part of one counted too, that it may evaluate."""
+MAX_EVALUATIONS = 350_000
+"""Expressions that it may evaluate, begun anew or not: each part of one counts, and more where it has several values.
+The largest real programs take nearly all of it, in 5 seconds, and most a hundredth. Counted, so that the same
+program ends at the same place on every machine; the seconds below end only what no count foresees."""
+MAX_ENTRY_EVALUATIONS = 450_000
+"""The same for all executions of an entry."""
+A_CHOICE = 4
+"""What one more value of an expression costs in these: a path of its own, and the join of all."""
 MAX_SECONDS = 8.0
 """Processor time that one execution may take, whatever its statements: a hook must come back."""
 MAX_ENTRY_SECONDS = 10.0

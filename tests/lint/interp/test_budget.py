@@ -42,6 +42,8 @@ DOUBLING = {
     + "y = os.getcwd\n"
     + "y = functools.partial(y, y)\n" * 24
     + "if x == y: print({x: 1, y: 2})\n",
+    "texts of methods": "import copy, torch\nx = torch.zeros(2)\n"
+    + "x = copy.deepcopy(f'{x}{x}')\nx = f'{x.a}{x.a}'\n" * 30,
     "modules": "from torch import nn\nx = nn.Linear(1, 1)\n" + "x = nn.Sequential(x, x)\n" * 60 + "x.cuda()\n",
     "choices": "import foo\n"
     + "".join(f"x{n} = 1\nif foo.f{n}: x{n} = 2\n" for n in range(30))
@@ -84,6 +86,22 @@ def test_what_is_large_takes_neither_long_nor_memory(paper, source: str):
     finally:
         tracemalloc.stop()
     assert time.process_time() - before < 8
+
+
+SLOW_FOR_ITS_LENGTH = "import foo\nx = 0\n" + "".join(f"if foo.f{n}: x = foo.x{n}\n" for n in range(4))
+"""Each question about `x` is asked of five values, on a path each."""
+
+
+@pytest.mark.parametrize("attempts", ["one", "all"])
+def test_many_values_are_counted_and_not_timed(paper, monkeypatch: pytest.MonkeyPatch, attempts: str):
+    monkeypatch.setattr(launch_worlds, {"one": "MAX_EVALUATIONS", "all": "MAX_ENTRY_EVALUATIONS"}[attempts], 2_000)
+    # 400 attributes: a name and an attribute each, and four for each of five values.
+    program = SLOW_FOR_ITS_LENGTH + "y = [" + "x.shape," * 400 + "]\n"
+    found = paper(program).program
+    assert found.cut_short
+    assert "expressions" in found.lost[-1].why
+    # One value is cheap: the same questions fit.
+    assert not paper("import foo\nx = foo.x\ny = [" + "x.shape," * 400 + "]\n").program.cut_short
 
 
 def test_a_step_that_does_not_end_is_ended(paper, monkeypatch: pytest.MonkeyPatch):
