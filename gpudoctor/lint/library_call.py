@@ -19,7 +19,7 @@ from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import WORDS, Effect
 from gpudoctor.record import dataclass
@@ -389,13 +389,25 @@ def alternatives(do: LibraryContext, values: Values, depth: int = 3) -> list[Val
     plain: list[Binding[Value]] = []
     found: list[Values] = []
     for binding in values.bindings:
-        inner = pairs(do, binding.value)
-        items = [item for _, item in inner] if inner is not None else list(known_items(do, binding.value) or ())
+        items = _places_in(do, binding.value)
         if items and depth:
             found += [leaf for item in items for leaf in alternatives(do, item, depth - 1)]
         else:
             plain.append(binding)
     return [*([ValueSet(plain)] if plain else ()), *found]
+
+
+def _places_in(do: LibraryContext, value: Value) -> list[Values]:
+    """What stands at each place of a container, as far as places are known, and at all others together."""
+    inner = pairs(do, value)
+    if inner is not None:
+        more = do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
+        return [*(item for _, item in inner), *([more] if more is not None else ())]
+    known = known_items(do, value)
+    if known is not None or not isinstance(value, ListOf):
+        return list(known or ())
+    anywhere = _items(do, value)
+    return [union(anywhere)] if anywhere else []
 
 
 def flatten(

@@ -32,7 +32,7 @@ from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.execution_state import singleton
-from gpudoctor.lint.interp.items import concatenate, item_at, items_of
+from gpudoctor.lint.interp.items import concatenate, item_at, items_of, repeat
 from gpudoctor.lint.interp.narrowing import as_told, is_plain
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
@@ -166,6 +166,10 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
         return singleton(ranked)
     if isinstance(op, ast.Add) and isinstance(left, (TupleOf, ListOf)) and isinstance(right, (TupleOf, ListOf)):
         return concatenate(m, left, right, node)
+    if isinstance(op, ast.Mult):
+        for sequence, times in ((left, right), (right, left)):
+            if isinstance(sequence, (TupleOf, ListOf)) and not times.divergence:
+                return repeat(m, sequence, times, node)
     if isinstance(op, ast.Sub):
         for told in HOOKS.subtracted:
             told(m, left, right, node)

@@ -6,7 +6,15 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items, new_list, new_tuple, note_rank_decides, possible_pairs, set_item
+from gpudoctor.lint.contents import (
+    MAX_ITEMS,
+    known_items,
+    new_list,
+    new_tuple,
+    note_rank_decides,
+    possible_pairs,
+    set_item,
+)
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
@@ -194,6 +202,17 @@ def concatenate(m: Evaluator, left: Value, right: Value, node: ast.AST) -> Value
     # An empty one adds nothing: `groups = []`, then `groups += ...` in a loop.
     sides = [side for side, known in ((left, first), (right, second)) if known is None or known]
     return new_list(m, [_item_of(m, side, node) for side in sides], node, exact=False)
+
+
+def repeat(m: Evaluator, value: TupleOf | ListOf, times: Value, node: ast.AST) -> Values:
+    """`value * times` of a sequence, as in `[0] * classes`."""
+    known = known_items(m, value)
+    count = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
+    if known is None or count is None or len(known) * count > MAX_ITEMS:
+        return new_list(m, [_item_of(m, value, node)], node, exact=False)
+    if isinstance(value, TupleOf):
+        return new_tuple(m, [*known] * count, node)
+    return new_list(m, [*known] * count, node)
 
 
 def unpack(m: Evaluator, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:

@@ -11,9 +11,9 @@ from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
 from gpudoctor.lint.contents import new_list
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, LoaderState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
@@ -583,9 +583,7 @@ def shares_of(do: LibraryContext, given: Sequence[Values]) -> frozenset[Value]:
     found = frozenset[Value]()
     for each in given:
         for leaf in alternatives(do, each):
-            for value in agreed(do, leaf):
-                more = do.state(value, ContainerState.more) if isinstance(value, ListOf) else None
-                found |= shards_in(do, [value]) | (shares_of(do, [more]) if more is not None else frozenset())
+            found |= shards_in(do, agreed(do, leaf))
     return found
 
 

@@ -116,8 +116,7 @@ def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
         if chosen or value.divergence & Divergence.RANK:
             return True
         if depth and isinstance(value, (TupleOf, ListOf, DictOf)):
-            more = call.do.state(value, ContainerState.more) if isinstance(value, (ListOf, DictOf)) else None
-            inner = [*alternatives(call.do, singleton(value)), *([more] if more else [])]
+            inner = alternatives(call.do, singleton(value))
             items = [each for leaf in inner for each in leaf if each is not value]
             if _differs_by_rank(call, items, depth - 1):
                 return True

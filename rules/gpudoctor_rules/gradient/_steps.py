@@ -29,9 +29,10 @@ def is_followed(program: Program, optimizer: Value) -> bool:
     return not any(program.within(each) & program.escaped for each in optimizer.modules)
 
 
-def repeating_loop(event: Event) -> Loop | None:
-    """The innermost loop around an event that runs more than once."""
-    return next((loop for loop in reversed(event.loops) if loop.repeats), None)
+def repeating_loop(event: Event, of: Value | None = None) -> Loop | None:
+    """The innermost loop around an event that runs more than once, for the same object `of` where that is given."""
+    # `for optimizer in optimizers: optimizer.step()`: each of them has a round of its own.
+    return next((loop for loop in reversed(event.loops) if loop.repeats and of not in loop.items), None)
 
 
 def feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:

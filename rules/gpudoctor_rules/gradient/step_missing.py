@@ -135,7 +135,7 @@ class StepMissing(Rule):
 
     def _never_fed(self, program: Program, step: OptimizerStep) -> Finding | None:
         """An optimizer that steps in a program without any gradients."""
-        loop = repeating_loop(step)
+        loop = repeating_loop(step, of=step.optimizer)
         # Any gradient in the program may be the one that this optimizer uses.
         if loop is None or program.has(Backward, TakeGradient) or any(program.during(loop, Imprecision)):
             return None

@@ -391,6 +391,19 @@ LOOPS = {
         reveal([n + 1 for n in (1, 2)])  #: [2, 3]
         reveal({n: n * 2 for n in (1, 2)})  #: {1: 2, 2: 4}
         """,
+    "repeated sequences": """
+        import argparse
+        n = argparse.ArgumentParser().parse_args().n
+        reveal([0] * 3)  #: [0, 0, 0]
+        reveal(2 * (None, 1))  #: (None, 1, None, 1)
+        reveal([0] * -1)  #: []
+        reveal([0] * n)  #: [...]
+        reveal(([0] * n)[0])  #: 0
+        counts = [0] * 3
+        counts[1] = 5
+        reveal(counts)  #: [0, 5, 0]
+        reveal(([0] * 10 ** 12)[1])  #: 0
+        """,
     "a while loop over batches": """
         import torch
         from torch.utils.data import DataLoader
