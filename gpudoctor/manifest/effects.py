@@ -197,6 +197,8 @@ class DownloadEffect(Effect):
 
     to: Parameter = ""
     """The parameter that says where to; without it the place is another one in each process."""
+    opens: bool = False
+    """It writes no file, and hands on what is there."""
 
 
 @dataclass

@@ -319,6 +319,13 @@ class SettingState:
     """`StateDictOptions` with which the whole state is gathered. Written and read by `checkpoint_files`."""
 
 
+class MetricState:
+    """A metric of torchmetrics."""
+
+    computed: Flag[Unknown] = Flag()
+    """It has gathered from all ranks, and nothing has come to it since. Written and read by `torchmetrics`."""
+
+
 class WorkState:
     """The handle that a collective returns, or the None in its place."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
+from gpudoctor.lint.domain.symbols import OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
@@ -111,8 +112,9 @@ def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast
 def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> None:
     opening = find_method(m, value, "__enter__")
     if opening is None:
-        # Code that was not read may let one rank in after the other.
-        _inside(m, "unread" if isinstance(value, Unknown) else "", inside, singleton(value))
+        # Code that was not read may let one rank in after the other; a file lets everybody in.
+        unread = isinstance(value, Unknown) and not isinstance(value.term, OpenFile)
+        _inside(m, "unread" if unread else "", inside, singleton(value))
         return
     entered = m.call(opening, NO_ARGUMENTS, node)
     inside(entered)

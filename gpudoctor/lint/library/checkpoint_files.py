@@ -50,10 +50,10 @@ def _target(call: Call, index: int, name: str, opened: bool = False) -> tuple[Va
     """The path that an argument names, and how the program writes it: of an open file what it was opened with."""
     # A file that is added to is made to have several writers.
     given = call.arg(index, name)
-    return _opened_for_writing(given) or ((None, "") if opened else (given, call.spelled(index, name)))
+    return opened_for_writing(given) or ((None, "") if opened else (given, call.spelled(index, name)))
 
 
-def _opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
+def opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     """The path of a file that was opened to be written anew, and how the program wrote it there."""
     only = handles.single if handles is not None else None
     match only.term if isinstance(only, Unknown) else None:

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.function import ContextManager
-from gpudoctor.lint.domain.value import NONE, Const, Values
+from gpudoctor.lint.domain.symbols import OpenFile
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import Download
+from gpudoctor.lint.library.checkpoint_files import opened_for_writing
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import DownloadEffect
+
+
+def _opens(name: str) -> bool:
+    known = declared(name)
+    effect = known.effect(DownloadEffect) if known is not None else None
+    return effect is not None and effect.opens
+
+
+OPENING = frozenset(name for name in functions("downloads") if _opens(name))
+"""What opens an address and hands on what is there."""
 
 
 @MODELS.effect(DownloadEffect)
 def _download(call: Call, effect: DownloadEffect) -> Values:
+    if effect.opens:
+        return call.unknown(OpenFile(call.allocation_site(), None, "r", ""), "what is there", escaped_from=call.name)
     path = call.given(effect.to)
     # Without a target `urlretrieve` takes a temporary file, another one in each process.
     if path is not None and path.single != NONE:
@@ -42,6 +57,32 @@ def _old_transformers(call: Call) -> Values:
     if call.name.endswith(".from_pretrained") and isinstance(name, str) and "/" not in name:
         call.emit(Download, call=call.name, path=call.keywords.get("cache_dir") or singleton(Const("~/.cache/torch")))
     return MODELS.prefixes["transformers."](call)
+
+
+@MODELS.callable("io.open.write", "io.open.writelines", "shutil.copyfileobj")
+def _write_fetched(call: Call) -> Values:
+    """`file.write(urlopen(url).read())`."""
+    copied = call.name == "copyfileobj" or call.receiver is None
+    file = call.arg(1, "fdst") if copied else singleton(call.receiver) if call.receiver is not None else None
+    opened, content = opened_for_writing(file), call.arg(0, "fsrc" if copied else "data")
+    fetched = {_fetched_by(value) for value in content or ()} - {""}
+    if opened is not None and len(fetched) == 1:
+        call.emit(Download, call=fetched.pop(), path=opened[0])
+    return NOT_ANSWERED
+
+
+def _fetched_by(value: Value) -> str:
+    """What has opened the address from which these bytes come; empty where that is not known."""
+    while isinstance(value, Unknown):
+        known = next((name for name in OPENING if f"{value.escaped_from}.".startswith(f"{name}.")), "")
+        if known:
+            return known
+        # `for chunk in response.iter_content():`
+        inside = value.term.parts[-1] if isinstance(value.term, Anonymous) and value.term.parts else None
+        if not isinstance(inside, Value):
+            return ""
+        value = inside
+    return ""
 
 
 @MODELS.callable("filelock.*", "fasteners.*", "portalocker.*")

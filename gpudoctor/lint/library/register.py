@@ -39,6 +39,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "timm": ("timm",),
     "torch_geometric": ("dgl", "torch_geometric"),
+    "torchmetrics": ("torchmetrics",),
 }  # fmt: skip
 """Files that know nothing but what has a name that begins so."""
 ANALYSES = (

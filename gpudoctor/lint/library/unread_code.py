@@ -267,9 +267,13 @@ def _unknown_method(do: LibraryContext, value: Unknown, arguments: Arguments, no
     """`x.backward()` of something unknown still is what it is called."""
     name = _method_of(value)
     # What objects that a library made can do is known by its name: `mesh.get_rank()`.
-    own = MODELS.own(value.escaped_from) if name and value.escaped_from else None
+    of_library = value.escaped_from and (name or isinstance(value.term, CallResult))
+    own = MODELS.own(value.escaped_from if name else f"{value.escaped_from}.__call__") if of_library else None
     if own is not None:
-        return own(Call(do, name, arguments, node, do.result_name(node), _receiver_of(value)))
+        receiver = _receiver_of(value) if name else value
+        answered = own(Call(do, name or "__call__", arguments, node, do.result_name(node), receiver))
+        if answered is not NOT_ANSWERED:
+            return answered
     model = MODELS.methods.get((Unknown, name)) if name else None
     # `writer.step()` of a known library is no optimizer's step; a move goes where it says, whoever made what it moves.
     quiet = value.escaped_from and is_harmless(value.escaped_from) and name not in _LOUD
