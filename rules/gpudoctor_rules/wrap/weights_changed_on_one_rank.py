@@ -64,7 +64,7 @@ class WeightsChangedOnOneRank(Rule):
                 continue
             # To send weights around by hand is as good as another wrap.
             how = _differs(program, event)
-            if not how or averaged_by_hand(program) or trained_after(program, wrap, event) is None:
+            if not how or averaged_by_hand(program, seldom=True) or trained_after(program, wrap, event) is None:
                 continue
             told.add(event.led_there)
             yield self.found(
