@@ -94,7 +94,6 @@ def _pytorch() -> Iterator[LibraryEntry]:
         mentions=("torch",),
         distribution="torch",
         frameworks={
-            "torch.distributed.tensor.parallel.parallelize_module": "tensor parallel",
             "torch.distributed.pipelining.PipelineStage": "pipeline",
             "torch.distributed.rpc.init_rpc": "rpc",
         },

@@ -108,6 +108,11 @@ def _mesh(call: Call) -> Values:
     mesh = Unknown(CallResult(call.name, call.allocation_site()), "a device mesh", call.label, escaped_from=MESH)
     if on_cpu(devices):
         call.do.set_flag(mesh, MeshState.of_cpus)
+    # It takes the GPU of the rank where the process has chosen none.
+    elif devices is not None and call.do.several_processes and not call.do.state(PROCESS, ProcessState.current_gpu):
+        own = Device("cuda", Rank(RankKind.LOCAL, RankSource.ENVIRONMENT, place=call.place), call.place)
+        use(call, singleton(own), "set_device")
+        call.do.set_state(PROCESS, ProcessState.current_gpu, singleton(own))
     return singleton(mesh)
 
 

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
-from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, ForwardTalks, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -213,9 +213,24 @@ def _in_place(call: Call) -> Values:
             )  # fmt: skip
             # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
             mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
-            stays = mesh is not None and mesh.all(lambda each: _is_of_cpus(call.do, each))
-            _note_sharded(call, value, stays)
+            _note_sharded(call, value, _has_mesh_of_cpus(call, mesh))
     return call.args[0] if call.args else singleton(NONE)
+
+
+@MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")
+def _tensor_parallel(call: Call) -> Values:
+    """It cuts the layers up among the ranks of a mesh, in place: their forwards get what they need from each other."""
+    given = call.given("module") or singleton(NONE)
+    for value in given:
+        core = core_of(value)
+        if isinstance(core, Module):
+            call.emit(ForwardTalks, module=core)
+            _note_sharded(call, core, stays_on_cpu=_has_mesh_of_cpus(call, call.given("device_mesh")))
+    return given
+
+
+def _has_mesh_of_cpus(call: Call, mesh: Values | None) -> bool:
+    return mesh is not None and mesh.all(lambda each: _is_of_cpus(call.do, each))
 
 
 def _is_of_cpus(do: LibraryContext, mesh: Value) -> bool:
