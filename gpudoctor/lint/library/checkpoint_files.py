@@ -103,6 +103,14 @@ def _get_state(call: Call) -> Values:
     return singleton(call.result(fresh=True))
 
 
+@MODELS.method(Tensor, "full_tensor")
+@MODELS.method(Unknown, "full_tensor")
+def _whole(call: Call) -> Values:
+    """A `DTensor` brings its parts together: all ranks of its mesh must ask for it."""
+    call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=True)
+    return singleton(call.receiver if isinstance(call.receiver, Tensor) else call.result("a whole tensor", fresh=True))
+
+
 @MODELS.callable(
     "torch.distributed.fsdp.FullyShardedDataParallel.optim_state_dict",
     "torch.distributed.fsdp.FullyShardedDataParallel.full_optim_state_dict",

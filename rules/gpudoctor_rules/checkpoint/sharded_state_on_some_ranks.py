@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 WRITERS = (".save_checkpoint", "torch.distributed.checkpoint.")
 """Ways of saving that all ranks must call; Accelerate's own lets one rank write."""
+OF_A_MESH = "full_tensor"
+"""All ranks of a mesh call it, which may be those that have one place along another one."""
 
 
 class ShardedStateOnSomeRanks(Rule):
@@ -118,6 +120,8 @@ def _asking(recording: Recording) -> Iterator[tuple[int | None, Location]]:
 
 
 def _takes_all_ranks(event: ShardedState | Save) -> bool:
+    if event.call == OF_A_MESH and not all(guard.atom.ranks for guard in event.rank_guards):
+        return False
     return event.gathers if isinstance(event, ShardedState) else event.collective and event.call.startswith(WRITERS)
 
 

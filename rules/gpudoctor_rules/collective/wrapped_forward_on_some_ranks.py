@@ -34,13 +34,13 @@ torch 2.13: a model with batch norm stands still, at the latest after the last e
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.value import FALSE
-from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import Program, ranks_in_words, training_loop
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
@@ -50,7 +50,12 @@ from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.run.recording import Recording
+
+_GATHERS = "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
+_TOGETHER = "Let every rank make this call, and only one use the result."
 
 
 class WrappedForwardOnSomeRanks(Rule):
@@ -71,7 +76,13 @@ class WrappedForwardOnSomeRanks(Rule):
         # A call that is left to some ranks by mistake is told once, by the collectives that it leads to.
         told = {place for place, _, _ in lonely_collectives(program)}
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
-        for place, reached, shared in reached_alone(filter(_through_wrapper, program.events(Forward)), _kind):
+        sharded = _sharded_in_place(program)
+        calls = (each for each in program.events(Forward) if _through_wrapper(each) or _shards(each, sharded))
+        for place, reached, shared in reached_alone(calls, lambda event: _wrapped_at(event, sharded)):
+            if _shards(reached[0], sharded):
+                if place not in told:
+                    yield self._of_sharded(place, reached, sharded)
+                continue
             events = [event for event in reached if _severity(program, event) is not None]
             if not events or (place in told and not events[0].context.evaluating):
                 continue
@@ -89,6 +100,20 @@ class WrappedForwardOnSomeRanks(Rule):
                 cause=left_at(event),
                 needs=parted_by(events),
             )
+
+    def _of_sharded(self, place: Location, events: list[Forward], sharded: Mapping[Value, Wrap]) -> Finding:
+        event = events[0]
+        return self.found(
+            at=place,
+            message=f"`{event.module.label or 'the model'}`, which `fully_shard` has cut up, is called by "
+            f"{ranks_in_words(event)}. {_GATHERS}",
+            remedy=_TOGETHER,
+            because=[*story(events), ("the model is sharded here", sharded[core_of(event.module)].location)],
+            severity=Severity.ERROR,
+            confidence=Confidence.DEFINITE,
+            cause=left_at(event),
+            needs=parted_by(events),
+        )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         left = stuck(recording)
@@ -109,9 +134,21 @@ def _through_wrapper(event: Forward) -> bool:
     return isinstance(event.module, Wrapper) and event.module.has(WrapperKind.DDP, WrapperKind.FSDP)
 
 
-def _kind(event: Forward) -> Hashable:
+def _sharded_in_place(program: Program) -> dict[Value, Wrap]:
+    """What `fully_shard` has cut up: the model itself gathers its parameters when it is called."""
+    wraps = (each for each in program.events(Wrap) if each.kind is WrapperKind.FSDP)
+    return {each.wrapper: each for each in wraps if isinstance(each.wrapper, Module) and each.wrapper == each.inner}
+
+
+def _shards(event: Forward, sharded: Mapping[Value, Wrap]) -> bool:
+    wrap = sharded.get(core_of(event.module))
+    return wrap is not None and wrap.order < event.order and not _through_wrapper(event)
+
+
+def _wrapped_at(event: Forward, sharded: Mapping[Value, Wrap]) -> Hashable:
     """Each rank may have made its wrapper on a path of its own: the line that wraps is what they share."""
-    return _wrapper(event).place
+    wrap = None if _through_wrapper(event) else sharded.get(core_of(event.module))
+    return wrap.location if wrap is not None else _wrapper(event).place
 
 
 def _wrapper(event: Forward) -> Wrapper:
@@ -185,7 +222,7 @@ def _label(event: Forward) -> str:
 
 def _why(event: Forward) -> str:
     if _wrapper(event).has(WrapperKind.FSDP):
-        return "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
+        return _GATHERS
     if event.buffers:
         return "DDP broadcasts the model's buffers to all ranks in this forward, so it waits for the others."
     # `eval()` and `no_grad()` are why authors believe that nothing is exchanged.
@@ -200,7 +237,7 @@ def _trains(event: Forward) -> bool:
 
 def _remedy(event: Forward) -> str:
     if _wrapper(event).has(WrapperKind.FSDP):
-        return "Let every rank make this call, and only one use the result."
+        return _TOGETHER
     # Inside the wrapper nothing averages the gradients that are to come.
     if _trains(event):
         return "Let every rank make this call, or none: the gradients are averaged over all of them."
