@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, class_of
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
+from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -173,16 +174,25 @@ def note_rank_decides(do: LibraryContext, values: Values) -> None:
             do.set_flag(value, ContainerState.by_rank)
 
 
+KEYS = (Const, Class, Function, Library)
+"""What is known well enough as a key: two of them are the same one, or different."""
+
+
 def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node: ast.AST) -> None:
     """`value[index] = new`."""
     told = HOOKS.item_set.get(type(value))
     if told is not None:
         told(do, value, new)
     only = index.restrict(do.path).single
+    if isinstance(value, Unknown) and isinstance(only, Const) and isinstance(only.value, str):
+        match value.term:
+            # `self.__dict__["model"] = model`
+            case Attribute(owner, "__dict__"):
+                do.set_own_attribute(owner, only.value, new)
     if isinstance(value, DictOf):
         known = possible_pairs(do, value)
         # Each entry that is put in makes the table anew.
-        if isinstance(only, Const) and len(known) < MAX_ENTRIES:
+        if isinstance(only, KEYS) and len(known) < MAX_ENTRIES:
             _set_entries(do, value, {**dict(known), singleton(only): new})
         else:
             _add_more(do, value, new)

@@ -295,6 +295,15 @@ class ObjectState:
     """A dictionary of the project's own class, made of nothing but what the user chose. Written by `calls`."""
 
 
+class ClassState:
+    """A class of the project."""
+
+    subclasses: ValueCell[Class] = ValueCell()
+    """A tuple of the classes that name it as a base. Written by `metaclasses`, read by `reflection`."""
+    makes: ValueCell[Class] = ValueCell()
+    """Of a metaclass: the class that its `__new__` is called for. Written by `metaclasses`, read by `reflection`."""
+
+
 class SettingState:
     """What the user chooses at the start: parsers, what they return, and the settings in it."""
 

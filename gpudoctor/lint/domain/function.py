@@ -61,7 +61,7 @@ class Function(Allocated):
     defaults: tuple[Values, ...] = ()
     keyword_defaults: tuple[tuple[str, Values], ...] = ()
     kind: str = "function"
-    """`function`, `staticmethod`, `classmethod` or `property`."""
+    """`function`, `staticmethod`, `classmethod`, `property`, or `cached` for a property that keeps its first value."""
     owner: Value | None = None
     """The class whose body it stands in."""
     decorators: tuple[str, ...] = ()
@@ -118,6 +118,8 @@ class Class(Allocated):
     is_dataclass: bool = False
     complete: bool = True
     """False where a base could not be resolved."""
+    metaclass: Value | None = None
+    """The class of the project that makes it, its own or that of a base."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -24,7 +24,7 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -40,6 +40,9 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
 
+PROPERTIES = ("property", "cached")
+NAMES = ("__name__", "__qualname__")
+OF_CLASSES = ("__subclasses__", "mro")
 DICT_METHODS = frozenset(dir(dict))
 
 
@@ -139,6 +142,8 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
             divergence, shards = divergence & ~Divergence.LOCAL, frozenset()
         found = Unknown(Attribute(value, name), value.why, label, divergence, value.config, shards, made_by)
         return singleton(m.setting(found, m.place(node)))
+    if isinstance(value, Function) and name in NAMES:
+        return singleton(Const(value.label))
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:
         answered = model(library_call(m, name, NO_ARGUMENTS, node, value))
@@ -190,22 +195,42 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
 def bind(m: Evaluator, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
     """What reading a class attribute through an object gives: a bound method, a property's value, or the value."""
     if not isinstance(found, Function):
-        return singleton(found)
+        return _through_descriptor(m, receiver, found, node) or singleton(found)
     # `__new__` is given its class by hand.
     if found.kind == "staticmethod" or name == "__new__":
         return singleton(found)
     if found.kind == "classmethod":
         return singleton(BoundMethod(class_of(receiver) or receiver, found, name))
     # Reading it runs it: `self.model` may build the model.
-    if found.kind == "property":
-        return m.call(singleton(BoundMethod(receiver, found, name)), NO_ARGUMENTS, node)
+    if found.kind in PROPERTIES:
+        value = m.call(singleton(BoundMethod(receiver, found, name)), NO_ARGUMENTS, node)
+        if found.kind == "cached" and not m.unreachable:
+            m.write((receiver, name), value)
+        return value
     return singleton(BoundMethod(receiver, found, name))
+
+
+def _through_descriptor(m: Evaluator, receiver: Value, found: Value, node: ast.AST) -> Values | None:
+    """An object of a class with `__get__` answers for the attribute; None where it is no such thing."""
+    cls = class_of(found) if isinstance(found, Instance) else None
+    getter = find_in_class(m, cls, "__get__") if cls is not None else None
+    if getter is None:
+        return None
+    owner = class_of(receiver)
+    given = Arguments((singleton(found), singleton(receiver), singleton(owner if owner is not None else NONE)))
+    return m.call(getter, given, node)
 
 
 def _from_class(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values:
     found = find_in_class(m, cls, name)
+    if found is None and name in NAMES:
+        return singleton(Const(cls.label))
+    if found is None and isinstance(cls.metaclass, Class):
+        above = find_in_class(m, cls.metaclass, name)
+        if above is not None:
+            return above.map(lambda each: BoundMethod(cls, each, name) if isinstance(each, Function) else each)
     if found is None:
-        if cls.library_bases:
+        if cls.library_bases or name in OF_CLASSES:
             return singleton(Method(cls, name))
         return m.unknown(node, f"{cls.label} has no `{name}` that could be seen")
 

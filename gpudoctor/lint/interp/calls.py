@@ -174,6 +174,9 @@ def _call_library(m: Evaluator, value: Library, arguments: Arguments, node: ast.
 
 
 def _call_method(m: Evaluator, value: Method, arguments: Arguments, node: ast.AST) -> Values:
+    # In a metaclass: `super().__call__(*args)`.
+    if isinstance(value.receiver, Class) and value.name == "super.__call__":
+        return _make_object(m, value.receiver, arguments, node)
     return call_method(m, value.receiver, value.name, arguments, node)
 
 
@@ -386,7 +389,15 @@ def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Ar
 
 
 def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
-    """Make an object of a class of the project."""
+    """Call a class of the project: it makes an object, unless its metaclass knows better."""
+    if isinstance(cls.metaclass, Class):
+        own = find_in_class(m, cls.metaclass, "__call__")
+        if own is not None and not any(isinstance(each, Function) and _is_too_deep(m, each, node) for each in own):
+            return call(m, own, arguments.behind(singleton(cls)), node)
+    return _make_object(m, cls, arguments, node)
+
+
+def _make_object(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
     place = m.place(node)
     label = m.hints.get(id(node)) or cls.label
     # Own class first: a library's constructor runs only where the project calls it.

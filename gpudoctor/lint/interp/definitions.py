@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_DECORATED
+from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import MODELS
@@ -33,7 +34,7 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
             kind = KINDS[name.removeprefix("builtins.")]
         # Under several roots: functools, django, werkzeug.
         elif name.endswith("cached_property"):
-            kind = "property"
+            kind = "cached"
         elif name:
             library.append(name)
         else:
@@ -123,6 +124,7 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
     place = m.place(node)
     scope = ("class", m.allocation_site(place))
     decorators = [(m.evaluate(each), each) for each in node.decorator_list]
+    keywords = {each.arg: m.evaluate(each.value) for each in node.keywords if each.arg}
     # `flax.struct.dataclass` gives a class more than fields.
     fields = [name for values, _ in decorators if (name := _library_name(values)).endswith(MAKES_FIELDS)]
     complete = complete and all(name.startswith("dataclasses.") for name in fields)
@@ -136,10 +138,12 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
         library_bases=frozenset(_library_bases(bases)),
         is_dataclass=bool(fields),
         complete=complete and all(not isinstance(base, Class) or base.complete for base in bases),
+        metaclass=metaclass_of(keywords.pop("metaclass", None), bases),
     )
     scopes = (scope, *m.frame.scopes)
     with m.in_frame(Frame(scope, scopes, m.frame.file, "<class>", base_depth=m.store.depth, defines=cls)):
         m.execute(node.body)
+    tell_those_above(m, cls, keywords, node)
     result: Values = singleton(cls)
     for values, decorator in reversed(decorators):
         if values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):

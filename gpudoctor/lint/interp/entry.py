@@ -157,6 +157,6 @@ def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
             found = m.read((cls.scope, statement.name))
             only = found.single if found is not None else None
             if isinstance(only, Function) and made is not None:
-                receiver = (singleton(made),) if only.kind in ("function", "property") else ()
+                receiver = (singleton(made),) if only.kind in ("function", "property", "cached") else ()
                 with m.fork(ALWAYS):
                     call_function(m, only, Arguments(receiver, _numbers(only)), only.node)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
+    KEYS,
     MAX_ITEMS,
     known_items,
     new_list,
@@ -155,13 +156,13 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
 def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Values:
     """The value under a key, or all that it may be."""
     known = possible_pairs(m, value)
-    if isinstance(key, Const):
+    if isinstance(key, KEYS):
         for each, found in known:
             if each.single == key:
                 return found
     extra = m.state(value, ContainerState.more)
     candidates = [extra] if extra is not None else []
-    if not isinstance(key, Const):
+    if not isinstance(key, KEYS):
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
     # `defaultdict(list)[key]` makes what is not there yet.
     factory = m.state(value, ContainerState.factory)

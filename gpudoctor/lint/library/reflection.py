@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from types import FunctionType
 
-from gpudoctor.lint.contents import fields_of, find_method
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_list
+from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
@@ -46,7 +48,19 @@ def _new(call: Call) -> Values:
     cls = given.single if given is not None else None
     if not isinstance(cls, Class):
         return NOT_ANSWERED
+    # A metaclass: `super().__new__(mcs, name, bases, body)`.
+    made = call.do.state(cls, ClassState.makes)
+    if made is not None:
+        return made
     return singleton(new_object(cls, call.do.allocation_site(call.place), call.place, cls.label, call.do))
+
+
+@MODELS.method(Class, "__subclasses__")
+def _subclasses(call: Call[Class]) -> Values:
+    """Those that were made until now."""
+    known = call.do.state(call.receiver, ClassState.subclasses)
+    below = known.single.items if known is not None and isinstance(known.single, TupleOf) else ()
+    return new_list(call.do, list(below), call.node)
 
 
 HOOKS.tells_kind.update(
@@ -195,6 +209,13 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         return False
     if isinstance(value, Namespace):
         return declares(call.do, value, name) or None
+    if isinstance(value, Class):
+        above = (value, value.metaclass)
+        if hasattr(type, name) or any(isinstance(each, Class) and find_in_class(call.do, each, name) for each in above):
+            return True
+        return None if value.library_bases or not value.complete else False
+    if isinstance(value, Function):
+        return hasattr(FunctionType, name)
     # The libraries are new: what a program asks for, before it falls back on something older, is there.
     return True if isinstance(value, Library) and name not in OTHER_BACKENDS else None
 
@@ -229,7 +250,7 @@ def _get(call: Call, value: Value, name: str) -> Values:
     # `getattr(model, "module", model)` unwraps without asking for the class.
     if (
         default is not None
-        and isinstance(value, (Module, Wrapper, Instance, Namespace))
+        and isinstance(value, (Module, Wrapper, Instance, Namespace, Function))
         and _has(call, value, name) is False
     ):
         return default
