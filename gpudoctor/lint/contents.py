@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
-from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.symbols import Attribute, EntriesOf
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -71,7 +71,7 @@ def new_dict(
     for key, value in entries:
         only = key.single if key is not None else None
         if key is None:
-            _merge(do, value, known, more)
+            known = _merge(do, made, value, known, more, node)
         # A key that is computed may replace any of the others.
         elif isinstance(only, Const) and exact:
             known[key] = value
@@ -83,16 +83,25 @@ def new_dict(
     return singleton(made)
 
 
-def _merge(do: LibraryContext, other: Values, known: dict[Values, Values], more: list[Values]) -> None:
+def _merge(
+    do: LibraryContext, made: DictOf, other: Values, known: dict[Values, Values], more: list[Values], node: ast.AST
+) -> dict[Values, Values]:
+    """The known entries once those of another dictionary have come; further ones are put into `more`."""
     only = other.single
     entries = pairs(do, only) if isinstance(only, DictOf) else None
-    if entries is None or not isinstance(only, DictOf):
-        more.append(singleton(Unknown(Anonymous("merged", only), "entries of another dictionary")))
-        return
-    known.update(entries)
-    extra = do.state(only, ContainerState.more)
-    if extra is not None:
-        more.append(extra)
+    if entries is not None and isinstance(only, DictOf):
+        known.update(entries)
+        extra = do.state(only, ContainerState.more)
+        if extra is not None:
+            more.append(extra)
+        return known
+    term = Anonymous("merged", None) if only is None else EntriesOf(only)
+    found: Values = singleton(Unknown(term, "entries of another dictionary"))
+    more.append(found)
+    # Those that stand before it may be replaced.
+    _set_entries(do, made, known)
+    note_any_name(do, made, found, found, node)
+    return dict(possible_pairs(do, made))
 
 
 def _set_entries(do: LibraryContext, made: DictOf, known: dict[Values, Values]) -> None:
@@ -189,6 +198,8 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
             # `self.__dict__["model"] = model`
             case Attribute(owner, "__dict__"):
                 do.set_own_attribute(owner, only.value, new)
+    if not isinstance(only, KEYS) and not isinstance(value, ListOf):
+        note_any_name(do, value, index, new, node)
     if isinstance(value, DictOf):
         known = possible_pairs(do, value)
         # Each entry that is put in makes the table anew.
@@ -209,6 +220,18 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
             )
         else:
             _add_more(do, value, new)
+
+
+def note_any_name(do: LibraryContext, owner: Value, name: Values, new: Values, node: ast.AST) -> None:
+    """Something is written into `owner`, and whoever reads the source cannot tell under which name."""
+    for told in HOOKS.written_under_any_name:
+        told(do, owner, name, new, node)
+
+
+def put_entries(do: LibraryContext, value: DictOf, new: dict[Values, Values]) -> None:
+    """Write several entries of a dictionary."""
+    if new:
+        _set_entries(do, value, {**dict(possible_pairs(do, value)), **new})
 
 
 def _add_more(do: LibraryContext, value: ListOf | DictOf, new: Values) -> None:

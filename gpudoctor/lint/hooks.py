@@ -116,6 +116,8 @@ class Hooks:
         """`target += ...` and `target = target + ...`, with what it is then."""
         self.printed: list[Callable[[LibraryContext, Values, Location], None]] = []
         """Values become text."""
+        self.written_under_any_name: list[Callable[[LibraryContext, Value, Values, Values, ast.AST], None]] = []
+        """An entry or an attribute is written whose name is not known: the owner, the name, what is written."""
         self.dropped: list[Callable[[LibraryContext, ast.Call, Values, Callable[[], list[Value]]], None]] = []
         """Nothing takes what a call returns; the last argument finds what the method was called on."""
         self.sets_made: list[Callable[[LibraryContext, Values, list[Values]], None]] = []

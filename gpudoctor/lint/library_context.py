@@ -292,7 +292,7 @@ class LibraryContext(Protocol):
     def set_own_attribute(self, owner: Hashable, name: str, values: Values) -> None:
         """Set an attribute, as the program would, or a name of this scope."""
 
-    def names_of(self, value: Value) -> list[str]:
+    def names_of(self, value: Hashable) -> list[str]:
         """The attributes that the program has set on an object."""
 
     # --- evaluation ---

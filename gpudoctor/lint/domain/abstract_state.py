@@ -324,6 +324,9 @@ class SettingState:
     """The mapping that a configuration was updated with. Written by `unread_code`, read by `interp.library`."""
     items: ValueTable[Unknown] = ValueTable()
     """What the program has put under a key of something unknown. Written and read by `interp.library`."""
+    left_out: ValueCell[Unknown] = ValueCell()
+    """What it is where the file that may replace it does not name it. Written by `replaced_defaults`, read by
+    `gpu_switches`."""
     full_state: Flag[Unknown] = Flag()
     """`StateDictOptions` with which the whole state is gathered. Written and read by `checkpoint_files`."""
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.lint.domain.rank import RankKind
-from gpudoctor.lint.domain.value import Term, Value, Values
+from gpudoctor.lint.domain.value import Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass, field
 
 
@@ -52,6 +53,20 @@ class Item(Term):
 
     of: Value
     index: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class EachOf(Term):
+    """What a loop over `of` gets in one round."""
+
+    of: Value
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesOf(Term):
+    """Any of the entries of `of`, which came to those of another dictionary."""
+
+    of: Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +198,36 @@ class AnyOf(Term):
     """The test whether one of these tests has this answer."""
 
     literals: frozenset[Literal]
+
+
+_MOST_STEPS = 12
+"""How many steps a value may be away from the file it was taken from."""
+
+
+def from_settings(value: Value) -> bool:
+    """The user has chosen it or written it into a file; also what a loop takes from there, entry by entry."""
+    for _ in range(_MOST_STEPS):
+        if not isinstance(value, Unknown) or value.dependence:
+            return False
+        if value.config:
+            return True
+        of = _source(value)
+        if of is None:
+            return False
+        value = of
+    return False
+
+
+def _source(value: Unknown) -> Value | None:
+    """What an unknown value was taken from."""
+    match value.term:
+        case Attribute(of) | Item(of) | EachOf(of) | EntriesOf(of) | MethodResult(of):
+            return of
+        case CallResult(Unknown() as method):
+            return method
+        case CallResult(str() as name, (ValueSet() as first, *_)) if name.startswith("builtins."):
+            return first.single
+    return None
 
 
 def speaks_of(key: Hashable, value: Hashable) -> bool:

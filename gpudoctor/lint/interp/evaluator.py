@@ -204,7 +204,7 @@ class Evaluator(ExecutionState, LibraryContext):
         if not self.muted:
             self.log.append(replace(event, order=len(self.log)))
 
-    def names_of(self, value: Value) -> list[str]:
+    def names_of(self, value: Hashable) -> list[str]:
         """The attributes that the program has set on an object."""
         return self.store.names(value)
 

@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import Item
+from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
@@ -73,9 +73,7 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if isinstance(value, Generator):
         return m.run_generator(value, node)
     if isinstance(value, Unknown):
-        return singleton(
-            Unknown(Anonymous("item of", value), value.why, value.label, value.dependence, False, value.shards)
-        )
+        return singleton(Unknown(EachOf(value), value.why, value.label, value.dependence, False, value.shards))
     return library.iterate_object(m, value, node)
 
 
@@ -157,10 +155,14 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
     """The value under a key, or all that it may be."""
     known = possible_pairs(m, value)
     if isinstance(key, KEYS):
-        for each, found in known:
+        for each, held in known:
             if each.single == key:
-                return found
+                return held
     extra = m.state(value, ContainerState.more)
+    if extra is not None and isinstance(key, Const) and all(from_settings(each) for each in extra):
+        # `config.update(loaded)`: each entry of the file is a setting of its own.
+        found = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
+        return singleton(m.setting(found, m.place(node)))
     candidates = [extra] if extra is not None else []
     if not isinstance(key, KEYS):
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]

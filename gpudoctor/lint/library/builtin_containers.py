@@ -8,6 +8,7 @@ from gpudoctor.lint.contents import extend, in_a_set, known_items, new_dict, new
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.training_step import Accumulated
@@ -65,7 +66,7 @@ def _dict(call: Call) -> Values:
         # The factory that `defaultdict` takes first is no dictionary.
         (None, given)
         for given in call.args
-        if isinstance(given.single, DictOf)
+        if isinstance(given.single, (DictOf, Unknown))
     ]
     entries += [(singleton(Const(name)), values) for name, values in call.keywords.items()]
     made = new_dict(call.do, entries, call.node, exact=not call.open_ended)
@@ -173,13 +174,8 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
     """The entries of another dictionary, or of one that it may be, come on top of those that are there."""
     if not isinstance(given, DictOf):
         # `config.update(loaded)`: any setting may have been replaced.
-        set_item(
-            call.do,
-            receiver,
-            singleton(given),
-            singleton(Unknown(Anonymous("updated", given), "entries of something")),
-            call.node,
-        )
+        entries = Unknown(EntriesOf(given), "entries of something")
+        set_item(call.do, receiver, singleton(Unknown(EachOf(given), "a key")), singleton(entries), call.node)
         return
     there = {key.single: values for key, values in possible_pairs(call.do, receiver)}
     for key, values in possible_pairs(call.do, given):

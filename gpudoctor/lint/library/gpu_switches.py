@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, SettingState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.symbols import IsTrue, Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
@@ -50,7 +50,10 @@ def _by_default(do: LibraryContext, literal: Literal) -> bool | None:
 
 def default_of(do: LibraryContext, value: Value | None) -> Value | None:
     """What a setting is where the user says nothing about it."""
-    if not (isinstance(value, Unknown) and isinstance(value.term, Setting)):
+    if not isinstance(value, Unknown):
         return None
-    found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
+    if isinstance(value.term, Setting):
+        found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
+    else:
+        found = do.state(value, SettingState.left_out)
     return found.single if found is not None else None

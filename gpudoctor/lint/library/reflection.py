@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from types import FunctionType
 
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_list
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_list, note_any_name
 from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
@@ -282,6 +282,8 @@ def _setattr(call: Call) -> Values:
     elif len(call.args) > 2:
         note_opened(call.do, call.args[0])
         _may_replace(call, call.args[0], call.args[2])
+        for value in call.args[0]:
+            note_any_name(call.do, value, call.args[1], call.args[2], call.node)
         if call.args[2].any(lambda value: isinstance(value, Unknown) and value.config):
             _make_settings(call, [value for value in call.args[0] if isinstance(value, Instance)], call.args[2])
         owners = [value for value in call.args[0] if isinstance(value, Module)]

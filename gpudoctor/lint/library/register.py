@@ -21,8 +21,8 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
     "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "missing_attributes",
-    "paths", "random_state", "reflection", "stdlib", "stub_models", "tensor_operations", "tensors", "torch_core",
-    "torch_cuda", "torch_data", "torch_distributed", "torch_nn", "torch_optim", "unread_code", "wrapping",
+    "paths", "random_state", "reflection", "replaced_defaults", "stdlib", "stub_models", "tensor_operations", "tensors",
+    "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn", "torch_optim", "unread_code", "wrapping",
 )  # fmt: skip
 OF_NAMES: dict[str, tuple[str, ...]] = {
     "autograd_functions": ("torch.autograd.Function", "torch.autograd.function.Function"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items, pairs
+from gpudoctor.lint.contents import known_items, note_any_name, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
@@ -16,14 +16,14 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
-from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
+from gpudoctor.lint.library.replaced_defaults import Written, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import combined, report, shares_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -166,12 +166,14 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     if isinstance(value, Unknown):
         _note_chosen(do, value, known, node)
         _note_logged(do, value, node)
-        if len(arguments.positional) == 1 and _method_of(value) == "update" and not do.path.literals:
-            do.set_state(_receiver_of(value), SettingState.merged, arguments.positional[0])
+        if len(arguments.positional) == 1 and _method_of(value) == "update":
+            if not do.path.literals:
+                do.set_state(_receiver_of(value), SettingState.merged, arguments.positional[0])
+            note_any_name(do, _receiver_of(value), *arguments.positional, *arguments.positional, node)
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
             written = do.text(node.func).rpartition(".")[0] if isinstance(node, ast.Call) else value.label
-            _open_defaults(do, _receiver_of(value), _Written(written, do.place(node)), {})
+            open_defaults(do, _receiver_of(value), Written(written, do.place(node)), {})
         answered = _unknown_method(do, value, arguments, node)
         if answered is not None:
             return answered
@@ -215,40 +217,14 @@ def _note_chosen(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
         do.execution.chosen_calls[node] = ChosenCall(node, do.place(node), name, by, given)
 
 
-def _open_defaults(
-    do: LibraryContext, owner: Unknown, written: _Written, done: dict[Value, int], depth: int = CONTAINER_DEPTH
-) -> None:
-    """Every entry of a configuration may be another one from here on."""
-    # Entries lie in one another by many ways: gone through on each of them, they take minutes.
-    if done.get(owner, -1) >= depth:
-        return
-    done[owner] = depth
-    for name in do.names_of(owner):
-        held, entry = do.own_attribute(owner, name), _Written(f"{written.text}.{name}", written.at)
-        if held is not None and held.any(lambda value: isinstance(value, Const)):
-            setting = Unknown(Attribute(owner, name), "chosen at the start", name, config=True)
-            do.set_own_attribute(owner, name, singleton(setting))
-            if held.single is not None:
-                do.emit(SettingDefault, at=entry.at, value=setting, text=entry.text, left_out=held.single)
-        for part in held or () if depth else ():
-            if isinstance(part, Unknown):
-                _open_defaults(do, part, entry, done, depth - 1)
-
-
-class _Written(NamedTuple):
-    """How the source writes a part of a configuration, and where it is opened."""
-
-    text: str
-    at: Location
-
-
 def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], node: ast.AST) -> None:
     """Something unknown is called: it may do anything with what it gets, and with what it knows already."""
     # A writer of tensorboard gets numbers, a callable of unknown make may get to the model.
     if value.escaped_from and is_harmless(value.escaped_from):
         return
     # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
-    if _method_of(value) in DATA_METHODS and not _objects(do, [each for values in given for each in values]):
+    reads = _method_of(value) in DATA_METHODS or (value.config and _method_of(value) == "update")
+    if reads and not _objects(do, [each for values in given for each in values]):
         return
     note_escape(do, value.escaped_from or value.label or "unknown code", given, node)
     if not value.escaped_from:

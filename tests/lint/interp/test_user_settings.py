@@ -157,9 +157,92 @@ SETTINGS = {
         args = parser.parse_args()
         if args.config:
             _C.merge_from_file(args.config)
-        reveal(_C.NAME)  #: setting NAME if args.config | 'net' if not (args.config)
+        reveal(_C.NAME)  #: setting _C.NAME if args.config | 'net' if not (args.config)
         _C.merge_from_list(["NAME", "other"])
-        reveal(_C.MODEL.SEVERAL)  #: setting SEVERAL
+        reveal(_C.MODEL.SEVERAL)  #: setting _C.MODEL.SEVERAL
+        """,
+    "defaults that a dictionary from a file replaces": """
+        import json, toml, yaml
+
+        def merge(old, new):
+            for key, value in new.items():
+                if isinstance(value, dict):
+                    merge(old[key], value)
+                else:
+                    old[key] = value
+
+        config = {"several": False, "net": {"name": "small", "wide": 1}, "parts": [1]}
+        reveal(config["several"])  #: False
+        for key, value in toml.load("c").items():
+            config[key] = value
+        reveal(config["several"])  #: setting config['several']
+        reveal(config["net"]["name"])  #: setting config['net']['name']
+        other = {"several": False, "net": {"name": "small"}}
+        merge(other, yaml.safe_load("c"))
+        reveal(other["several"])  #: False if isinstance | setting old['several'] if not (isinstance)
+        third = {"several": False}
+        third.update(json.load(open("c")))
+        reveal(third["several"])  #: setting third['several']
+        third["several"] = True
+        reveal(third["several"])  #: True
+        """,
+    "defaults in attributes that a file replaces": """
+        import yaml
+        from dataclasses import dataclass
+        from easydict import EasyDict
+
+        @dataclass
+        class Settings:
+            several: bool = False
+
+        class Plain:
+            several = False
+
+        class Entries(dict):
+            __getattr__ = dict.__getitem__
+            __setattr__ = dict.__setitem__
+
+        found = yaml.safe_load(open("c"))
+        settings, plain, entries, easy = Settings(), Plain(), Entries(), EasyDict()
+        entries.several = easy.several = False
+        for key, value in found.items():
+            setattr(settings, key, value)
+            setattr(plain, key, value)
+            entries[key] = value
+        easy.update(found)
+        reveal(settings.several)  #: setting settings.several
+        reveal(plain.several)  #: setting plain.several
+        reveal(Plain.several)  #: False
+        reveal(entries.several)  #: setting entries.several
+        reveal(easy.several)  #: setting easy.several
+        for key in found:
+            setattr(Plain, key, found[key])
+        reveal(Plain.several)  #: setting Plain.several
+        """,
+    "what no file replaces": """
+        import argparse, company, json
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--data")
+        args = parser.parse_args()
+        results, words, counts = {"last": 0}, {"<pad>": 0}, {"seen": 0}
+        results[args.data] = 1.5
+        for word in company.words():
+            words[word] = len(words)
+        for row in json.load(open("c")):
+            counts["seen"] = 1
+        reveal(results["last"])  #: 0
+        reveal(words["<pad>"])  #: 0
+        reveal(counts["seen"])  #: 1
+        """,
+    "entries that only a file has": """
+        import yaml
+        config = {}
+        config.update(yaml.safe_load(open("c")))
+        if config["first"]:
+            reveal(config["second"])  #: setting config['second']
+        merged = {"lr": 1, **yaml.safe_load(open("c"))}
+        reveal(merged["several"])  #: setting merged['several']
+        reveal(merged["lr"])  #: setting lr
         """,
     "options merged into a configuration": """
         import argparse, yaml
