@@ -49,7 +49,7 @@ class Silence:
     `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
     that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has
     chosen, the error where the statement that ends all paths does not say it, or the wrapper that no program makes.
-    `missed` says that the training was not reached on account of it.
+    `missed` says that the training was not reached on account of it, `beside` that paths which do not train live on.
     """
 
     cause: Cause
@@ -58,6 +58,7 @@ class Silence:
     at: Location | None = None
     missed: bool = False
     about: str = ""
+    beside: bool = False
 
     @property
     def because(self) -> str:
@@ -70,6 +71,8 @@ class Silence:
         match self.cause:
             case Cause.LIMIT:
                 return f"stopped{at} {self.what}{', before the training' if self.missed else ''}"
+            case Cause.ENDED if self.beside:
+                return f"the way to the training ends{at}, in {self.about or f'`{self.what}`'}"
             case Cause.ENDED:
                 where = "before the training" if self.missed else "after the first training step"
                 how = f"in {self.about}" if self.about else f"{where}: `{self.what}`"

@@ -115,6 +115,8 @@ class Program:
     was seen."""
     leads_there: Chosen | None = None
     """A call that may lead there, and was not followed because a setting chooses what it calls."""
+    ends_before: Stop | None = None
+    """The error in which a function ends that trains, or leads there, while other paths of the program live on."""
     strangers: frozenset[str] = frozenset()
     """Modules that it imports, and that are neither its own nor known libraries."""
     gaps: frozenset[str] = frozenset()
@@ -572,6 +574,17 @@ class Chosen(Stop):
     """A call of what a setting has chosen, and the library callable that makes it, empty where that is not known."""
 
     by: str = ""
+
+
+@dataclass(frozen=True)
+class NotReached:
+    """Where a program trains, as its files are written, and why it was not seen to come there."""
+
+    where: tuple[Stop, ...] = ()
+    chosen: Chosen | None = None
+    """A call that may lead there, of what a setting has chosen."""
+    end: Stop | None = None
+    """The error in which a function ends that may lead there, on all its paths."""
 
 
 _DEEDS = (

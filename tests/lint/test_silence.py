@@ -300,6 +300,59 @@ def test_an_option_that_nobody_declares(tell: Tell) -> None:
     assert told.lines[1] == "  help: mend that first: what stands behind it was not looked at"
 
 
+ONE_MODE_ENDS = """
+    import argparse, torch
+    from torch import nn
+    from engine import train
+
+    def fit(args):
+        print(args.momentum)
+        model = nn.Linear(8, 1)
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mode", default="train")
+    args = parser.parse_args()
+    if "train" in args.mode:
+        fit(args)
+    """
+
+
+def test_an_error_on_the_way_to_the_training_where_another_mode_lives_on(tell: Tell) -> None:
+    told = tell("train.py", train=ONE_MODE_ENDS, engine=TRAINING)
+    assert told.programs == {"train.py": "not"}
+    assert told.lines[0].startswith(
+        "train.py: the way to the training ends at line 7, in AttributeError: `args.momentum` is declared by no "
+        "option: "
+    )
+    assert told.lines[1] == "  help: mend that first: what stands behind it was not looked at"
+
+
+def test_a_statement_that_ends_the_way_to_the_training(tell: Tell) -> None:
+    raising = ONE_MODE_ENDS.replace("print(args.momentum)", 'raise RuntimeError("not yet")')
+    told = tell("train.py", train=raising, engine=TRAINING)
+    assert told.lines[0].startswith(
+        "train.py: the way to the training ends at line 7, in `raise RuntimeError('not yet')`: "
+    )
+
+
+def test_an_error_of_a_mode_that_does_not_train_is_no_reason(tell: Tell) -> None:
+    """`show` ends in an error, and has nothing to do with the training, which nobody calls."""
+    told = tell("train.py", train=ANOTHER_WAY.replace("def main():", SHOWING), engine=TRAINING)
+    assert "ends at" not in told.lines[0]
+
+
+SHOWING = """
+    def show():
+        raise RuntimeError("not yet")
+
+    if len(sys.argv) > 7:
+        show()
+
+    def main():
+    """
+
+
 def test_ranks_that_end_before_they_come_to_any_training(tell: Tell) -> None:
     told = tell("train.py", train=ENDING_RANKS)
     assert told.programs == {"train.py": "not"}

@@ -302,6 +302,8 @@ def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Val
     # `for place in places: if place == rank: return …`, then `raise`: whoever finds no place ends the job of all.
     ended = m.path if m.unreachable and m.job_aborted else None
     sides += frame.exits
+    if ended is not None and not sides and m.stop is not None and not m.muted:
+        m.fatal.setdefault(function.node, m.stop)
     # Local names of finished calls would fill the store and slow every join.
     if not m.traits_of(function).captures:
         for side in sides:

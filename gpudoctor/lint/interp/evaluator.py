@@ -42,6 +42,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
         "decorated": "How often each decorator has given a function back as it was, one time after the other.",
         "ended": "Where all paths of the program end in an error.",
+        "fatal": "The functions of which a call has ended in an error on all its paths, and which.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
         "handed_over": "Functions that code which was not read has been given, and may call.",
         "imported": "What lazy imports have come to.",
@@ -70,6 +71,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.reading_library = False
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
         self.ended: Stop | None = None
+        self.fatal: dict[ast.AST, Stop] = {}
         self.on_statement: Callable[[Evaluator, ast.stmt, bool], None] | None = None
         self.main_scope: Hashable = None
         self.chosen_calls: dict[ast.AST, ChosenCall] = {}

@@ -32,7 +32,7 @@ from gpudoctor.lint.interp.limits import (
     MAX_SECONDS,
 )
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
-from gpudoctor.lint.program import Assumptions, Chosen, LaunchWorld, Program, Stop
+from gpudoctor.lint.program import Assumptions, LaunchWorld, NotReached, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
@@ -281,17 +281,17 @@ def _run_parts(m: Interpreter, scope: Hashable, entry: ModuleFile, commands: tup
 
 def _not_trained(
     m: Interpreter, entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, trained: set[str]
-) -> tuple[tuple[Stop, ...], Chosen | None, tuple[Stop, ...]]:
-    """Where the program trains, as its files are written, if no backward pass was seen, and which call may lead there;
+) -> tuple[NotReached, tuple[Stop, ...]]:
+    """Where the program trains, as its files are written, if no backward pass was seen, and why it did not come there;
     then where the other files do in which none was."""
     if not any(each.source.shown not in trained and may_train(each.source.text) for each in files) and whole:
-        return (), None, ()
+        return NotReached(), ()
     # Imported late: most programs train in all of their files that do.
     from gpudoctor.lint.interp.unreached_training import idle, training_not_reached
 
     looks = not whole or not trained
-    missed, leads = training_not_reached(entry, files, whole, m.chosen_calls.values()) if looks else ((), None)
-    return missed, leads, idle(files, trained) if whole else ()
+    missed = training_not_reached(entry, files, whole, m.chosen_calls.values(), m.fatal) if looks else NotReached()
+    return missed, idle(files, trained) if whole else ()
 
 
 def may_train(text: str) -> bool:
@@ -321,7 +321,7 @@ def _program(
     read = (module for scope, module in m.packages.items() if scope not in m.pending)
     files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
-    missed, leads, others = _not_trained(m, entry, files, whole, _trained_in(log))
+    missed, others = _not_trained(m, entry, files, whole, _trained_in(log))
     return Program(
         entry=entry.source.shown,
         world=world,
@@ -331,8 +331,9 @@ def _program(
         sources=tuple(file.source for file in files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,
-        untaken=missed,
-        leads_there=leads,
+        untaken=missed.where,
+        leads_there=missed.chosen,
+        ends_before=missed.end,
         idle=others,
         strangers=frozenset(m.strangers),
         gaps=frozenset(gap.why for gap in entry.source.cells.gaps) if entry.source.cells else frozenset(),

@@ -8,14 +8,14 @@ judged by it: it is only told that this was not looked at.
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.domain.function import Function, class_of
-from gpudoctor.lint.program import Chosen, Stop
+from gpudoctor.lint.program import Chosen, NotReached, Stop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
@@ -48,33 +48,54 @@ class _Part(NamedTuple):
 
 
 def training_not_reached(
-    entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, chosen: Collection[ChosenCall]
-) -> tuple[tuple[Stop, ...], Chosen | None]:
+    entry: ModuleFile,
+    files: Sequence[ModuleFile],
+    whole: bool,
+    chosen: Collection[ChosenCall],
+    fatal: Mapping[ast.AST, Stop],
+) -> NotReached:
     """Where these files ask for gradients, the entry first, then by name; and the call that may lead there, if a
-    setting has chosen what it calls."""
+    setting has chosen what it calls, or the error in which one of the functions on the way has ended on all its
+    paths."""
     if sum(len(file.source.lines) for file in files) > _MOST_LINES:
-        return (), None
+        return NotReached()
     parts = [part for file in files for part in _parts(file)]
     # A file that starts nothing answers for its own functions alone.
     reached = _reached(entry, parts) if whole else [part for part in parts if part.file is entry]
     missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
-    leads = _leading_to(missed, parts, chosen) if whole and missed and chosen else None
-    return tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1]), leads
+    asked = whole and bool(missed)
+    return NotReached(
+        tuple(_stop(part.file, each) for part in missed for each in part.gradients[:1]),
+        _leading_to(missed, parts, chosen) if asked and chosen else None,
+        _ending_before(missed, parts, fatal) if asked and fatal else None,
+    )
+
+
+def _ways_to(missed: list[_Part], parts: list[_Part]) -> Iterator[list[_Part]]:
+    """The functions that train, those that use their names, and so on."""
+    way, seen = missed, set[int]()
+    for _ in range(_LONGEST_WAY):
+        yield way
+        seen.update(map(id, way))
+        names = {part.name for part in way}
+        way = [part for part in parts if part.node is not None and id(part) not in seen and part.uses & names]
 
 
 def _leading_to(missed: list[_Part], parts: list[_Part], chosen: Collection[ChosenCall]) -> Chosen | None:
     """The first of these calls that may come to the training: of one of the functions on the way there, or given the
     object or function that trains."""
-    way, seen = missed, set[int]()
-    for _ in range(_LONGEST_WAY):
+    for way in _ways_to(missed, parts):
         for call in chosen:
             if any(_may_be(call, part) for part in way):
                 return Chosen(_shortened(ast.unparse(call.node.func)), call.place, by=call.by)
-        seen.update(map(id, way))
-        names = {part.name for part in way}
-        way = [part for part in parts if part.node is not None and id(part) not in seen and part.uses & names]
     return None
+
+
+def _ending_before(missed: list[_Part], parts: list[_Part], fatal: Mapping[ast.AST, Stop]) -> Stop | None:
+    """The error in which one of the functions has ended that train or lead there, the nearest first."""
+    nodes = (part.node for way in _ways_to(missed, parts) for part in way if part.node is not None)
+    return next((fatal[node] for node in nodes if node in fatal), None)
 
 
 def _may_be(call: ChosenCall, part: _Part) -> bool:

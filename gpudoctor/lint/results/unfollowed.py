@@ -165,6 +165,9 @@ def _not_reached(program: Program) -> Silence | None:
         # The settings of a trainer are made before it is.
         trainer = next((event for event in running if not event.call.endswith(_SETTINGS)), running[0])
         return Silence(Cause.FRAMEWORK, (), _name(trainer.framework), trainer.location, missed=True)
+    end = program.ends_before
+    if end is not None:
+        return Silence(Cause.ENDED, (), end.what, end.at, missed=True, about=end.error_told, beside=True)
     chosen = program.leads_there
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)

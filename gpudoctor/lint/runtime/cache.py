@@ -288,12 +288,12 @@ def _coverage(plain: list[Any]) -> Coverage:
 
 
 def _plain_silence(each: Silence) -> list[Any]:
-    return [each.cause.value, each.rules, each.what, _place(each.at), each.missed, each.about]
+    return [each.cause.value, each.rules, each.what, _place(each.at), each.missed, each.about, each.beside]
 
 
 def _silence(plain: list[Any]) -> Silence:
-    cause, rules, what, at, missed, about = plain
-    return Silence(Cause(cause), tuple(rules), what, _location(at), missed, about)
+    cause, rules, what, at, missed, about, beside = plain
+    return Silence(Cause(cause), tuple(rules), what, _location(at), missed, about, beside)
 
 
 def _place(at: Location | None) -> list[Any] | None:
