@@ -25,7 +25,7 @@ DEPTH = 3
 """How deep sections of a configuration are gone through."""
 
 
-class Written(NamedTuple):
+class EntryText(NamedTuple):
     """How the source writes a part of a configuration, and where it is opened."""
 
     text: str
@@ -38,7 +38,7 @@ def _replace(do: LibraryContext, owner: Value, key: Values, new: Values, node: a
     if new.any(from_settings) or key.any(_is_read_key):
         target = _target(node)
         label = do.text(target) if target is not None else getattr(owner, "label", "")
-        open_defaults(do, owner, Written(label, do.place(node)), {})
+        open_defaults(do, owner, EntryText(label, do.place(node)), {})
 
 
 def _target(node: ast.AST) -> ast.expr | None:
@@ -64,7 +64,7 @@ def _first(given: Hashable) -> Value | None:
 
 
 def open_defaults(
-    do: LibraryContext, owner: Value, written: Written, done: dict[Value, int], depth: int = DEPTH
+    do: LibraryContext, owner: Value, written: EntryText, done: dict[Value, int], depth: int = DEPTH
 ) -> None:
     """Every entry of a configuration may be another one from here on."""
     # Entries lie in one another by many ways: gone through on each of them, they take minutes.
@@ -74,7 +74,7 @@ def open_defaults(
     owner = _described(owner)
     opened: dict[str, Values] = {}
     for name, held in _entries(do, owner):
-        entry = Written(_text(owner, written.text, name), written.at)
+        entry = EntryText(_text(owner, written.text, name), written.at)
         replaced = _setting(do, owner, name, held, entry)
         if replaced is not None:
             opened[name] = replaced
@@ -122,7 +122,7 @@ def _keeper(owner: Value) -> Hashable:
     return owner.scope if isinstance(owner, (Class, ProjectModule)) else owner
 
 
-def _setting(do: LibraryContext, owner: Value, name: str, held: Values, entry: Written) -> Values | None:
+def _setting(do: LibraryContext, owner: Value, name: str, held: Values, entry: EntryText) -> Values | None:
     """What an entry is from here on; None for what is no plain value."""
     term = Item(owner, Const(name)) if isinstance(owner, DictOf) else Attribute(owner, name)
     setting = Unknown(term, "chosen at the start", entry.text, config=True)

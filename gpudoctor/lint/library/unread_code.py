@@ -23,7 +23,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
-from gpudoctor.lint.library.replaced_defaults import Written, open_defaults
+from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
 from gpudoctor.lint.library.tensors import combined, report, shares_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -173,7 +173,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
             written = do.text(node.func).rpartition(".")[0] if isinstance(node, ast.Call) else value.label
-            open_defaults(do, _receiver_of(value), Written(written, do.place(node)), {})
+            open_defaults(do, _receiver_of(value), EntryText(written, do.place(node)), {})
         answered = _unknown_method(do, value, arguments, node)
         if answered is not None:
             return answered
