@@ -359,6 +359,18 @@ class Program:
         found = (training_loop(self, event) for event in self.events(Backward, OptimizerStep))
         return len({loop.location for loop in found if loop is not None})
 
+    @cached_property
+    def step_loops(self) -> frozenset[Hashable]:
+        """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer in
+        which gradients are asked for, too. `for optimizer in optimizers` is none."""
+        asked = {loop.identity for event in self.events(Backward) for loop in event.loops}
+        steps = (
+            # What happens once is no step of a training.
+            next((loop.identity for loop in reversed(event.loops) if loop.repeats and loop.identity in asked), None)
+            for event in self.events(OptimizerStep)
+        )
+        return frozenset(identity for identity in steps if identity is not None)
+
     @property
     def in_charge(self) -> tuple[UseManaged, ...]:
         """Where frameworks take charge."""
@@ -666,13 +678,9 @@ def training_loop(program: Program, event: Event) -> Loop | None:
     if batches is not None:
         # An evaluation loop waits for results anyway.
         return batches if any(program.during(batches, Backward, OptimizerStep)) else None
-    inner = event.loops[-1] if event.loops else None
-    # What happens once is no step of a training.
-    if inner is None or not inner.repeats:
-        return None
-    # Steps may also be counted without a loader: then the step stands right in that loop.
-    steps = any(each.loops and each.loops[-1].identity == inner.identity for each in program.events(OptimizerStep))
-    return inner if steps and any(program.during(inner, Backward)) else None
+    # Steps may also be counted without a loader. What stands in a loop within may be an evaluation, or its own.
+    around = event.loops if isinstance(event, (Backward, OptimizerStep)) else event.loops[-1:]
+    return next((loop for loop in reversed(around) if loop.identity in program.step_loops), None)
 
 
 def trains(program: Program, loop: Loop) -> bool:

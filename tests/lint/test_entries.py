@@ -45,6 +45,21 @@ def assert_trains(programs: list[Coverage]) -> None:
     assert [(each.followed, each.training_loops, each.ended_by) for each in programs] == [(Followed.WHOLE, 1, None)]
 
 
+def test_a_step_of_each_optimizer_in_a_list_counts_as_training() -> None:
+    train = """
+        import torch
+        from torch import nn
+        model = nn.Linear(8, 8)
+        optimizers = [torch.optim.SGD([model.weight], lr=0.1), torch.optim.SGD([model.bias], lr=0.1)]
+        for step in range(100):
+            model(torch.randn(2, 8)).sum().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+        """
+    assert_trains(followed("train.py", {"train.py": train}))
+
+
 SEARCH_PATHS = [
     'sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "code", "core"))',
     'sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../code/core"))',
