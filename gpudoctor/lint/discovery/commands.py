@@ -18,7 +18,8 @@ _SECTION = (
     r"(?ms)^\[(?:project\.scripts|project\.entry-points\.[\"']?console_scripts[\"']?|tool\.poetry\.scripts)\]\s*$"
     r"(.*?)(?=^\[|\Z)"
 )
-_CONSOLE = r"(?ms)console_scripts['\"]?\s*[=:](.*?)(?=^\[|\]|\Z)"
+_CONSOLE = r"""(?ms)console_scripts(?:['"]?\s*[=:]|\s*\])(.*?)(?=^\s*\[|\]|\'{3}|"{3}|\Z)"""
+"""As a list, or as a section of its own in a text."""
 _FILES = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _CONSOLE))
 
 
