@@ -34,7 +34,7 @@ def tell_those_above(m: Evaluator, cls: Class, keywords: Mapping[str, Values], n
             known = m.state(base, ClassState.subclasses)
             below = known.single.items if known is not None and isinstance(known.single, TupleOf) else ()
             m.set_state(base, ClassState.subclasses, singleton(TupleOf((*below, singleton(cls)))))
-    for name in m.names_of(cls.scope):  # type: ignore[arg-type]
+    for name in m.names_of(cls.scope):
         held = m.read((cls.scope, name))
         setter = find_method(m, held.single, "__set_name__") if held is not None and held.single is not None else None
         if setter is not None:
@@ -47,7 +47,7 @@ def tell_those_above(m: Evaluator, cls: Class, keywords: Mapping[str, Values], n
 
 
 def _make(m: Evaluator, cls: Class, metaclass: Class, keywords: Mapping[str, Values], node: ast.ClassDef) -> None:
-    names = m.names_of(cls.scope)  # type: ignore[arg-type]
+    names = m.names_of(cls.scope)
     body = new_dict(m, [(singleton(Const(name)), m.read((cls.scope, name)) or singleton(NONE)) for name in names], node)
     given = (singleton(Const(cls.label)), singleton(TupleOf(tuple(map(singleton, cls.bases)))), body)
     m.set_state(metaclass, ClassState.makes, singleton(cls))

@@ -92,7 +92,7 @@ def _text(owner: Value, written: str, name: str) -> str:
     # What has no name is called by a phrase of ours.
     if " " in written:
         return name
-    return f"{written}[{name!r}]" if isinstance(owner, DictOf) else f"{written}.{name}"
+    return f"{written}[{name!r}]" if isinstance(owner, DictOf) else f"{written.removesuffix('.__dict__')}.{name}"
 
 
 def _described(owner: Value) -> Value:
@@ -100,6 +100,8 @@ def _described(owner: Value) -> Value:
     match owner.term if isinstance(owner, Unknown) else None:
         case CallResult("builtins.vars", given):
             return _first(given) or owner
+        case Attribute(Value() as described, "__dict__"):
+            return described
     return owner
 
 

@@ -223,7 +223,7 @@ def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
     if value.escaped_from and is_harmless(value.escaped_from):
         return
     # `name.split(".")`, `frame.astype(int)`: whatever it is, this reads it.
-    reads = _method_of(value) in DATA_METHODS or (value.config and _method_of(value) == "update")
+    reads = _method_of(value) in DATA_METHODS or _takes_entries(value)
     if reads and not _objects(do, [each for values in given for each in values]):
         return
     note_escape(do, value.escaped_from or value.label or "unknown code", given, node)
@@ -232,6 +232,14 @@ def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
         do.record_imprecision(
             f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", do.place(node)
         )
+
+
+def _takes_entries(value: Unknown) -> bool:
+    """`config.update`, `self.__dict__.update`"""
+    match value.term:
+        case Attribute(Unknown(Attribute(_, "__dict__")), "update"):
+            return True
+    return value.config and _method_of(value) == "update"
 
 
 def _method_of(value: Unknown) -> str:

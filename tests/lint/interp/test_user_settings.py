@@ -215,6 +215,9 @@ SETTINGS = {
         reveal(Plain.several)  #: False
         reveal(entries.several)  #: setting entries.several
         reveal(easy.several)  #: setting easy.several
+        other = Plain()
+        other.__dict__.update(found)
+        reveal(other.several)  #: setting other.several
         for key in found:
             setattr(Plain, key, found[key])
         reveal(Plain.several)  #: setting Plain.several
