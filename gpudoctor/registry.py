@@ -129,6 +129,11 @@ def find_rules() -> Registry:
     return Registry(tuple(sorted(cards, key=lambda card: card.code)))
 
 
+def only_built_in(cards: Iterable[RuleCard]) -> bool:
+    """None of these rules is of another pack: it is known what they are about."""
+    return all(card.module.startswith(f"{BUILT_IN}.") for card in cards)
+
+
 def cards_in(pack: str) -> Iterable[RuleCard]:
     """The cards of a pack's rules: from its index, or from the rule's file where that has changed since."""
     package = _imported(pack, pack)

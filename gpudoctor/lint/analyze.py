@@ -21,7 +21,7 @@ from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import noting
 from gpudoctor.lint.source.project import Project, Sources
 from gpudoctor.record import dataclass, field, replace
-from gpudoctor.registry import BUILT_IN, load
+from gpudoctor.registry import load, only_built_in
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -62,7 +62,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     if entry is None:
         return EntryResult(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.
-    if all(card.module.startswith(f"{BUILT_IN}.") for card in request.rules):
+    if only_built_in(request.rules):
         project.followed = relevant_definitions
     shown, failures = entry.source.shown, _Failures()
     programs: list[Program] = []

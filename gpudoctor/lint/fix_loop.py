@@ -22,8 +22,7 @@ from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, show
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.pipeline import Watch
-    from gpudoctor.lint.request import Request
+    from gpudoctor.lint.request import Request, Watch
 
 MAX_ROUNDS = 10
 """A fix may bring to light what another one cures. More rounds than rules that depend on each other are not needed."""

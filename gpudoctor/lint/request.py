@@ -10,6 +10,9 @@ from gpudoctor.errors import InternalError
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import RuleCard
 
+Watch = Callable[[int, int], None]
+"""Is told how many entries are done, and of how many."""
+
 
 @dataclass(frozen=True)
 class Request:

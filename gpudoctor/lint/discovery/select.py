@@ -17,6 +17,7 @@ from gpudoctor.lint.discovery.classify import (
 )
 from gpudoctor.lint.discovery.top_level import calls_own_code, looks_elsewhere, reaches_training
 from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded
+from gpudoctor.lint.discovery.written_files import Origin, written_files
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
@@ -45,13 +46,15 @@ _WORTH_KEEPING = 20
 class Listed:
     """The files of a request.
 
-    `seen` are those that could say something; `count` also counts those that have nothing to do with training.
+    `seen` are those that could say something; `count` also counts those that have nothing to do with training. By how
+    it is shown, `origins` tell of each that a notebook writes.
     """
 
     seen: tuple[FileTraits, ...]
     unreadable: tuple[Unreadable, ...]
     problems: tuple[Problem, ...]
     count: int
+    origins: Mapping[str, Origin]
 
 
 def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
@@ -75,11 +78,15 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     helped = ((path, _starting_through_helpers(path, sources)) for path in thin)
     # Who names a file is told that it cannot be read, whatever it is about.
     looks += [_look(found) for path, found in helped if isinstance(found, SourceFile) or (found and path in named)]
+    seen = list(settled([look for look in looks if isinstance(look, FileTraits)], sources))
+    written = [(origin, _look(source)) for origin, source in written_files(seen, sources)]
+    looks += [look for _, look in written]
     return Listed(
-        seen=tuple(settled([look for look in looks if isinstance(look, FileTraits)], sources)),
+        seen=(*seen, *(look for _, look in written if isinstance(look, FileTraits))),
         unreadable=tuple(look for look in looks if isinstance(look, Unreadable)),
         problems=tuple(problems),
         count=len(paths) + (STDIN in request.paths),
+        origins={look.shown: origin for origin, look in written},
     )
 
 

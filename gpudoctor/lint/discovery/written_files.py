@@ -8,18 +8,17 @@ the folder that it writes to.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.classify import glance
 from gpudoctor.lint.discovery.walk import concerns_training
 from gpudoctor.lint.notebooks.cells import WrittenFile
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
-from gpudoctor.lint.source.file_traits import FileTraits
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.source.file_traits import FileTraits
     from gpudoctor.lint.source.project import Sources
 
 
@@ -35,36 +34,16 @@ class Origin:
         return replace(self.written.cells.place(at), path=self.notebook)
 
 
-@dataclass(frozen=True)
-class WrittenFiles:
-    """The programs of some notebooks: what is seen of each, its bytes by its path, where it comes from by how it is
-    shown, and which cannot be read."""
-
-    seen: tuple[FileTraits, ...]
-    unreadable: tuple[Unreadable, ...]
-    data: Mapping[str, bytes]
-    origins: Mapping[str, Origin]
-
-
-def written_files(notebooks: Iterable[FileTraits], sources: Sources) -> WrittenFiles:
+def written_files(
+    notebooks: Iterable[FileTraits], sources: Sources
+) -> Iterator[tuple[Origin, SourceFile | Unreadable]]:
     """The programs that notebooks write, and that say something about training; `sources` know their text from now."""
-    seen: list[FileTraits] = []
-    unreadable: list[Unreadable] = []
-    data: dict[str, bytes] = {}
-    origins: dict[str, Origin] = {}
     for each in notebooks:
         for path, written in _programs(each, sources) if each.shown.endswith(NOTEBOOK) else ():
-            # The last cell wins, as when all of them are executed.
-            data[path] = written.text.encode("utf-8", "replace")
-            # From here on it can be imported, also by the programs of other cells.
-            sources.edited = {**sources.edited, path: data[path]}
-            file = sources.read(path)
-            origins[file.shown] = Origin(each.shown, written)
-            if isinstance(file, SourceFile):
-                seen.append(glance(file))
-            else:
-                unreadable.append(file)
-    return WrittenFiles(tuple(seen), tuple(unreadable), data, origins)
+            # From here on it can be imported, also by the programs of other cells. The last cell wins, as when all of
+            # them are executed.
+            sources.edited = {**sources.edited, path: written.text.encode("utf-8", "replace")}
+            yield Origin(each.shown, written), sources.read(path)
 
 
 def _programs(notebook: FileTraits, sources: Sources) -> Iterable[tuple[str, WrittenFile]]:
