@@ -5,40 +5,35 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.failures import Failures
 from gpudoctor.lint.flow.interning import own_keys
-from gpudoctor.lint.interp.budget import Budget, OutOfBudget
+from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
-from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MAX_RULES_SECONDS, MIN_PART_SECONDS
+from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
+from gpudoctor.lint.judge import judged_by
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.results.unfollowed import coverage_of
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import noting
 from gpudoctor.lint.source.project import Project, Sources
-from gpudoctor.record import dataclass, field, replace
-from gpudoctor.registry import load, only_built_in
+from gpudoctor.record import replace
+from gpudoctor.registry import only_built_in
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from gpudoctor.coverage import Coverage, Silence
     from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.fix.fixes import Execute
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.request import Request
-    from gpudoctor.rule import RuleCard
 
 _QUICKLY_DONE_AGAIN = 150
 """Events of programs that are executed once more only to say what could be fixed: it takes milliseconds. Not the time
 decides, or a busy machine would say something else."""
 _FEW_EVALUATIONS = 20_000
 """The same for what is evaluated between its events."""
-_LIMITS = (OutOfBudget, RecursionError, MemoryError)
 
 
 def examine_all(paths: Iterable[str], request: Request, sources: Sources) -> Iterator[EntryResult]:
@@ -64,7 +59,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     # Where only built-in rules run, it is known what they are about.
     if only_built_in(request.rules):
         project.followed = relevant_definitions
-    shown, failures = entry.source.shown, _Failures()
+    shown, failures = entry.source.shown, Failures()
     programs: list[Program] = []
     left = Budget(MAX_ALL_SECONDS)
     with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
@@ -76,12 +71,16 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
 
     few = sum(program.evaluations for program in programs) <= _FEW_EVALUATIONS
     quick = few and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
-    judged = [_judged(program, request.rules, failures, left) for program in programs]
+    judged = [judged_by(request.rules, program, failures, left) for program in programs]
     found = [findings for findings, _ in judged]
     with failures.of(f"the words of what is found in {shown}"), left.part(MIN_PART_SECONDS):
-        found = [_in_words(findings, project) for findings in found]
+        if any(found):
+            # Imported late: most programs make no mistake.
+            from gpudoctor.lint.results.remedy_words import in_words_of
+
+            found = [[in_words_of(project.file(each.location.path), each) for each in findings] for findings in found]
     # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
-    guard = (failures if request.fixes else _Failures()).of(f"writing fixes for {shown}")
+    guard = (failures if request.fixes else Failures()).of(f"writing fixes for {shown}")
     # The execution in it has one part, the writing behind it another.
     with guard, left.part(2 * MIN_PART_SECONDS):
         found = _fixed(found, programs, execute if request.fixes or quick else None, project, request)
@@ -132,98 +131,3 @@ def _fixed(
     safety = {card.code: card.fix_safety for card in request.rules if card.fix_safety is not None}
     worlds = [program.world for program in programs]
     return with_fixes(found, worlds, execute, project.file, safety, as_marks=not request.fixes)
-
-
-def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
-    """What was followed of a program, and which of these rules could not judge it."""
-    return _judged(program, cards, _Failures(), Budget(MAX_RULES_SECONDS))[1]
-
-
-def _judged(
-    program: Program, cards: Iterable[RuleCard], failures: _Failures, left: Budget
-) -> tuple[list[Finding], Coverage]:
-    """What the rules say of a program, and what they could not say."""
-    silenced: dict[str, Silence] = {}
-    unasked: list[RuleCard] = []
-    findings = list(_found(program, cards, failures, left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS), silenced, unasked))
-    return findings, coverage_of(program, silenced, unasked)
-
-
-def _found(
-    program: Program,
-    cards: Iterable[RuleCard],
-    failures: _Failures,
-    budget: Budget,
-    silenced: dict[str, Silence],
-    unasked: list[RuleCard],
-) -> Iterator[Finding]:
-    happened = {type(event).__name__ for event in program.log}
-    world = program.world.value if program.has_entry else ""
-    # Asked before a rule is loaded: importing a file costs more than most rules do.
-    asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
-    unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
-    # Limits hold for rules too: the program decides how much there is to compare.
-    with failures.of(f"the rules on {program.entry}"), budget:
-        for card in asked:
-            with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
-                rule = load(card)
-                program.answers.taken()
-                # A rule that met the limit has ended the looking, too, and where no timer looks nobody does in between.
-                if not budget.look():
-                    budget.check()
-                # A list, so that a bug in a rule shows inside the guard above.
-                findings = list(rule.in_code(program.of_ranks if rule.of_ranks else program))
-                answers = program.answers.taken()
-                if findings:
-                    # Imported late, like the words: most programs make no mistake.
-                    from gpudoctor.lint.results.enrich import told
-
-                    in_world = [
-                        replace(each, world=each.world or world, launcher=program.launcher) for each in findings
-                    ]
-                    yield from told(in_world, program)
-                # What it has found it has judged.
-                elif answers:
-                    silenced[card.code] = answers[-1]
-
-
-def _in_words(findings: Iterable[Finding], project: Project) -> list[Finding]:
-    """As their files call what they speak of."""
-    told = []
-    for finding in findings:
-        from gpudoctor.lint.results.remedy_words import in_words_of
-
-        told.append(in_words_of(project.file(finding.location.path), finding))
-    return told
-
-
-@dataclass
-class _Failures:
-    """Bugs of ours and limits that were met, so that one of them does not hide what else is found."""
-
-    seen: list[InternalError] = field(default_factory=list)
-    limits: list[str] = field(default_factory=list)
-
-    def of(self, what: str) -> _Guard:
-        """Remember what goes wrong inside, and say that it was `what` that was being done."""
-        return _Guard(what, self)
-
-
-@dataclass
-class _Guard:
-    """Turns an exception that nobody expected into a failure. What users are meant to read passes."""
-
-    what: str
-    met: _Failures
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
-        if not isinstance(error, Exception) or isinstance(error, GpudoctorError):
-            return False
-        if isinstance(error, _LIMITS):
-            self.met.limits.append(f"{self.what}: {error or type(error).__name__}")
-        else:
-            self.met.seen.append(internal_error(self.what, error))
-        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,8 +10,8 @@ from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Safety
 from gpudoctor.lint.fix.changes import Change, NewDecorator, NewLines, NoFix
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
-from gpudoctor.lint.fix.steps import anchor, changes_of, place_of
-from gpudoctor.lint.repair.repair import Assign, Counter, Either, Holds, Part, Repair, Substitute
+from gpudoctor.lint.fix.steps import anchor, changes_of
+from gpudoctor.lint.repair.repair import Assign, Counter, Holds, Repair, Step, Substitute, parts_of
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
@@ -105,9 +105,9 @@ class Fixes:
         for step in repair.steps:
             # What cannot be found will not be written.
             with suppress(NoFix):
-                nodes = self.nodes(place_of(step).path)
+                nodes = self.nodes(step.at.path)
                 yield nodes.place(anchor(step, nodes))
-                for part in _parts(step):
+                for part in parts_of(step):
                     if isinstance(part, Counter):
                         yield nodes.place(nodes.block(part.loop).body[0])
 
@@ -130,7 +130,7 @@ class Fixes:
 
     def _changes(self, repair: Repair, sight: Sight) -> Iterable[Change]:
         for step in repair.steps:
-            nodes = self.nodes(place_of(step).path)
+            nodes = self.nodes(step.at.path)
             renderer = Renderer(nodes, sight, self.nodes)
             changes = changes_of(step, renderer)
             for change in (*renderer.changes, *changes):
@@ -201,21 +201,5 @@ def _hangs_on_names(repair: Repair) -> bool:
     return any(isinstance(step, Substitute) or (isinstance(step, Assign) and _names_in(step)) for step in repair.steps)
 
 
-def _names_in(step: object) -> bool:
-    return any(isinstance(part, (Holds, Counter)) for part in _parts(step))
-
-
-def _parts(step: object) -> Iterator[Part]:
-    """The parts of all code that a step writes."""
-    for inner in getattr(step, "arguments", ()):
-        yield from _parts(inner)
-    codes = [value for name in ("to", "header", "decorator") if (value := getattr(step, name, None)) is not None]
-    for code in (*codes, *getattr(step, "lines", ())):
-        yield from _parts_of(code)
-
-
-def _parts_of(code: Iterable[Part]) -> Iterator[Part]:
-    for part in code:
-        yield part
-        for choice in part.choices if isinstance(part, Either) else ():
-            yield from _parts_of(choice)
+def _names_in(step: Step) -> bool:
+    return any(isinstance(part, (Holds, Counter)) for part in parts_of(step))

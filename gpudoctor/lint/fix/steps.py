@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.fix.render import Renderer
 
 
-def place_of(step: repair.Step) -> Location:
-    """Where a step is made; one is made in one file."""
-    match step:
-        case repair.SetArgument() | repair.SetArguments() | repair.RemoveArgument():
-            return step.call
-        case repair.First() | repair.Last():
-            return step.block
-    return step.at
-
-
 def anchor(step: repair.Step, nodes: FileNodes) -> ast.stmt:
     """The statement whose surroundings a step is written in."""
     match step:
@@ -36,11 +26,11 @@ def anchor(step: repair.Step, nodes: FileNodes) -> ast.stmt:
             return _outermost_test(at, nodes)
         case repair.AtEnd(at=at):
             return _last_around(at, nodes)
-        case repair.First(block=at):
+        case repair.First(at=at):
             return nodes.block(at).body[0]
-        case repair.Last(block=at):
+        case repair.Last(at=at):
             return nodes.block(at).body[-1]
-    return nodes.statement(place_of(step))
+    return nodes.statement(step.at)
 
 
 def changes_of(step: repair.Step, render: Renderer) -> Sequence[ch.Change]:
@@ -48,9 +38,9 @@ def changes_of(step: repair.Step, render: Renderer) -> Sequence[ch.Change]:
     nodes, around = render.nodes, anchor(step, render.nodes)
     match step:
         case repair.SetArgument():
-            return _set_arguments(step.call, [step], render)
+            return _set_arguments(step.at, [step], render)
         case repair.SetArguments():
-            return _set_arguments(step.call, step.arguments, render)
+            return _set_arguments(step.at, step.arguments, render)
         case repair.RemoveArgument():
             return _remove_argument(step, nodes)
         case repair.Before():
@@ -117,7 +107,7 @@ def _set_arguments(at: Location, arguments: Sequence[repair.SetArgument], render
 
 
 def _remove_argument(step: repair.RemoveArgument, nodes: FileNodes) -> list[ch.Change]:
-    call = nodes.call(step.call)
+    call = nodes.call(step.at)
     names = ((step.name, step.position), *step.also)
     given = [value for name, position in names if (value := _given(call, name, position)) is not None]
     if step.if_given and _given(call, step.name, step.position) is None:
@@ -152,7 +142,7 @@ def _lines(
 
 
 def _first(step: repair.First, render: Renderer) -> ch.NewLines:
-    block = render.nodes.block(step.block)
+    block = render.nodes.block(step.at)
     first = block.body[0]
     if isinstance(block, (ast.FunctionDef, ast.ClassDef)) and _is_docstring(first):
         return _lines(step.lines, first, Where.AFTER, render, seen_from=next(iter(block.body[1:]), None))

@@ -7,6 +7,8 @@ none, there is no fix.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpudoctor.diagnostic import Location, Repairing, Safety
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.record import dataclass
@@ -73,14 +75,14 @@ Part = str | Holds | Imported | Counter | Source | Either | Always | Fresh
 Code = tuple[Part, ...]
 
 
-# --- what is done ------------------------------------------------------------------------------------------------
+# --- what is done, each `at` a place in one file -----------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class SetArgument:
     """Give the call here this argument, in the place of the one it has. `position` is where it may stand unnamed."""
 
-    call: Location
+    at: Location
     name: str
     to: Code
     position: int = -1
@@ -92,7 +94,7 @@ class SetArgument:
 class SetArguments:
     """Several of them, for one call."""
 
-    call: Location
+    at: Location
     arguments: tuple[SetArgument, ...]
 
 
@@ -100,7 +102,7 @@ class SetArguments:
 class RemoveArgument:
     """Take an argument from the call here."""
 
-    call: Location
+    at: Location
     name: str
     position: int = -1
     if_given: bool = False
@@ -130,7 +132,7 @@ class After:
 class First:
     """Insert lines at the beginning of the block whose header is here: a loop, a function, a class."""
 
-    block: Location
+    at: Location
     lines: tuple[Code, ...]
 
 
@@ -138,7 +140,7 @@ class First:
 class Last:
     """Insert lines at the end of the block whose header is here."""
 
-    block: Location
+    at: Location
     lines: tuple[Code, ...]
 
 
@@ -245,6 +247,22 @@ Step = (
     SetArgument | SetArguments | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Substitute | Assign
     | Rewrite | Unassign | MakeTuple | SuperFirst | Decorate | MoveUp | Delete | Under
 )  # fmt: skip
+
+
+def parts_of(step: Step) -> Iterator[Part]:
+    """The parts of all code that a step writes."""
+    for inner in getattr(step, "arguments", ()):
+        yield from parts_of(inner)
+    codes = [value for name in ("to", "header", "decorator") if (value := getattr(step, name, None)) is not None]
+    for code in (*codes, *getattr(step, "lines", ())):
+        yield from _parts_in(code)
+
+
+def _parts_in(code: Code) -> Iterator[Part]:
+    for part in code:
+        yield part
+        for choice in part.choices if isinstance(part, Either) else ():
+            yield from _parts_in(choice)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,74 @@
+"""The rules are asked: what each finds in a program, and what it could not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.failures import Failures
+from gpudoctor.lint.interp.budget import Budget
+from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS, MIN_PART_SECONDS
+from gpudoctor.lint.results.unfollowed import coverage_of
+from gpudoctor.record import replace
+from gpudoctor.registry import load
+
+if TYPE_CHECKING:
+    from gpudoctor.coverage import Coverage, Silence
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.lint.program import Program
+    from gpudoctor.rule import RuleCard
+
+
+def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
+    """What was followed of a program, and which of these rules could not judge it."""
+    return judged_by(cards, program, Failures(), Budget(MAX_RULES_SECONDS))[1]
+
+
+def judged_by(
+    cards: Iterable[RuleCard], program: Program, failures: Failures, left: Budget
+) -> tuple[list[Finding], Coverage]:
+    """What the rules say of a program, and what they could not say."""
+    silenced: dict[str, Silence] = {}
+    unasked: list[RuleCard] = []
+    findings = list(
+        _findings(program, cards, failures, left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS), silenced, unasked)
+    )
+    return findings, coverage_of(program, silenced, unasked)
+
+
+def _findings(
+    program: Program,
+    cards: Iterable[RuleCard],
+    failures: Failures,
+    budget: Budget,
+    silenced: dict[str, Silence],
+    unasked: list[RuleCard],
+) -> Iterator[Finding]:
+    happened = {type(event).__name__ for event in program.log}
+    world = program.world.value if program.has_entry else ""
+    # Asked before a rule is loaded: importing a file costs more than most rules do.
+    asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
+    unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
+    # Limits hold for rules too: the program decides how much there is to compare.
+    with failures.of(f"the rules on {program.entry}"), budget:
+        for card in asked:
+            with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
+                rule = load(card)
+                program.answers.taken()
+                # A rule that met the limit has ended the looking, too, and where no timer looks nobody does in between.
+                if not budget.look():
+                    budget.check()
+                # A list, so that a bug in a rule shows inside the guard above.
+                findings = list(rule.in_code(program.of_ranks if rule.of_ranks else program))
+                answers = program.answers.taken()
+                if findings:
+                    # Imported late, like the words: most programs make no mistake.
+                    from gpudoctor.lint.results.enrich import told
+
+                    in_world = [
+                        replace(each, world=each.world or world, launcher=program.launcher) for each in findings
+                    ]
+                    yield from told(in_world, program)
+                # What it has found it has judged.
+                elif answers:
+                    silenced[card.code] = answers[-1]
