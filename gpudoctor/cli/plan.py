@@ -110,7 +110,7 @@ def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project, str
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")
     project = Project(script)
-    module = project.module_of(script)
+    module = project.entry
     if module is None:
         return (), project, ""
     what = classify(module, project)

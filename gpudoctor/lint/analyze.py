@@ -53,7 +53,7 @@ def examine(path: str, request: Request, sources: Sources) -> EntryResult:
 @with_room
 def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     project = Project(path, sources)
-    entry = project.module_of(path)
+    entry = project.entry
     if entry is None:
         return EntryResult(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.

@@ -58,7 +58,7 @@ class Importers:
     def _is_program(self, path: str) -> bool:
         """It starts something, and not only what a test tries out."""
         project = Project(path, self._sources)
-        module = project.module_of(path)
+        module = project.entry
         return module is not None and not is_test(module.source) and classify(module, project).role is not Role.PART
 
 

@@ -75,8 +75,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     # A comment of ours may be of use, or of none.
     if "gpudoctor:" in text:
         return None
-    # Whoever keeps layers has a name for them.
-    found = set(flawed_classes(file.tree, text)) if re.search(_LAYERS, text) else set()
+    found = set[str]()
     spots = {*_words_in(text), *_dropped_moves_in(text)}
     search = _Search(file)
     if spots:
@@ -94,6 +93,9 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
                 if not isinstance(statement, _DEFINITIONS):
                     return None
                 found.add(statement.name)
+    # Whoever keeps layers has a name for them.
+    if re.search(_LAYERS, text):
+        found.update(flawed_classes(file.tree, text))
     return frozenset(_with_users(found, search))
 
 

@@ -167,7 +167,7 @@ def _raw(path: str) -> bytes | None:
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:
     """The file, where it starts something and what it imports has to do with training, or where it cannot be read."""
     project = Project(path, sources)
-    module = project.module_of(path)
+    module = project.entry
     if module is None:
         return next(iter(project.unreadable), None)
     what = classify(module, project)

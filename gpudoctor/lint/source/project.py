@@ -103,6 +103,7 @@ class Project:
 
     def __init__(self, start: str, sources: Sources | None = None) -> None:
         path = real_path(start)
+        self._start = path
         self._entry_folder = path if is_folder(path) else os.path.dirname(path)
         root, self.is_marked = project_root(self._entry_folder)
         self.root = root
@@ -130,6 +131,11 @@ class Project:
     def too_new_torch(self) -> list[int]:
         """The first version of torch that it cannot be installed with, as `[2, 0]`; empty where none is known."""
         return too_new_torch(self.root)
+
+    @property
+    def entry(self) -> ModuleFile | None:
+        """The module that the start is, or None where it cannot be read."""
+        return self._module(self._start)
 
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
