@@ -228,9 +228,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.manifest",
     },
-    "gpudoctor.lint.failures": {"gpudoctor.lint.interp", "gpudoctor.errors"},
     "gpudoctor.lint.judge": {
-        "gpudoctor.lint.failures",
         "gpudoctor.lint.interp",
         "gpudoctor.lint.results",
         "gpudoctor.lint.program",
@@ -238,10 +236,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.rule",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
+        "gpudoctor.errors",
     },
     "gpudoctor.lint.analyze": {
         "gpudoctor.lint.judge",
-        "gpudoctor.lint.failures",
         "gpudoctor.lint.interp",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.results",

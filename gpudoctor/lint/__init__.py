@@ -6,7 +6,8 @@ A file becomes findings in one direction; each stage is a room::
                                                      │    ▲
                                  library, analyses ──┘    └── domain, flow
 
-``pipeline.py`` is the outline of all of it, ``analyze.py`` that of one entry.
+``pipeline.py`` is the outline of all of it, ``schedule.py`` says what is executed when, and ``analyze.py`` is the
+outline of one entry.
 
 Program
     One execution on paper of an entry file in one launch world, as rules see it (`program.py`).

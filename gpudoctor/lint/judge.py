@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.failures import Failures
-from gpudoctor.lint.interp.budget import Budget
+from gpudoctor.errors import GpudoctorError, InternalError, internal_error
+from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.results.unfollowed import coverage_of
-from gpudoctor.record import replace
+from gpudoctor.record import dataclass, field, replace
 from gpudoctor.registry import load
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from gpudoctor.coverage import Coverage, Silence
     from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.program import Program
     from gpudoctor.rule import RuleCard
+
+_LIMITS = (OutOfBudget, RecursionError, MemoryError)
 
 
 def coverage_in(program: Program, cards: Iterable[RuleCard]) -> Coverage:
@@ -72,3 +76,35 @@ def _findings(
                 # What it has found it has judged.
                 elif answers:
                     silenced[card.code] = answers[-1]
+
+
+@dataclass
+class Failures:
+    """Bugs of ours and limits that were met, so that one of them does not hide what else is found."""
+
+    seen: list[InternalError] = field(default_factory=list)
+    limits: list[str] = field(default_factory=list)
+
+    def of(self, what: str) -> _Guard:
+        """Remember what goes wrong inside, and say that it was `what` that was being done."""
+        return _Guard(what, self)
+
+
+@dataclass
+class _Guard:
+    """Turns an exception that nobody expected into a failure. What users are meant to read passes."""
+
+    what: str
+    met: Failures
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, GpudoctorError):
+            return False
+        if isinstance(error, _LIMITS):
+            self.met.limits.append(f"{self.what}: {error or type(error).__name__}")
+        else:
+            self.met.seen.append(internal_error(self.what, error))
+        return True
