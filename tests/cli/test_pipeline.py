@@ -245,7 +245,7 @@ def test_a_limit_is_no_bug_and_is_told(
     assert "not followed to its end" in outcome.partly[0].message
 
 
-@pytest.mark.parametrize("part", ["programs_of", "_in_words", "_fixed"])
+@pytest.mark.parametrize("part", ["analyze.programs_of", "results.remedy_words.in_words_of", "analyze._fixed"])
 def test_no_part_of_it_takes_for_ever(
     part: str, write: Write, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,11 +256,11 @@ def test_no_part_of_it_takes_for_ever(
     write(train=MAIN)
     monkeypatch.setattr(analyze, "MAX_ALL_SECONDS", 0.3)
     monkeypatch.setattr(analyze, "MIN_PART_SECONDS", 0.2)
-    monkeypatch.setattr(analyze, part, hang)
+    monkeypatch.setattr(f"gpudoctor.lint.{part}", hang)
     outcome = lint(fixes=True)
     assert outcome.failures == ()
     assert "seconds of execution" in outcome.partly[0].message
-    assert places(outcome) == ([] if part == "programs_of" else ["train.py:3 GPU950"])
+    assert places(outcome) == ([] if part == "analyze.programs_of" else ["train.py:3 GPU950"])
 
 
 def test_programs_are_looked_for_in_a_project_not_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
