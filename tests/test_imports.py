@@ -384,6 +384,8 @@ LATE = {
     # Most programs make no mistake.
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
+    # Mostly whole folders are linted, or programs.
+    "gpudoctor.lint.discovery.importers",
     # Programs are mostly named: no folder is searched.
     "gpudoctor.lint.discovery.gitignore",
     # Most files that are linted are programs, and start in one way.

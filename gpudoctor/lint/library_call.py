@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values
+from gpudoctor.lint.domain.value import singleton as singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.manifest.compiled import declared, functions
@@ -375,12 +376,6 @@ MODELS = Models()
 def unknown(do: LibraryContext, node: ast.AST, why: str) -> Values:
     """A value about which nothing is known, a new one at each visit."""
     return ValueSet.of(Unknown(Anonymous("", do.allocation_site(do.place(node))), why, do.text(node, 40)))
-
-
-def singleton(value: Value) -> Values:
-    """The set of one value."""
-    # As `ValueSet.of` does, which most models end with.
-    return ValueSet((Binding(value),))
 
 
 def alternatives(do: LibraryContext, values: Values, depth: int = 3) -> list[Values]:

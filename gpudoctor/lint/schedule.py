@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
 from gpudoctor.lint.discovery.select import STDIN, Listed
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
@@ -68,7 +67,7 @@ def examine_in_order(listed: Listed, work: Work, watch: Watch) -> list[EntryResu
     examined += _not_imported(examine(unread(Role.SCRIPT, tests)), tests)
     helpers = unread(Role.PART)
     # A helper read through its program has real arguments; on its own it has none.
-    through = list(_through_importers(helpers, done, work)) if len(helpers) <= _MOST_HELPERS else []
+    through = list(_through_importers(helpers, done, work)) if 0 < len(helpers) <= _MOST_HELPERS else []
     examined += through
     # Where only built-in rules run, it is known what they are about.
     built_in, read = only_built_in(work.request.rules), _read_by(through)
@@ -85,6 +84,9 @@ def _through_importers(files: Sequence[FileTraits], done: Container[str], work: 
 
     The programs of the request are `done`: none of them has read these files.
     """
+    # Imported late: mostly whole folders are linted, or programs.
+    from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
+
     importers = Importers(work.sources, respect_gitignore=work.request.respect_gitignore)
     found: list[EntryResult] = []
     tried: dict[str, EntryResult] = {}

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
@@ -84,7 +84,7 @@ def _owner(value: Value) -> Value | None:
     if isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
         return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
     # `layer.weight` of a layer of a library is known by its layer.
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case Attribute(Module() as owner, "weight" | "bias"):
             return owner
     return None

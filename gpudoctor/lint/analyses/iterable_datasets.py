@@ -71,15 +71,16 @@ class IterationProbe:
         self.calls.add(name)
         # The second of two is where it ends, which is the same for all.
         if name == "itertools.islice" and len(args) > 2:
-            self._picked(args[1])
+            self.sliced(args[1])
 
     def calculated(self, op: ast.operator, left: Values, right: Values) -> None:
         # `%` of a text writes it.
-        if isinstance(op, ast.Mod) and not left.any(_is_text):
-            self._picked(right)
+        if isinstance(op, ast.Mod) and not left.any(lambda value: value.is_text):
+            self.sliced(right)
 
     def sliced(self, start: Values | None) -> None:
-        self._picked(start)
+        if start is not None and not start.all(_is_alike):
+            self.picks = True
 
     def repeats_for_ever(self) -> None:
         self.endless = True
@@ -89,10 +90,6 @@ class IterationProbe:
 
     def hands_on(self, source: Values) -> None:
         self.handed_on = source
-
-    def _picked(self, number: Values | None) -> None:
-        if number is not None and not number.all(_is_alike):
-            self.picks = True
 
     def add(self, inner: IterationProbe) -> None:
         """What was heard inside was heard here, too."""
@@ -119,10 +116,6 @@ def _construct(do: LibraryContext, made: Dataset | Sampler, run: Callable[[], ob
         run()
     if heard.picks:
         do.set_flag(made, DatasetState.picks_given)
-
-
-def _is_text(value: Value) -> bool:
-    return isinstance(value, Text) or (isinstance(value, Const) and isinstance(value.value, str))
 
 
 def _is_alike(value: Value) -> bool:

@@ -49,6 +49,13 @@ def at_top(body: Iterable[ast.stmt], *, with_handlers: bool = False) -> Iterator
             todo += (*statement.body, *handled, *statement.orelse, *statement.finalbody)[::-1]
 
 
+def root_name(node: ast.expr) -> str:
+    """`runner` of `runner.model.train`; empty where it begins with no name."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def name_parts(node: ast.expr) -> list[str]:
     """`runner(cfg).go` as `["runner", "go"]`; nothing first where it begins with no name."""
     names: list[str] = []

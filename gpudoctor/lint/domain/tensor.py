@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.value import Allocated, Value, Values
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.record import dataclass, field, replace
 
 
@@ -62,6 +63,7 @@ class Tensor(Allocated):
     """
 
     is_open = True
+    is_tested = True
 
     identity: Hashable
     place: Location
@@ -96,6 +98,24 @@ class Tensor(Allocated):
 
     def on_each_rank(self) -> Tensor:
         return replace(self, dependence=self.dependence | Divergence.RANK)
+
+    def is_plain(self, tests: Iterable[Literal], where: str = "") -> bool:
+        # `isinstance(batch["x"], Tensor)`: what a loader yields may be a container of tensors, or a text.
+        return self.batch_of is not None and (self.plain or any(self._is_denied(each, where) for each in tests))
+
+    def _is_denied(self, test: Literal, where: str) -> bool:
+        key = test.atom.key
+        if not isinstance(key, IsInstance) or key.plain_where is not test.holds:
+            return False
+        here = bool(where) and key.subject == where
+        return any(each == self or (here and self._is_part_like(each)) for each in key.given[0])
+
+    def _is_part_like(self, other: Value) -> bool:
+        """Read anew, a part of a batch is a new value."""
+        return isinstance(other, Tensor) and other.part and self.part and other.batch_of == self.batch_of
+
+    def as_plain(self) -> Tensor:
+        return self if self.plain else replace(self, plain=True)
 
     def bound_to(self, name: str) -> Tensor:
         # Messages name what the user wrote: `images`, not `next(loader)`.

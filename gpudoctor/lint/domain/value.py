@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
-from gpudoctor.lint.flow.condition import Divergence, Literal
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.interning import age, interned
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.record import compared, dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -32,8 +32,20 @@ class Value:
     """It is surely not None."""
     is_choice: ClassVar[bool] = False
     """What an `elif` chain over experiments picks one of; loops do not pile these up."""
+    is_tested: ClassVar[bool] = False
+    """Tests of its type say whether one calculates with it (`is_plain`)."""
     is_model: ClassVar[bool] = False
     """It has weights, and is called with batches."""
+
+    @property
+    def term(self) -> Term | None:
+        """What stands for it, where it could not be known."""
+        return None
+
+    @property
+    def is_text(self) -> bool:
+        """A string, as far as it is known."""
+        return False
 
     @property
     def divergence(self) -> Divergence:
@@ -67,8 +79,22 @@ class Value:
         """This value, once it has the name: some are known to readers by that."""
         return self
 
+    def is_plain(self, tests: Iterable[Literal], where: str = "") -> bool:
+        """It is nothing that one calculates with, as these tests of a type say of it, or of what was read at `where`
+        before."""
+        return False
+
+    def as_plain(self) -> Value:
+        """This value, where tests say so."""
+        return self
+
 
 Values = ValueSet[Value]
+
+
+def singleton(value: Value, when: Condition = ALWAYS) -> Values:
+    """The set of one value."""
+    return ValueSet((Binding(value, when),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +104,10 @@ class Const(Value):
     is_setting = True
 
     value: bool | int | float | complex | str | bytes | type(Ellipsis) | None  # type: ignore[valid-type]
+
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.value, str)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Const) or type(self.value) is not type(other.value):
@@ -94,6 +124,16 @@ class Const(Value):
 
 
 NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
+
+
+def text_of(value: Value | None) -> str | None:
+    """The string that it is; None where it is none that is wholly known."""
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+def int_of(value: Value | None) -> int | None:
+    """The integer that it is; None where it is none that is known."""
+    return value.value if isinstance(value, Const) and type(value.value) is int else None
 
 
 class Term:
@@ -200,6 +240,7 @@ class Text(Value):
 
     is_object = True
     is_setting = True
+    is_text = True
     parts: tuple[Value, ...]
 
     def __post_init__(self) -> None:

@@ -72,7 +72,7 @@ def _by_flag(option: Option, options: Options) -> Option:
 
 
 def _setting(value: Value) -> str:
-    term = value.term if isinstance(value, Unknown) else None
+    term = value.term
     return term.name if isinstance(term, Setting) else ""
 
 
@@ -209,7 +209,7 @@ def _value(value: Value, options: Options) -> Const | None:
     option = _option(value, options)
     if option is not None:
         return Const(option.default)
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         # `step % args.every` is 0 in each step where that is 1.
         case Operation("%", _, divisor) if _value(divisor, options) == Const(1):
             return Const(0)
@@ -250,7 +250,7 @@ def _text_method(value: Value) -> tuple[Value, str, list[Const]] | None:
 
 def _method(value: Value) -> tuple[Value, str, tuple[Values, ...]] | None:
     """The object, the method and the arguments by position of a call that an unknown value comes from."""
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case CallResult(Unknown(Attribute(Value() as of, name)), (tuple() as given, ())):
             return of, name, given
         case MethodResult(Value() as of, name, (tuple() as given, ())):
@@ -274,11 +274,13 @@ def _keys(asked: Asked) -> Iterator[Hashable]:
 def _asked(keys: Iterable[Hashable], options: Options) -> Iterator[Option]:
     """The options that some values are made of."""
     for key in keys:
-        option = _option(key, options) if isinstance(key, Value) else None
+        if not isinstance(key, Value):
+            continue
+        option = _option(key, options)
         if option is not None:
             yield option
             continue
-        match key.term if isinstance(key, Unknown) else None:
+        match key.term:
             case Operation("%", counter, divisor):
                 yield from _asked((counter, divisor), options)
             case CallResult(Unknown(Attribute(of, _))) | MethodResult(of):

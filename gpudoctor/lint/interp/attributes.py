@@ -24,11 +24,11 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp.execution_state import UNBOUND_SET, singleton
+from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.exports import attributes_set
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
@@ -159,7 +159,7 @@ def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values 
     merged = m.state(value, SettingState.merged)
     for each in (value, *(merged or ())):
         owner = None
-        match each.term if isinstance(each, Unknown) else None:
+        match each.term:
             case CallResult("builtins.vars", (ValueSet() as given, *_)):
                 owner = given.single
         if isinstance(owner, Namespace) and has_option(m, owner, name):

@@ -34,12 +34,11 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.symbols import Item, Setting
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.attributes import library_call, option_in
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
@@ -112,8 +111,8 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
         if entries is None or not isinstance(only, DictOf) or m.state(only, ContainerState.more) is not None:
             rest = [*(rest or ()), *_inside(m, values)]
         for key, value in entries or ():
-            if isinstance(key.single, Const) and isinstance(key.single.value, str):
-                keywords[key.single.value] = value
+            if (text := text_of(key.single)) is not None:
+                keywords[text] = value
     return Arguments(tuple(args), keywords, None if rest is None else tuple(rest))
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Partial
-from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
 from gpudoctor.lint.interp.attributes import library_call
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
 from gpudoctor.lint.interp.position import Frame

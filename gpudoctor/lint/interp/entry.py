@@ -7,15 +7,14 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class
-from gpudoctor.lint.discovery.top_level import leads_to_training
+from gpudoctor.lint.discovery.top_level import leads_to_training, root_name
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.source.project import ModuleFile
 
@@ -127,19 +126,13 @@ def _mentioned(tree: ast.Module) -> frozenset[str]:
         for each in functions
         # `torch.save` does not call a method `save` of this file.
         if isinstance(each, ast.Name)
-        or (isinstance(each, ast.Attribute) and _root(each) not in modules and not _of_a_module(each))
+        or (isinstance(each, ast.Attribute) and root_name(each) not in modules and not _of_a_module(each))
     )
 
 
 def _of_a_module(function: ast.Attribute) -> bool:
     """`self.model.train()`: every module has that method, so it is not the `train` of the class around it."""
     return function.attr in ("train", "eval") and isinstance(function.value, ast.Attribute)
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:

@@ -24,6 +24,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    singleton,
 )
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision
@@ -32,7 +33,7 @@ from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
 from gpudoctor.lint.flow.interning import numbered
 from gpudoctor.lint.flow.store import Store
-from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import (
@@ -790,8 +791,3 @@ class ExecutionState(Position):
 def _is_long(node: ast.expr) -> bool:
     lines = (node.end_lineno or node.lineno) - node.lineno
     return lines > _MAX_LINES or (lines == 0 and (node.end_col_offset or 0) - node.col_offset > _MAX_COLUMNS)
-
-
-def singleton(value: Value, when: Condition = ALWAYS) -> Values:
-    """The set of one value."""
-    return ValueSet((Binding(value, when),))

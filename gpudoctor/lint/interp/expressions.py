@@ -22,8 +22,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, whole
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import imports, library, truthiness
@@ -31,9 +30,8 @@ from gpudoctor.lint.interp.assignment import assign, hint
 from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.definitions import define_lambda
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.items import concatenate, item_at, items_of, repeat
-from gpudoctor.lint.interp.narrowing import as_told, is_plain
+from gpudoctor.lint.interp.narrowing import as_told
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
@@ -70,7 +68,7 @@ def _name(m: Evaluator, node: ast.Name) -> Values:
             if found.is_definite:
                 value = found.bindings[0].value
                 if value is not UNBOUND and type(value) is not LazyImport:
-                    return found if type(value) is not Tensor else as_told(m, found, node)
+                    return as_told(m, found, node) if value.is_tested else found
             return as_told(m, lookup(m, name, node), node)
     return elsewhere(m, name, node)
 
@@ -135,7 +133,7 @@ def binary(m: Evaluator, left: Values, op: ast.operator, right: Values, node: as
 def _operands(values: Values) -> Sequence[Binding[Value]]:
     """Those with which one can calculate."""
     # `if isinstance(batch, list): return batch`: what comes back so is no tensor.
-    return [each for each in values.bindings if not is_plain(each.value, each.condition)] or values.bindings
+    return [each for each in values.bindings if not each.value.is_plain(each.condition.kinds)] or values.bindings
 
 
 def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: ast.AST) -> Values:
@@ -154,7 +152,7 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
             # `os.environ["RANK"] + 1` is a TypeError; `"out" + os.environ["RANK"]` is not.
             and first.as_text
             and isinstance(second, (Const, Size, Rank))
-            and not (_is_text(second) or (isinstance(second, (Rank, Size)) and second.as_text))
+            and not (second.is_text or (isinstance(second, (Rank, Size)) and second.as_text))
         ):
             m.note_text_used(first, type(op).__name__, node)
     joined = _join_text(m, op, left, right)
@@ -190,17 +188,13 @@ def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     return HOOKS.computed[0](op, right, made) if shards else made
 
 
-def _is_text(value: Value) -> bool:
-    return isinstance(value, Text) or (isinstance(value, Const) and isinstance(value.value, str))
-
-
 _SEPARATOR = Const("/")
 
 
 def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Text | None:
     # `/` joins paths, `%` formats.
     if not isinstance(op, (ast.Add, ast.Mod, ast.Div)) or not (
-        _is_text(left) or (_is_text(right) and isinstance(op, ast.Add))
+        left.is_text or (right.is_text and isinstance(op, ast.Add))
     ):
         return None
     parts: list[Value] = []

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import Enumerated, TupleOf
 from gpudoctor.lint.domain.function import Generator
+from gpudoctor.lint.domain.value import singleton
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.items import counter
 from gpudoctor.lint.interp.position import OpenLoop, PathExit
 

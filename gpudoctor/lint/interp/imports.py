@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
-from gpudoctor.lint.domain.value import Anonymous, Unknown
+from gpudoctor.lint.domain.value import Anonymous, Unknown, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.process_state import fresh_stack

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.interp import (
     attributes,
     calls,
@@ -22,7 +22,6 @@ from gpudoctor.lint.interp import (
     with_statements,
 )
 from gpudoctor.lint.interp.evaluator import Evaluator
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
 

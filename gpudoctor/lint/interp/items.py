@@ -22,11 +22,10 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, S
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.limits import MAX_VALUES
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.library.register import HOOKS

@@ -11,11 +11,10 @@ from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Item
-from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import library_call
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
@@ -71,8 +70,9 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
     if found is not None:
         return m.call(found, Arguments((index,)), node)
     only = index.single
-    if isinstance(value, ProjectModule) and _text_of(only):
-        return attributes.attribute(m, value, _text_of(only), node)
+    text = text_of(only)
+    if isinstance(value, ProjectModule) and text:
+        return attributes.attribute(m, value, text, node)
     model = MODELS.methods.get((type(value), "__getitem__"))
     if model is not None:
         answered = model(library_call(m, "__getitem__", Arguments((index,)), node, value))
@@ -80,11 +80,11 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
             return answered
     # `models.__dict__[args.arch]()` of the ImageNet example.
     if isinstance(value, Library) and value.name.endswith(".__dict__"):
-        return library_name(m, f"{value.name.removesuffix('__dict__')}{_text_of(only) or '*'}", node)
+        return library_name(m, f"{value.name.removesuffix('__dict__')}{text or '*'}", node)
     if isinstance(value, Unknown):
         # `config = yaml.load(f)`, then `config["rank"] = rank`: that entry is known.
-        known = m.entry(value, SettingState.items, _text_of(only)) if _text_of(only) else None
-        known = attributes.option_in(m, value, _text_of(only), node) if known is None and _text_of(only) else known
+        known = m.entry(value, SettingState.items, text) if text else None
+        known = attributes.option_in(m, value, text, node) if known is None and text else known
         if known is not None and all(each.value is not UNBOUND for each in known.bindings):
             return known
         label = m.text(node, 40)
@@ -98,18 +98,14 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
     return singleton(Unknown(Item(value, only), "an item", m.text(node, 40), value.divergence))
 
 
-def _text_of(value: Value | None) -> str:
-    return value.value if isinstance(value, Const) and isinstance(value.value, str) else ""
-
-
 def set_library_item(m: Evaluator, value: Value, index: Values, values: Values, target: ast.Subscript) -> bool:
     """`os.environ[name] = value`, or an object's own `__setitem__`."""
     found = find_method(m, value, "__setitem__")
     if found is not None:
         m.call(found, Arguments((index, values)), target)
         return True
-    if isinstance(value, Unknown) and _text_of(index.single):
-        m.set_entry(value, SettingState.items, _text_of(index.single), values)
+    if isinstance(value, Unknown) and (text := text_of(index.single)):
+        m.set_entry(value, SettingState.items, text, values)
     model = MODELS.methods.get((type(value), "__setitem__"))
     if model is not None:
         model(library_call(m, "__setitem__", Arguments((index, values)), target, value))

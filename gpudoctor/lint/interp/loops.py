@@ -10,14 +10,13 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.items import items_of
 from gpudoctor.lint.interp.limits import MAX_UNROLLED

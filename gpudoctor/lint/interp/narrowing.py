@@ -16,15 +16,13 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
-from gpudoctor.lint.domain.symbols import IsInstance, Widened
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -68,7 +66,7 @@ def as_told(m: Evaluator, values: Values, node: ast.expr) -> Values:
     """The values as tests on the way here have told of what kind they are."""
     path = m.path
     for binding in values.bindings:
-        if isinstance(binding.value, Tensor) and (path.kinds or binding.condition.kinds):
+        if binding.value.is_tested and (path.kinds or binding.condition.kinds):
             where = m.text(node) if isinstance(node, (ast.Attribute, ast.Subscript)) else ""
             return ValueSet([_told(each, path.and_(each.condition), where) for each in values.bindings])
     return values
@@ -76,31 +74,7 @@ def as_told(m: Evaluator, values: Values, node: ast.expr) -> Values:
 
 def _told(binding: Binding[Value], path: Condition, where: str) -> Binding[Value]:
     value = binding.value
-    if not isinstance(value, Tensor) or value.plain or not is_plain(value, path, where):
-        return binding
-    return Binding(replace(value, plain=True), binding.condition)
-
-
-def is_plain(value: Value, path: Condition, where: str = "") -> bool:
-    """It is no tensor, as a test says of it, or of what stands at the same place: `isinstance(batch["x"], Tensor)`."""
-    if not isinstance(value, Tensor) or value.batch_of is None:
-        return False
-    return value.plain or any(_denies(each, value, where) for each in path.kinds)
-
-
-def _denies(literal: Literal, value: Tensor, where: str) -> bool:
-    key = literal.atom.key
-    if not isinstance(key, IsInstance):
-        return False
-    here = bool(where) and key.subject == where
-    if not any(each == value or (here and _are_parts(each, value)) for each in key.given[0]):
-        return False
-    return key.plain_where is literal.holds
-
-
-def _are_parts(one: Value, other: Tensor) -> bool:
-    """Read anew, a part of a batch is a new value."""
-    return isinstance(one, Tensor) and one.part and other.part and one.batch_of == other.batch_of
+    return Binding(value.as_plain(), binding.condition) if value.is_plain(path.kinds, where) else binding
 
 
 def bare(test: ast.expr) -> tuple[ast.expr, bool]:

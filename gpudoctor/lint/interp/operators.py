@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     RankIs,
 )
-from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value
+from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, text_of
 from gpudoctor.lint.flow.condition import Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
@@ -71,7 +71,7 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
 
 def _node_product(value: Value) -> tuple[Value, Value] | None:
     """The number of a node and the size of one, of `node * gpus`."""
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case NodeProduct(size, node):
             return node, size
     return None
@@ -199,7 +199,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):
         return False
     for one, other in ((left, right), (right, left)):
-        if isinstance(other, Const) and isinstance(other.value, str) and one.differs_from(other.value):
+        if (text := text_of(other)) is not None and one.differs_from(text):
             return False
     return None
 

@@ -6,14 +6,13 @@ import ast
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, singleton
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.function_traits import CallRecord, Summary
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
 from gpudoctor.lint.interp.position import NEVER

@@ -11,10 +11,21 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, OneOf
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Text,
+    Truth,
+    Unknown,
+    Value,
+    Values,
+    singleton,
+)
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
 from gpudoctor.lint.library.library_names import is_harmless

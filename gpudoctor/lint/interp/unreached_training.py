@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.discovery.classify import is_test
+from gpudoctor.lint.discovery.top_level import root_name
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.program import Chosen, NotReached, Stop
 
@@ -231,7 +232,7 @@ def _uses(
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif isinstance(node, ast.Attribute):
-            (of_modules if _root(node) in modules else attributes).add(node.attr)
+            (of_modules if root_name(node) in modules else attributes).add(node.attr)
         # `registry["net"]`, `getattr(models, "resnet")`.
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
             texts.add(node.value)
@@ -249,9 +250,3 @@ def _choosing(call: ast.Call) -> set[str]:
     where = call.args if by_name else [call.func] if isinstance(call.func, (ast.Call, ast.Subscript)) else []
     found = (inner.value for each in where for inner in ast.walk(each) if isinstance(inner, ast.Constant))
     return {each for each in found if isinstance(each, str)}
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""

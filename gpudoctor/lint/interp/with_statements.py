@@ -10,10 +10,9 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import ContextManager, Function, Generator
 from gpudoctor.lint.domain.symbols import OpenFile
-from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
-from gpudoctor.lint.interp.execution_state import singleton
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.register import HOOKS
 

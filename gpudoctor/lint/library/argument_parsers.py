@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Parser, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -54,8 +54,7 @@ def _subparsers(call: Call[Parser]) -> Values:
 
 def texts(call: Call) -> tuple[str, ...]:
     """The positional arguments that are text."""
-    flags = [values.single for values in call.args]
-    return tuple(flag.value for flag in flags if isinstance(flag, Const) and isinstance(flag.value, str))
+    return tuple(text for values in call.args if (text := text_of(values.single)) is not None)
 
 
 @MODELS.method(Parser, "add_argument")

@@ -18,7 +18,19 @@ from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import CallResult, Length, MethodResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Composed, Const, Text, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    Anonymous,
+    Composed,
+    Const,
+    Text,
+    Truth,
+    Unknown,
+    Value,
+    Values,
+    text_of,
+)
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.files import ReadFile, Save
@@ -277,7 +289,7 @@ def _format(call: Call[Const | Text]) -> Values:
 def _fields(call: Call) -> list[Values]:
     """What the text shows: of `"{meter.avg}".format(meter=meter)` the attribute, else the arguments as they are."""
     receiver = call.receiver
-    text = receiver.value if isinstance(receiver, Const) and isinstance(receiver.value, str) else ""
+    text = text_of(receiver) or ""
     shown: dict[str, list[Values]] = {}
     for name, _, path in (field.partition(".") for field in re.findall(FIELD, text)):
         values = call.keywords.get(name)
@@ -305,8 +317,8 @@ def _join(call: Call[Const]) -> Values:
 @MODELS.method(Const)
 @MODELS.method(Text)
 def _text_method(call: Call[Const | Text]) -> Values:
-    if isinstance(call.receiver, Const) and isinstance(call.receiver.value, str):
-        return singleton(_folded(call, call.receiver.value))
+    if (text := text_of(call.receiver)) is not None:
+        return singleton(_folded(call, text))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
     if call.name == "exists":
         asked = CallResult("os.path.exists", (singleton(call.receiver),))
@@ -323,7 +335,7 @@ def _in_one_case(call: Call[Unknown]) -> Values:
     known = call.do.state(call.receiver, SettingState.can_be)
     only = known.single if known is not None else None
     choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []
-    texts = [each.value for each in choices if isinstance(each, Const) and isinstance(each.value, str)]
+    texts = [text for each in choices if (text := text_of(each)) is not None]
     among = [found for text in texts if isinstance(found := _folded(call, text), Const)]
     if not choices or len(among) < len(choices):
         return NOT_ANSWERED

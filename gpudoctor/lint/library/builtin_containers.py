@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
@@ -50,7 +50,7 @@ def _sequence(call: Call) -> Values:
 def _note_set(do: LibraryContext, made: Values, items: list[Values]) -> None:
     """The list stands for a set. Texts lie in it in an order that each process chooses for itself, by its hash seed."""
     only = made.single
-    texts = any(isinstance(value, Const) and isinstance(value.value, str) for value in flat_of(items))
+    texts = any(text_of(value) is not None for value in flat_of(items))
     if texts and isinstance(only, ListOf):
         do.set_flag(only, ContainerState.unordered)
 

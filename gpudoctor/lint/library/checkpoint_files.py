@@ -56,7 +56,7 @@ def _target(call: Call, index: int, name: str, opened: bool = False) -> tuple[Va
 def opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     """The path of a file that was opened to be written anew, and how the program wrote it there."""
     only = handles.single if handles is not None else None
-    match only.term if isinstance(only, Unknown) else None:
+    match only and only.term:
         case OpenFile(path=ValueSet() as path, mode=mode, spelled=spelled) if str(mode)[:1] in ("w", "x"):
             return path, spelled
     return None

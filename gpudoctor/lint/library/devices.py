@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -78,8 +78,8 @@ def _from_constant(value: Const, place: Location) -> Value | None:
 def _from_text(value: Text, place: Location) -> Value:
     # `os.path.join()` has no part at all.
     first = value.parts[0] if value.parts else None
-    if isinstance(first, Const) and isinstance(first.value, str):
-        kind = first.value.partition(":")[0]
+    if (text := text_of(first)) is not None:
+        kind = text.partition(":")[0]
         rest = [part for part in value.parts[1:] if not isinstance(part, Const)]
         # `f"cuda:{local_rank}"` and `"cuda:" + str(rank)`.
         if kind in TYPES and len(rest) == 1:

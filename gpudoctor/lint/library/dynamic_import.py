@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import Class, Function, ProjectModule
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.library.choosing import name_of, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -26,12 +26,8 @@ def _import_module(call: Call) -> Values:
     name = call.args[0].restrict(call.do.path).single if call.args else None
     package = call.constant(1, "package")
     before = package if isinstance(package, str) else ""
-    if isinstance(name, Const) and isinstance(name.value, str):
-        return singleton(
-            call.do.modules.import_named(
-                f"{before}{name.value}" if name.value.startswith(".") else name.value, call.node
-            )
-        )
+    if (text := text_of(name)) is not None:
+        return singleton(call.do.modules.import_named(f"{before}{text}" if text.startswith(".") else text, call.node))
     found = _modules(call, name) if name is not None else []
     if found:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
@@ -47,8 +43,8 @@ def _modules(call: Call, name: Value) -> list[str]:
     if not package or middle is None:
         return []
     names = [each for each in call.do.modules.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
-    usual = default_of(call.do, middle)
-    chosen = f"{prefix}{usual.value}{end}" if isinstance(usual, Const) and isinstance(usual.value, str) else None
+    usual = text_of(default_of(call.do, middle))
+    chosen = f"{prefix}{usual}{end}" if usual is not None else None
     if chosen in names:
         return [f"{package}.{chosen}"]
     # In `models`, what is called a model comes before its tools.
@@ -85,16 +81,16 @@ def _global(call: Call[Unknown]) -> Values:
     if call.receiver.escaped_from != "builtins.globals":
         return NOT_ANSWERED
     named = call.args[0].single if call.args else None
-    if isinstance(named, Const) and isinstance(named.value, str):
-        return call.do.attribute(call.do.modules.own_module(), named.value, call.node)
+    if (text := text_of(named)) is not None:
+        return call.do.attribute(call.do.modules.own_module(), text, call.node)
     return member_named_by(call.do, call.do.modules.own_module(), named, call) or NOT_ANSWERED
 
 
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:
     """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
-    usual = default_of(do, name)
-    if isinstance(usual, Const) and isinstance(usual.value, str):
-        found = do.own_attribute(module.scope, usual.value) if isinstance(module, ProjectModule) else None
+    usual = text_of(default_of(do, name))
+    if usual is not None:
+        found = do.own_attribute(module.scope, usual) if isinstance(module, ProjectModule) else None
         if found is not None:
             return found
     start, _, end = _pattern(name) if name is not None else ("", None, "")

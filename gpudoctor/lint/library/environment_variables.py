@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNBOUND,
+    Anonymous,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    text_of,
+)
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -87,8 +99,7 @@ def _environ(do: LibraryContext, place: Location) -> Values:
 
 
 def _name(values: Values | None) -> str | None:
-    only = values.single if values is not None else None
-    return only.value if isinstance(only, Const) and isinstance(only.value, str) else None
+    return text_of(values.single) if values is not None else None
 
 
 def _is_set(do: LibraryContext, name: str) -> bool | None:

@@ -38,13 +38,10 @@ MAX_LOOK = 600
 
 
 @MODELS.called(Module)
-def _called(call: Call) -> Values:
-    return forward(call, call.receiver)
-
-
+@MODELS.called(Wrapper)
 @MODELS.method(Module, "forward")
 @MODELS.method(Wrapper, "forward")
-def _forward_method(call: Call) -> Values:
+def _called(call: Call) -> Values:
     return forward(call, call.receiver)
 
 

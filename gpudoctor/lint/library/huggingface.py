@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instanc
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
@@ -113,7 +113,7 @@ def _placed(call: Call, module: Module, device_map: Values) -> Value:
     """`device_map={"": index}` puts the whole model on one device; other maps spread it."""
     place = call.argument_places.get("device_map", call.place)
     for value in flatten(call.do, list(device_map)):
-        device = as_device(value, place) if not (isinstance(value, Const) and isinstance(value.value, str)) else None
+        device = as_device(value, place) if text_of(value) is None else None
         if device is not None:
             use(call, singleton(device), "device_map", place)
             return device

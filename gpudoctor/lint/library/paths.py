@@ -13,7 +13,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -118,16 +118,16 @@ def _part_of_path(call: Call[Text]) -> Values:
 def on_disk(path: Value) -> str | None:
     """The path on this machine, where it is counted from the program's own file in parts that are all known."""
     first, *rest = path.parts if isinstance(path, Text) else (path,)
-    place = first.term if isinstance(first, Unknown) else None
+    place = first.term
     if not isinstance(place, PlaceOnDisk):
         return None
     joined = place.path
     for part in rest:
-        if not isinstance(part, Const) or not isinstance(part.value, str):
+        text = text_of(part)
+        if text is None:
             return None
         # `Path(here, "lib")` and `here + "/lib"` are one.
-        apart = "" if part.value.startswith("/") or joined.endswith("/") else "/"
-        joined += apart + part.value
+        joined += text if text.startswith("/") or joined.endswith("/") else f"/{text}"
     return os.path.normpath(joined)
 
 
@@ -201,5 +201,5 @@ def _text(path: Value) -> str | None:
     """The text of a path all of whose parts are known, as of `os.path.join("..", "lib")`."""
     if not isinstance(path, Text):
         return None
-    parts = [part.value for part in path.parts if isinstance(part, Const) and isinstance(part.value, str)]
+    parts = [text for part in path.parts if (text := text_of(part)) is not None]
     return "".join(parts) if len(parts) == len(path.parts) else None

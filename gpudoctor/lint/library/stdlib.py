@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
@@ -32,7 +32,7 @@ def _version(call: Call) -> Values:
     only = call.args[0].single if call.args else None
     if isinstance(only, Library):
         return singleton(only)
-    if isinstance(only, Const) and isinstance(only.value, str):
+    if only is not None and text_of(only) is not None:
         return call.unknown(CallResult("packaging.version.parse", only), "a version", config=True)
     return NOT_ANSWERED
 
@@ -181,5 +181,5 @@ def _note_elapsed(do: LibraryContext, left: Value, right: Value, node: ast.AST) 
 
 def _clock_of(value: Value) -> Hashable | None:
     """Which look at a clock a value is."""
-    term = value.term if isinstance(value, Unknown) else None
+    term = value.term
     return term.occurrence if isinstance(term, ClockReading) else None

@@ -131,7 +131,7 @@ def _cut(do: LibraryContext, found: Values, place: Location) -> None:
 @told(HOOKS.divided)
 def _averaged(do: LibraryContext, total: Value, count: Value, node: ast.AST) -> None:
     """`correct / len(dataset)`, where the ranks have a share each."""
-    term = count.term if isinstance(count, Unknown) else None
+    term = count.term
     if isinstance(term, Length) and isinstance(term.of, Dataset):
         shards = tensors.shards_in(do, [total])
         if shards:

@@ -302,7 +302,7 @@ def is_agreed(do: LibraryContext, value: Value) -> bool:
 
 def number_of(value: Value | None) -> Tensor | None:
     """The tensor of which a value is the number: `loss.item()`."""
-    match value.term if isinstance(value, Unknown) else None:
+    match value and value.term:
         case MethodResult(Tensor() as tensor, "item"):
             return tensor
     return None

@@ -288,7 +288,7 @@ _VERSION = r"([0-9]{1,9})(?:\.([0-9]{1,9}))?"
 
 def _version_of(value: Value) -> str:
     """What `version.parse("1.8")` was given, an empty text for anything else."""
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case CallResult("packaging.version.parse", Const(str(text))):
             return text
     return ""

@@ -21,7 +21,6 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unk
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
-from gpudoctor.lint.events.training_step import ClearGradients
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
@@ -462,13 +461,6 @@ def _load_state(call: Call[Module | Wrapper]) -> Values:
         LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
     )  # fmt: skip
     call.do.set_flag(core_of(call.receiver), ModuleState.restored)
-    return singleton(NONE)
-
-
-@MODELS.method(Module, "zero_grad")
-@MODELS.method(Wrapper, "zero_grad")
-def _zero_grad(call: Call[Module | Wrapper]) -> Values:
-    call.emit(ClearGradients, target=call.receiver)
     return singleton(NONE)
 
 

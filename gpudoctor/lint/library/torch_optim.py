@@ -162,7 +162,10 @@ def _step(call: Call[Optimizer]) -> Values:
 
 
 @MODELS.method(Optimizer, "zero_grad")
-def _zero_grad(call: Call[Optimizer]) -> Values:
+@MODELS.method(Module, "zero_grad")
+@MODELS.method(Wrapper, "zero_grad")
+@MODELS.method(Unknown, "zero_grad")
+def _zero_grad(call: Call) -> Values:
     call.emit(ClearGradients, target=call.receiver)
     return singleton(NONE)
 
@@ -309,12 +312,6 @@ def _apex(call: Call) -> Values:
         values for name in ("models", "optimizers") if (values := call.arg(("models", "optimizers").index(name), name))
     ]
     return singleton(TupleOf(tuple(given))) if len(given) == 2 else (given[0] if given else singleton(NONE))
-
-
-@MODELS.method(Unknown, "zero_grad")
-def _unknown_zero_grad(call: Call[Unknown]) -> Values:
-    call.emit(ClearGradients, target=call.receiver)
-    return singleton(NONE)
 
 
 @MODELS.method(Unknown, "step")

@@ -20,7 +20,6 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
-from gpudoctor.lint.library.forward_calls import forward
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
@@ -264,11 +263,6 @@ def _init(call: Call[Module]) -> Values:
         )
         adopt(call.do, module, value)
     return singleton(NONE)
-
-
-@MODELS.called(Wrapper)
-def _called(call: Call) -> Values:
-    return forward(call, call.receiver)
 
 
 @MODELS.attribute(Wrapper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def shown(event: Save | Load | ChangeFolder, otherwise: str = "the same path") -
 def _file_name(path: Value | None) -> str:
     """The name at the end of a path of which that much is known."""
     last = path.parts[-1] if isinstance(path, Text) else None
-    text = last.value if isinstance(last, Const) and isinstance(last.value, str) else ""
+    text = text_of(last) or ""
     name = text.rpartition("/")[2]
     # Behind a name that is not known stands the end of it: `f"{name}_best.pt"`.
     whole = name != text or name[:1].isalnum()

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, Const
+from gpudoctor.lint.domain.value import NONE, int_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
@@ -80,7 +80,7 @@ def _written_size(found: LearningPass) -> int | None:
         return 1 if loader.cls is None else None
     only = loader.batch_size.restrict(found.when).single
     # A bool is an int to Python, and no batch size.
-    return only.value if isinstance(only, Const) and type(only.value) is int else None
+    return int_of(only)
 
 
 def _divided_by(program: Program, found: LearningPass) -> Wrap | None:

@@ -37,7 +37,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, Const, Value, Values, int_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.flow.condition import Divergence
@@ -117,11 +117,11 @@ class SamplerRankHardCoded(Rule):
                 remedy=FROM_GROUP,
                 repair=_ask_group(sampler),
             )
-        elif _number(rank) is not None and replicas != Const(1) and not _plays_ranks(program, replicas):
+        elif int_of(rank) is not None and replicas != Const(1) and not _plays_ranks(program, replicas):
             yield self.found(
                 at=sampler.place,
                 message=f"The rank of `{sampler.label}` is written as a number: every process reads shard "
-                f"{_number(rank)} and no process reads the others.",
+                f"{int_of(rank)} and no process reads the others.",
                 remedy=FROM_GROUP,
                 repair=_ask_group(sampler),
             )
@@ -162,7 +162,7 @@ def _same_seed(sampler: Sampler) -> Repair:
     left_out = Repair(title, (RemoveArgument(at, "seed", 4),))
     seed = _only(sampler.seed)
     shared: list[Value] = []
-    match seed.term if isinstance(seed, Unknown) else None:
+    match seed and seed.term:
         case Operation("+", left, right):
             shared = [each for each in (left, right) if not each.divergence]
     if len(shared) != 1:
@@ -189,12 +189,6 @@ def _is_alone(program: Program, made: MakeSampler) -> bool:
 
 def _only(values: Values | None) -> Value | None:
     return values.single if values is not None else None
-
-
-def _number(rank: Value | None) -> int | None:
-    """The rank where it is written as a number."""
-    # `True` is an int in Python, and no rank.
-    return rank.value if isinstance(rank, Const) and type(rank.value) is int else None
 
 
 def _is_size(program: Program, rank: Value | None) -> bool:

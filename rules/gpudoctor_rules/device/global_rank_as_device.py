@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Const, Text, Value, Values
+from gpudoctor.lint.domain.value import Const, Text, Value, Values, text_of
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.program import LaunchWorld
@@ -146,4 +146,4 @@ def _host(value: Value) -> str:
     if isinstance(value, Text):
         # `f"tcp://localhost:{port}"` has an open end; the host stands before it.
         return _host(value.parts[0])
-    return value.value if isinstance(value, Const) and isinstance(value.value, str) else ""
+    return text_of(value) or ""

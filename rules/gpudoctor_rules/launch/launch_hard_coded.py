@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.domain.value import Const, Value, Values, int_of, text_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.rule import Rule
@@ -77,11 +77,11 @@ def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
     counted = [(event.location, event.nprocs) for event in program.events(Spawn)]
     counted += [(event.location, event.world_size) for event in program.events(InitGroup)]
     for place, values in counted:
-        only = _only(values)
-        if isinstance(only, Const) and type(only.value) is int and only.value > 1:
+        number = int_of(_only(values)) or 0
+        if number > 1:
             yield (
                 place,
-                f"The number of processes ({only.value}) is written",
+                f"The number of processes ({number}) is written",
                 "Take `torch.cuda.device_count()` where the program "
                 "starts the processes, and else what `torchrun` sets.",
             )
@@ -105,8 +105,7 @@ def _only(values: Values | None) -> Value | None:
 
 
 def _text(values: Values | None) -> str | None:
-    only = _only(values)
-    return only.value if isinstance(only, Const) and isinstance(only.value, str) else None
+    return text_of(_only(values))
 
 
 def _names_several(gpus: str) -> bool:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, int_of
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
@@ -110,10 +110,10 @@ class RankArithmetic(Rule):
                 remedy="Give `nprocs` and `world_size` the same number.",
                 because=[("they are started here", next(program.events(Spawn)).location)],
             )
-        elif _number(rank) is not None and _is_for_each(program, group, size):
+        elif int_of(rank) is not None and _is_for_each(program, group, size):
             yield self.found(
                 group.location,
-                f"`rank` is {_number(rank)} for every process: {_end_of_equals(program)}.",
+                f"`rank` is {int_of(rank)} for every process: {_end_of_equals(program)}.",
                 remedy=_own_rank(program),
             )
         elif isinstance(rank, Rank) and _is_beyond(rank, size):
@@ -169,20 +169,16 @@ def _started(program: Program, group: InitGroup) -> int | None:
     """How many processes the program starts, where it is written as a number, and this group is theirs."""
     spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
     count = _only(spawns[0].nprocs) if len(spawns) == 1 else None
-    return count.value if isinstance(count, Const) and type(count.value) is int else None
-
-
-def _number(value: Value | None) -> int | None:
-    return value.value if isinstance(value, Const) and type(value.value) is int else None
+    return int_of(count)
 
 
 def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:
     """All processes come here that the launcher starts, or the program at one place: more than one."""
-    if group.condition or _number(size) == 1:
+    if group.condition or int_of(size) == 1:
         return False
     if program.world is LaunchWorld.SPAWN:
         spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
-        return len(spawns) == 1 and _number(_only(spawns[0].nprocs)) != 1
+        return len(spawns) == 1 and int_of(_only(spawns[0].nprocs)) != 1
     # A number beside a number is meant for one process alone, perhaps.
     return isinstance(size, Size) and size.kind is SizeKind.WORLD and not program.has(Spawn)
 
