@@ -228,7 +228,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
         "gpudoctor.manifest",
     },
-    "gpudoctor.lint.judge": {
+    "gpudoctor.lint.ask_rules": {
         "gpudoctor.lint.interp",
         "gpudoctor.lint.results",
         "gpudoctor.lint.program",
@@ -239,7 +239,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
     },
     "gpudoctor.lint.analyze": {
-        "gpudoctor.lint.judge",
+        "gpudoctor.lint.ask_rules",
         "gpudoctor.lint.interp",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.results",

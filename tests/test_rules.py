@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpudoctor.lint import judge
+from gpudoctor.lint import ask_rules
 from gpudoctor.registry import find_rules, load
 from tests.support.fixture_marks import FOLDERS, STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
 from tests.support.linting import Seen, lint, places
@@ -34,7 +34,7 @@ PROGRAMS = sorted(path.parent for path in (FIXTURES / "programs").glob("*/expect
 @pytest.fixture(autouse=True)
 def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What is found is the same as if each rule were asked: those whose `needs` did not happen are asked here."""
-    coverage_of = judge.coverage_of
+    coverage_of = ask_rules.coverage_of
     overlooked: list[str] = []
 
     def asked_all_the_same(program: Program, silenced: Any, unasked: list[RuleCard]) -> Coverage:
@@ -42,7 +42,7 @@ def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterat
         overlooked.extend(f"{finding.code} {finding.location}" for card in unasked for finding in _asked(card, program))
         return coverage
 
-    monkeypatch.setattr(judge, "coverage_of", asked_all_the_same)
+    monkeypatch.setattr(ask_rules, "coverage_of", asked_all_the_same)
     yield
     assert not overlooked, "the rule's `needs` are too narrow"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.ask_rules import Failures, judged_by
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.entry_result import EntryResult
@@ -12,7 +13,6 @@ from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
-from gpudoctor.lint.judge import Failures, judged_by
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many

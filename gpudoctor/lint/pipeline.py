@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.select import list_files
-from gpudoctor.lint.results.outcome import outcome_of
+from gpudoctor.lint.results.answer import answer_of
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.schedule import Work, examine_in_order
 from gpudoctor.lint.source.file_queries import remembering
@@ -23,4 +23,4 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     with Cache(request, sources) as cache:
         listed = list_files(request, sources, cache)
         examined = examine_in_order(listed, Work(request, sources, cache), watch)
-    return outcome_of(listed, examined, request, sources)
+    return answer_of(listed, examined, request, sources)

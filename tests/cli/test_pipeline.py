@@ -190,7 +190,7 @@ def test_rules_without_their_events_are_not_imported(
 ) -> None:
     write(train=MAIN)
     asked: list[str] = []
-    monkeypatch.setattr("gpudoctor.lint.judge.load", lambda card: asked.append(card.code))
+    monkeypatch.setattr("gpudoctor.lint.ask_rules.load", lambda card: asked.append(card.code))
     idle = replace(seed_rule, needs=("Wrap", "Collective"))
     assert pipeline.lint(Request((".",), rules=(idle,), known=(idle,))).findings == ()
     assert asked == []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.source.project import Sources
 
 
-def outcome_of(listed: Listed, examined: Sequence[EntryResult], request: Request, sources: Sources) -> Outcome:
+def answer_of(listed: Listed, examined: Sequence[EntryResult], request: Request, sources: Sources) -> Outcome:
     """What is wanted of all that was found, at the places that users know."""
     unreadable, newer = _unreadable(listed, examined, request)
     places, whole = Places(_source_of(sources), listed.origins), _seen_whole(examined, request)
