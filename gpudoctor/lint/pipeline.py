@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.results.answer import answer_of
 from gpudoctor.lint.runtime.cache import Cache
-from gpudoctor.lint.schedule import Work, examine_in_order
+from gpudoctor.lint.schedule import LintContext, examine_in_order
 from gpudoctor.lint.source.file_queries import remembering
 from gpudoctor.lint.source.project import Sources
 
@@ -22,5 +22,5 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     sources = Sources(request.edited)
     with Cache(request, sources) as cache:
         listed = list_files(request, sources, cache)
-        examined = examine_in_order(listed, Work(request, sources, cache), watch)
+        examined = examine_in_order(listed, LintContext(request, sources, cache), watch)
     return answer_of(listed, examined, request, sources)

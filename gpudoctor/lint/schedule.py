@@ -34,7 +34,7 @@ _MOST_HELPERS = 10
 
 
 @dataclass(frozen=True)
-class Work:
+class LintContext:
     """What examining an entry takes."""
 
     request: Request
@@ -42,7 +42,7 @@ class Work:
     cache: Cache
 
 
-def examine_in_order(listed: Listed, work: Work, watch: Watch) -> list[EntryResult]:
+def examine_in_order(listed: Listed, context: LintContext, watch: Watch) -> list[EntryResult]:
     """Examine what surely is a program first: what it imports need not be examined on its own."""
     examined: list[EntryResult] = []
     done: set[str] = set()
@@ -57,7 +57,7 @@ def examine_in_order(listed: Listed, work: Work, watch: Watch) -> list[EntryResu
     def examine(files: Sequence[FileTraits]) -> list[EntryResult]:
         done.update(file.path for file in files)
         results: list[EntryResult] = []
-        for result in _examine([file.path for file in files], work):
+        for result in _examine([file.path for file in files], context):
             results.append(result)
             watch(len(examined) + len(results), len(listed.seen))
         return results
@@ -67,10 +67,10 @@ def examine_in_order(listed: Listed, work: Work, watch: Watch) -> list[EntryResu
     examined += _not_imported(examine(unread(Role.SCRIPT, tests)), tests)
     helpers = unread(Role.PART)
     # A helper read through its program has real arguments; on its own it has none.
-    through = list(_through_importers(helpers, done, work)) if 0 < len(helpers) <= _MOST_HELPERS else []
+    through = list(_through_importers(helpers, done, context)) if 0 < len(helpers) <= _MOST_HELPERS else []
     examined += through
     # Where only built-in rules run, it is known what they are about.
-    built_in, read = only_built_in(work.request.rules), _read_by(through)
+    built_in, read = only_built_in(context.request.rules), _read_by(through)
     examined += examine([file for file in helpers if not (file.quiet and built_in) and file.shown not in read])
     return examined
 
@@ -79,7 +79,9 @@ def _read_by(results: Iterable[EntryResult]) -> frozenset[str]:
     return frozenset().union(*(each.files for each in results))
 
 
-def _through_importers(files: Sequence[FileTraits], done: Container[str], work: Work) -> Iterator[EntryResult]:
+def _through_importers(
+    files: Sequence[FileTraits], done: Container[str], context: LintContext
+) -> Iterator[EntryResult]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned.
 
     The programs of the request are `done`: none of them has read these files.
@@ -87,7 +89,7 @@ def _through_importers(files: Sequence[FileTraits], done: Container[str], work: 
     # Imported late: mostly whole folders are linted, or programs.
     from gpudoctor.lint.discovery.importers import MOST_PROGRAMS, Importers
 
-    importers = Importers(work.sources, respect_gitignore=work.request.respect_gitignore)
+    importers = Importers(context.sources, respect_gitignore=context.request.respect_gitignore)
     found: list[EntryResult] = []
     tried: dict[str, EntryResult] = {}
     for file in files:
@@ -96,7 +98,7 @@ def _through_importers(files: Sequence[FileTraits], done: Container[str], work: 
         # Each of them may use another part of the file.
         for path in importers.of(file.path, done):
             if path not in tried:
-                tried[path] = next(_examine([path], work))
+                tried[path] = next(_examine([path], context))
             if file.shown in tried[path].files and tried[path] not in found:
                 found.append(tried[path])
             if sum(file.shown in each.files for each in found) == MOST_PROGRAMS:
@@ -122,29 +124,29 @@ def _not_imported(results: Sequence[EntryResult], tests: set[str]) -> list[Entry
     return kept
 
 
-def _examine(paths: Sequence[str], work: Work) -> Iterator[EntryResult]:
+def _examine(paths: Sequence[str], context: LintContext) -> Iterator[EntryResult]:
     """Examine entries in order, as far as no earlier run has."""
-    known = {path: found for path in paths if (found := work.cache.find(path))}
-    fresh = _execute([path for path in paths if path not in known], work)
+    known = {path: found for path in paths if (found := context.cache.find(path))}
+    fresh = _execute([path for path in paths if path not in known], context)
     for path in paths:
         result = known.get(path)
         if result is None:
             result = next(fresh)
-            work.cache.keep(path, result)
+            context.cache.keep(path, result)
         yield result
 
 
-def _execute(paths: Sequence[str], work: Work) -> Iterator[EntryResult]:
+def _execute(paths: Sequence[str], context: LintContext) -> Iterator[EntryResult]:
     # Imported late: where all is known already, the interpreter is not needed.
     from gpudoctor.lint.analyze import examine_all
 
-    jobs = processes_for(work.request.jobs, len(paths), _WORTH_A_PROCESS)
+    jobs = processes_for(context.request.jobs, len(paths), _WORTH_A_PROCESS)
     # What came from standard input is known to this process and these sources alone.
-    if STDIN in work.request.paths or (jobs == 1 and len(paths) <= _MOST_TOGETHER):
-        yield from examine_all(paths, work.request, work.sources)
+    if STDIN in context.request.paths or (jobs == 1 and len(paths) <= _MOST_TOGETHER):
+        yield from examine_all(paths, context.request, context.sources)
         return
     parts = [paths[start : start + _PART] for start in range(0, len(paths), _PART)]
-    for results in in_processes(_PartExaminer(work.request, work.sources.edited), parts, jobs):
+    for results in in_processes(_PartExaminer(context.request, context.sources.edited), parts, jobs):
         yield from results
 
 
