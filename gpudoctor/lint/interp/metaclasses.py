@@ -11,8 +11,7 @@ from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values
-from gpudoctor.lint.interp.execution_state import singleton
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
