@@ -8,12 +8,12 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
-from gpudoctor.lint.domain.symbols import Attribute, EntriesOf
+from gpudoctor.lint.domain.symbols import Attribute, EntriesOf, Item
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS
 
@@ -24,6 +24,8 @@ singleton = ValueSet.of
 MAX_ITEMS = 64
 MAX_TUPLE = 256
 MAX_ENTRIES = 500
+NESTED = 4
+"""So many levels deep a part is known to lie in what holds it."""
 
 # The contents of a list or dictionary stand in the store under (object, name):
 #   "items"  a TupleOf with the items, as far as they are known one by one
@@ -299,3 +301,15 @@ def find_method(do: LibraryContext, value: Value, name: str) -> Values | None:
     if found is None:
         return None
     return found.map(lambda each: BoundMethod(value, each, name) if isinstance(each, Function) else each)
+
+
+def hidden_in(do: LibraryContext, owner: Value) -> Divergence:
+    """What an entry of it that nobody was seen to set may come from: the rank, where that was put somewhere there."""
+    at: Value | None = owner
+    for _ in range(NESTED):
+        if at is None:
+            break
+        if do.flag(at, SettingState.hides_rank) is not NO:
+            return MAYBE_BY_RANK
+        at = at.term.of if isinstance(at, Unknown) and isinstance(at.term, (Attribute, Item)) else None
+    return Divergence.NONE

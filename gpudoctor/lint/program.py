@@ -39,7 +39,7 @@ from gpudoctor.lint.events.process import (
 )
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal, PassedBy
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
@@ -454,8 +454,8 @@ class Program:
     def by_every_rank(self, event: Event) -> bool:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
-        told_apart = event.condition.divergence & (Divergence.RANK | Divergence.UNREAD)
-        return self.whole and not told_apart and not self.by_one_process(event) and not self._without_others(event)
+        passed = event.condition.passed_by is PassedBy.EVERY_RANK
+        return self.whole and passed and not self.by_one_process(event) and not self._without_others(event)
 
     def _without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train

@@ -327,6 +327,9 @@ class SettingState:
     left_out: ValueCell[Unknown] = ValueCell()
     """What it is where the file that may replace it does not name it. Written by `replaced_defaults`, read by
     `gpu_switches`."""
+    hides_rank: Flag[Value] = Flag()
+    """A rank, or what comes from one, was put into it, and nobody knows under which name. Of dictionaries, objects and
+    all that is unknown. Written by `hidden_ranks` and `argument_parsers`, read where an entry is not known."""
     full_state: Flag[Unknown] = Flag()
     """`StateDictOptions` with which the whole state is gathered. Written and read by `checkpoint_files`."""
 

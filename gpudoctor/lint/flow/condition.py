@@ -39,7 +39,20 @@ class Divergence(enum.Flag):
         return self._value_ != 0
 
 
+class PassedBy(enum.Enum):
+    """Which ranks get past some tests."""
+
+    EVERY_RANK = "every rank"
+    SOME_RANKS = "some ranks"
+    UNCERTAIN = "uncertain"
+    """The rank may be among what is asked, in code that was not read or under a name that is not known."""
+
+
 _DEPENDENCES = tuple(map(Divergence, range(sum(each.value for each in Divergence) + 1)))
+
+
+MAYBE_BY_RANK = Divergence.RANK | Divergence.UNREAD
+"""What may be the rank, or come from it: a test of it tells ranks apart, or none."""
 
 
 _FAR = float("inf")
@@ -275,6 +288,14 @@ class Condition:
                     found |= literal.atom.divergence
             self._depends = found
         return self._depends
+
+    @property
+    def passed_by(self) -> PassedBy:
+        """Which ranks get past these tests. What a rank has computed tells ranks apart too, and is asked for apart."""
+        if not self.divergence & MAYBE_BY_RANK:
+            return PassedBy.EVERY_RANK
+        sure = any(not each.atom.divergence & Divergence.UNREAD for each in self.depending_on(Divergence.RANK))
+        return PassedBy.SOME_RANKS if sure else PassedBy.UNCERTAIN
 
     def _follows(self, literal: Literal) -> bool:
         """Another literal says so already: behind `if not (sharded or rank == 0): return`, where `sharded` holds."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.contents import ancestry, find_in_class
+from gpudoctor.lint.contents import ancestry, find_in_class, hidden_in
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import TupleOf
@@ -136,7 +136,7 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     if isinstance(value, Unknown):
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
-        divergence, shards = value.dependence, value.shards
+        divergence, shards = value.dependence | hidden_in(m, value), value.shards
         # Samplers give each rank as many samples as the others: a tensor's size is not about what is in it.
         if name in ABOUT_FORM:
             divergence, shards = divergence & ~Divergence.LOCAL, frozenset()
@@ -189,7 +189,8 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
         # `self.log` of a LightningModule comes from a base that is not read.
         if cls.library_bases or not cls.complete:
             return singleton(Method(value, name))
-    return singleton(Unknown(Attribute(value, name), "an attribute that was never seen to be set", m.text(node, 40)))
+    why = "an attribute that was never seen to be set"
+    return singleton(Unknown(Attribute(value, name), why, m.text(node, 40), hidden_in(m, value)))
 
 
 def bind(m: Evaluator, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:

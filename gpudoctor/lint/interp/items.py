@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import (
     KEYS,
     MAX_ITEMS,
+    hidden_in,
     known_items,
     new_list,
     new_tuple,
@@ -72,7 +73,8 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
     if isinstance(value, Generator):
         return m.run_generator(value, node)
     if isinstance(value, Unknown):
-        return singleton(Unknown(EachOf(value), value.why, value.label, value.dependence, False, value.shards))
+        divergence = value.dependence | hidden_in(m, value)
+        return singleton(Unknown(EachOf(value), value.why, value.label, divergence, False, value.shards))
     return library.iterate_object(m, value, node)
 
 

@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.contents import find_method, hidden_in
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
@@ -90,7 +90,7 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
         label = m.text(node, 40)
         # `data[start : start + length]` of a start that this rank has drawn is something of its own.
         drawn = index.any(lambda each: bool(each.divergence & Divergence.LOCAL))
-        divergence = value.dependence | (Divergence.LOCAL if drawn else Divergence.NONE)
+        divergence = value.dependence | (Divergence.LOCAL if drawn else Divergence.NONE) | hidden_in(m, value)
         item = Unknown(Item(value, only), value.why, label, divergence, value.config, value.shards, value.escaped_from)
         entry = m.setting(item, m.place(node))
         # Put there on one side of a branch, it is on the other what was read with the rest.

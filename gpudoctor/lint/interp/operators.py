@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.symbols import (
     RankIs,
 )
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, text_of
-from gpudoctor.lint.flow.condition import Atom, Divergence, Equality, Inequality, Literal
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
 from gpudoctor.lint.library.register import HOOKS
@@ -143,6 +143,11 @@ def _is_length_of_text(value: Unknown) -> bool:
     return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
 
 
+SETTLED = (Divergence.NONE, MAYBE_BY_RANK)
+"""What a switch may depend on: where all must come by, it came out the same for all, though the rank may lie beside it
+in what it is read from."""
+
+
 def open_test(asked: IsTrue | Compares, text: str, place: object, apart_from: Divergence = Divergence.NONE) -> Truth:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
     values = (asked.value,) if isinstance(asked, IsTrue) else (asked.left, asked.right)
@@ -150,7 +155,7 @@ def open_test(asked: IsTrue | Compares, text: str, place: object, apart_from: Di
     for value in values:
         divergence |= value.divergence & ~apart_from
     # Of settings alone: the user decides it for all ranks at once.
-    switch = divergence is Divergence.NONE and all(value.is_setting for value in values)
+    switch = divergence in SETTLED and all(value.is_setting for value in values)
     return Truth(Literal(Atom(asked, divergence, text, place, switch=switch, bound=bound_in(asked)), True))
 
 
@@ -328,7 +333,7 @@ def _atom(kind: _Kind, parts: list[Literal], text: str, place: object) -> Atom:
     divergence = Divergence.NONE
     for part in parts:
         divergence |= part.atom.divergence
-    switch = divergence is Divergence.NONE and all(part.atom.switch for part in parts)
+    switch = divergence in SETTLED and all(part.atom.switch for part in parts)
     ranks = next((part.atom.ranks for part in parts if part.atom.ranks and part.holds), "") if kind is AllOf else ""
     return Atom(
         kind(frozenset(parts)),

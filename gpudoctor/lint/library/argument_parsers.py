@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.contents import hidden_in, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
@@ -13,7 +13,10 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.choosing import one_of
+from gpudoctor.lint.library.hidden_ranks import hide_rank
+from gpudoctor.lint.library.missing_attributes import declares
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import replace
 
@@ -85,6 +88,9 @@ def _add_argument(call: Call[Parser]) -> Values:
     _note_choices(call, name, default, left_out)
     # `default=argparse.SUPPRESS`: there only where it is given.
     unseen = len(flags) < len(call.args) or ("dest" in call.keywords and given is None)
+    if not flags and call.do.launch.launched_by == "torchrun":
+        # One of the options may be the local rank that the launcher passes.
+        call.do.set_flag(call.receiver, SettingState.hides_rank)
     if unseen or call.open_ended or (default is not None and default.any(lambda each: each == SUPPRESS)):
         call.do.set_flag(call.receiver, ObjectState.opened)
     return singleton(NONE)
@@ -241,6 +247,8 @@ def _namespace(call: Call[Parser]) -> Namespace:
         call.do.set_state(made, SettingState.option_names, names)
     if call.do.flag(call.receiver, ObjectState.opened) is not NO or len(call.args) > 1 or "namespace" in call.keywords:
         call.do.set_flag(made, ObjectState.opened)
+    if call.do.flag(call.receiver, SettingState.hides_rank) is not NO:
+        call.do.set_flag(made, SettingState.hides_rank)
     for each in names.single.items if names is not None and isinstance(names.single, TupleOf) else ():
         name = str(each.single.value) if isinstance(each.single, Const) else ""
         for table in (SettingState.declared, SettingState.kinds, SettingState.choices):
@@ -285,7 +293,9 @@ def _simple(call: Call) -> Values:
 )
 def _configuration(call: Call) -> Values:
     # One file for all ranks: branches on it split none.
-    return call.unknown(Anonymous("configuration", call.name), "a configuration", config=True)
+    made = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
+    hide_rank(call.do, made, call.args)
+    return singleton(made)
 
 
 @MODELS.attribute(Namespace)
@@ -299,7 +309,8 @@ def setting(call: Call[Namespace]) -> Values:
         return declared
     kind = kind_of(call.do, owner, call.name)
     label, among = call.do.text(call.node, 40), choices_of(call.do, owner, call.name)
-    found = Unknown(Setting(call.name), "chosen at the start", label, config=True, kind=kind, among=among)
+    divergence = Divergence.NONE if declares(call.do, owner, call.name) else hidden_in(call.do, owner)
+    found = Unknown(Setting(call.name), "chosen at the start", label, divergence, config=True, kind=kind, among=among)
     if among and call.do.state(found, SettingState.can_be) is None:
         call.do.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
     left = call.do.entry(PROCESS, ProcessState.defaults, call.name)

@@ -25,13 +25,14 @@ from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
-from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.dynamic_import import member_named_by
+from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapper_names import CALLABLES, wrapper_has
@@ -232,9 +233,10 @@ def _getattr(call: Call) -> Values:
             # `getattr(torchvision.models, args.arch)`: one of the names there.
             return singleton(Library(f"{receiver.name}.*"))
         made_by = f"{receiver.name}.*" if isinstance(receiver, Library) else ""
-        return call.unknown(
-            Anonymous("getattr", call.args), "an attribute whose name is not known", escaped_from=made_by
-        )
+        # `{name: getattr(args, name) for name in names}`: one of these may be the rank.
+        divergence = MAYBE_BY_RANK if call.args and holds_rank(call.do, call.args[0]) else Divergence.NONE
+        why = "an attribute whose name is not known"
+        return call.unknown(Anonymous("getattr", call.args), why, divergence, escaped_from=made_by)
     here = value.restrict(call.do.path)
     return union(_get(call, each.value, name).guarded_by(each.condition) for each in here.bindings)
 
@@ -351,6 +353,6 @@ def _callable(call: Call) -> Values:
 def _vars(call: Call) -> Values:
     # `vars(args).update(config)`
     note_opened(call.do, call.args[0] if call.args else ())
-    return singleton(
-        Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.written, config=True)
-    )
+    made = Unknown(CallResult("builtins.vars", call.args), "attributes as a dictionary", call.written, config=True)
+    hide_rank(call.do, made, call.args)
+    return singleton(made)

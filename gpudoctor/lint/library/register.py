@@ -20,9 +20,10 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 # Files that register or subscribe something. None registers what another one does, so that their order says nothing.
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
-    "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "missing_attributes",
-    "paths", "random_state", "reflection", "replaced_defaults", "stdlib", "stub_models", "tensor_operations", "tensors",
-    "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn", "torch_optim", "unread_code", "wrapping",
+    "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "hidden_ranks",
+    "missing_attributes", "paths", "random_state", "reflection", "replaced_defaults", "stdlib", "stub_models",
+    "tensor_operations", "tensors", "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn",
+    "torch_optim", "unread_code", "wrapping",
 )  # fmt: skip
 OF_NAMES: dict[str, tuple[str, ...]] = {
     "autograd_functions": ("torch.autograd.Function", "torch.autograd.function.Function"),

@@ -16,11 +16,12 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
@@ -164,12 +165,16 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     known = (*arguments,)
     _note_functions(do, [each for values in known for each in values])
     if isinstance(value, Unknown):
+        # `config.merge({"rank": rank})`, `logger.setup(rank)`: what it says from now on may be about the rank.
+        if _may_keep(value):
+            _keep(do, value, arguments)
         _note_chosen(do, value, known, node)
         _note_logged(do, value, node)
         if len(arguments.positional) == 1 and _method_of(value) == "update":
             if not do.path.literals:
                 do.set_state(_receiver_of(value), SettingState.merged, arguments.positional[0])
-            note_any_name(do, _receiver_of(value), *arguments.positional, *arguments.positional, node)
+            if not _entries_by_name(do, arguments.positional[0]):
+                note_any_name(do, _receiver_of(value), *arguments.positional, *arguments.positional, node)
         # `cfg.merge_from_file(args.config)`: what stood there was the default.
         elif value.escaped_from.startswith("yacs.") and _method_of(value).startswith("merge_from_"):
             written = do.text(node.func).rpartition(".")[0] if isinstance(node, ast.Call) else value.label
@@ -196,6 +201,33 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     # What it comes from says more than that it was returned.
     why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
     return singleton(Unknown(term, why, do.text(node, 40), divergence, config, shards, escaped_from=made_by))
+
+
+def _may_keep(method: Unknown) -> bool:
+    """It may keep what it is given: it is no method of plain data, and none of a library that keeps nothing."""
+    name, made_by = _method_of(method), method.escaped_from.rpartition(".")[0]
+    quiet = name in DATA_METHODS or (is_harmless(method.escaped_from) and not gives_settings(made_by))
+    return bool(name) and not quiet
+
+
+def _keep(do: LibraryContext, method: Unknown, arguments: Arguments) -> None:
+    receiver = _receiver_of(method)
+    if _method_of(method) != "update":
+        hide_rank(do, receiver, arguments)
+        return
+    named = [pair for each in arguments.positional for pair in _entries_by_name(do, each)]
+    for name, values in (*named, *arguments.keywords.items()):
+        do.set_entry(receiver, SettingState.items, name, values)
+
+
+def _entries_by_name(do: LibraryContext, values: Values) -> list[tuple[str, Values]]:
+    """What a dictionary holds, where all of its keys are known to be texts."""
+    only = values.single
+    known = known_items(do, only) if isinstance(only, DictOf) else None
+    names = [each.single.value if isinstance(each.single, Const) else None for each in known or ()]
+    if not all(isinstance(each, str) for each in names):
+        return []
+    return [(str(name), held) for name, (_, held) in zip(names, pairs(do, only) or (), strict=True)]
 
 
 def _note_logged(do: LibraryContext, value: Unknown, node: ast.AST) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.events.files import Save
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Divergence, PassedBy
 from gpudoctor.lint.program import only_some_ranks, ranks_in_words
 from tests.support.paper import Revealed
 
@@ -117,6 +117,85 @@ def test_every_rank_gets_here(paper, body: str):
     (save,) = found.events(Save)
     assert not only_some_ranks(save)
     assert ranks_in_words(save) == "every rank"
+    assert found.program.by_every_rank(save)
+
+
+READS = """
+import json, company
+from functools import reduce
+from operator import getitem
+config = json.load(open('c'))
+main = dist.get_rank()
+"""
+OPTIONS = """
+parser = argparse.ArgumentParser()
+parser.add_argument('--local_rank', type=int)
+args = parser.parse_args()
+"""
+
+UNCERTAIN = {
+    "put where a path of keys leads": (
+        "reduce(getitem, company.keys(), config)[company.key()] = main\nif config['rank'] == 0:\n    reveal()"
+    ),
+    "put under a key that is computed": "config[company.key()] = main\nif config['rank'] == 0:\n    reveal()",
+    "put in the place of a default": (
+        "config = {'rank': 0}\nconfig[company.key()] = main\nif config['rank'] == 0:\n    reveal()"
+    ),
+    "put beside others": ("config[company.key()] = {'a': {'rank': main}}\nif config['b']['rank'] == 0:\n    reveal()"),
+    "set under a name that is computed": (
+        "class Config:\n    pass\nconfig = Config()\nsetattr(config, company.name(), main)\n"
+        "if config.rank == 0:\n    reveal()"
+    ),
+    "asked by a name that is computed": f"{OPTIONS}if getattr(args, company.name()) == 0:\n    reveal()",
+    "one of all options": f"{OPTIONS}if vars(args)[company.name()] == 0:\n    reveal()",
+    "options that a table names": (
+        "parser = argparse.ArgumentParser()\nparser.add_argument(*company.flags())\nargs = parser.parse_args()\n"
+        "given = {name: getattr(args, name) for name in company.names()}\n"
+        "for name, value in given.items():\n    config[name] = value\nif config['rank'] == 0:\n    reveal()"
+    ),
+    "kept by code that was not read": "config.merge(main)\nif config.rank:\n    reveal()",
+    "what code that was not read makes of it": "first = company.first(main)\nif first:\n    reveal()",
+}
+
+
+@pytest.mark.parametrize("body", UNCERTAIN.values(), ids=UNCERTAIN)
+def test_a_test_that_may_be_of_the_rank_lets_neither_every_rank_pass_nor_some(paper, body: str):
+    found = paper(guarded(READS + body))
+    (save,) = found.events(Save)
+    assert save.condition.passed_by is PassedBy.UNCERTAIN
+    assert not found.program.by_every_rank(save)
+    assert not save.rank_guards
+
+
+KNOWN_APART = {
+    "put under a key": "config['rank'] = main\nif config['rank'] == 0:\n    reveal()",
+    "merged in": "config.update({'rank': main})\nif config['rank'] == 0:\n    reveal()",
+    "merged in by name": "config.update(rank=main)\nif config['rank'] == 0:\n    reveal()",
+}
+
+
+@pytest.mark.parametrize("body", KNOWN_APART.values(), ids=KNOWN_APART)
+def test_an_entry_that_was_put_under_its_name_is_the_rank(paper, body: str):
+    (save,) = paper(guarded(READS + body)).events(Save)
+    assert save.condition.passed_by is PassedBy.SOME_RANKS
+    assert ranks_in_words(save) == "rank 0 only"
+
+
+BESIDE_THE_RANK = {
+    "another entry": "config['rank'] = main\nif config['save']:\n    reveal()",
+    "another dictionary": (
+        "other = json.load(open('d'))\nother[company.key()] = main\nif config['save']:\n    reveal()"
+    ),
+    "what was put there is no rank": "config[company.key()] = 3\nif config['save']:\n    reveal()",
+    "an option by its name": f"{OPTIONS}config.update(vars(args))\nif config['save']:\n    reveal()",
+}
+
+
+@pytest.mark.parametrize("body", BESIDE_THE_RANK.values(), ids=BESIDE_THE_RANK)
+def test_a_setting_that_is_surely_not_the_rank_lets_every_rank_pass(paper, body: str):
+    found = paper(guarded(READS + body))
+    (save,) = found.events(Save)
+    assert save.condition.passed_by is PassedBy.EVERY_RANK
     assert found.program.by_every_rank(save)
 
 
