@@ -35,14 +35,16 @@ if TYPE_CHECKING:
 WORKER_INFO = "torch.utils.data.get_worker_info"
 SHARES = prefixes("shares")
 """Code under these names knows the rank or deals out work, or it runs beside the stream."""
-DRAWN = ("random.", "numpy.random.", "secrets.", "torch.rand", "torch.multinomial", "torch.normal")
+DRAWN_BY_TORCH = ("torch.rand", "torch.multinomial", "torch.normal", "torch.bernoulli")
+DRAWN = ("random.", "numpy.random.", "secrets.", *DRAWN_BY_TORCH)
 """Chance gives each process something else."""
 DRAWN_AGAIN = (
     "random.randint", "random.choice", "random.randrange", "numpy.random.randint", "numpy.random.choice",
     "torch.randint", "torch.multinomial",
 )  # fmt: skip
 """These may draw one and the same item more than once."""
-GENERATORS = ("torch.Generator", "numpy.random.RandomState", "numpy.random.default_rng", "random.Random")
+GENERATOR_METHODS = ("numpy.random.RandomState.", "numpy.random.default_rng.", "random.Random.")
+"""What generators draw with that are no torch's."""
 NOTHING: Values = ValueSet(())
 ENDLESS = frozenset({"itertools.cycle", "itertools.repeat", "itertools.count"})
 OWN = Divergence.RANK | Divergence.LOCAL
@@ -157,9 +159,7 @@ def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.A
     drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
     same = same and not any(name.startswith(drawn) for name in heard.calls)
     pieces = straight and not heard.leaves and find_in_class(do, cls, "__len__") is None and _by_pieces(do, given, node)
-    # What does not shuffle has asked for no generator.
-    shuffles = any(name.startswith(GENERATORS) for name in heard.calls)
-    by_epoch = isinstance(source, Sampler) and shuffles and _seeds_by_epoch(cls)
+    by_epoch = isinstance(source, Sampler) and _shuffles(heard.calls) and _seeds_by_epoch(cls)
     do.emit(
         Streamed, at=source.place, source=source, same_on_ranks=same,
         same_in_workers=same and WORKER_INFO not in heard.calls, by_pieces=pieces, by_epoch=by_epoch,
@@ -231,6 +231,13 @@ def _by_pieces(do: LibraryContext, given: Produced, node: ast.AST) -> bool:
             if any(isinstance(part, Value) and part in outside for value in inside for part in provenance_of(value)):
                 return True
     return False
+
+
+def _shuffles(calls: set[str]) -> bool:
+    """The order is drawn at random, from a generator of its own."""
+    # One may be made and not used: `if self.shuffle:`. torch's functions are given the generator.
+    methods = any(name.startswith(GENERATOR_METHODS) for name in calls)
+    return methods or ("torch.Generator" in calls and any(name.startswith(DRAWN_BY_TORCH) for name in calls))
 
 
 def _is_generator(value: Value) -> bool:

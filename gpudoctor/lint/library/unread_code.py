@@ -165,6 +165,8 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     known = (*arguments,)
     _note_functions(do, [each for values in known for each in values])
     if isinstance(value, Unknown):
+        if do.execution.listener is not None and value.escaped_from:
+            do.execution.listener.called(value.escaped_from, arguments.positional)
         # `config.merge({"rank": rank})`, `logger.setup(rank)`: what it says from now on may be about the rank.
         if _may_keep(value):
             _keep(do, value, arguments)
