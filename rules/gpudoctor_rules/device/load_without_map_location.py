@@ -15,8 +15,8 @@ to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1`.
 
 One process loads, or one process is all there is; what is loaded never becomes the state of a model or an optimizer,
 as with data; each rank loads a file of its own; `map_location` is given in whichever form; a model of a library gets
-another head after that, or becomes a part of another model that is saved as a whole: then the weights were published,
-for the CPU, too.
+another head after that, or a model becomes a part of another one that is saved as a whole: then the weights were
+published, for the CPU, too.
 
 ## Sources
 
@@ -139,12 +139,14 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
 
 
 def _published(program: Program, use: LoadState) -> bool:
-    """Weights for a model of a library that gets another head then, or becomes a part of another model, or is taken
-    apart: they come from elsewhere, and such files are made to be loaded without a GPU."""
+    """Weights for a model that gets another head then, for a part of another model, or for one of a library that is
+    taken apart: they come from elsewhere, and such files are made to be loaded without a GPU."""
     models = {core_of(each.target) for each in _uses(program, use)}
     if any(each.parent in models and each.order > use.order for each in program.events(PartExchanged)):
         return True
-    return all(map(_of_a_library, models)) and not _writes_its_kind(program, use) and models.isdisjoint(_alone(program))
+    parts = _parts(program)
+    elsewhere = models <= parts or all(map(_of_a_library, models))
+    return elsewhere and not _writes_its_kind(program, use) and models.isdisjoint(_called(program) - parts)
 
 
 def _uses(program: Program, use: LoadState) -> Iterator[LoadState]:
@@ -158,13 +160,15 @@ def _of_a_library(model: Value) -> bool:
     return made_by != "unknown" and not made_by.startswith("torch.nn.")
 
 
-def _alone(program: Program) -> set[Value]:
-    """The models that are wrapped or called as they are, and not as a part of another one."""
-    parts = frozenset[Value]().union(*program.parts.values())
-    called = {core_of(each.inner) for each in program.events(Wrap)} | {
-        core_of(each.module) for each in program.events(Forward)
-    }
-    return called - parts
+def _parts(program: Program) -> frozenset[Value]:
+    """The modules that others have taken in."""
+    return frozenset[Value]().union(*program.parts.values())
+
+
+def _called(program: Program) -> set[Value]:
+    """The models that are wrapped or called."""
+    wrapped = {core_of(each.inner) for each in program.events(Wrap)}
+    return wrapped | {core_of(each.module) for each in program.events(Forward)}
 
 
 def _writes_its_kind(program: Program, use: LoadState) -> bool:
