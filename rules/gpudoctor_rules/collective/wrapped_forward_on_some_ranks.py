@@ -22,8 +22,9 @@ would no longer be averaged. Under FSDP there is no such way: let every rank mak
 Every rank makes the call, on either side of the test; the module inside the wrapper is called; the model is known to
 have no buffers, or `broadcast_buffers=False`, and no gradients are recorded or all ranks have trained it for more than
 a step before; the last forward of all ranks recorded no gradients, and this one does not, so that DDP broadcasts
-nothing; the wrapper is that of apex; the call that trains on some ranks leads to other collectives, too, of which
-GPU501 tells. Where it cannot be known whether the model has buffers, the finding is a warning.
+nothing; all ranks take a training step next, in the same round, in which the broadcasts meet; the wrapper is that of
+apex; the call that trains on some ranks leads to other collectives, too, of which GPU501 tells. Where it cannot be
+known whether the model has buffers, the finding is a warning.
 
 ## Sources
 
@@ -40,7 +41,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.value import FALSE
+from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.option_defaults import comes_to
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import Program, ranks_in_words, training_loop
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
@@ -52,6 +55,7 @@ from gpudoctor_rules.collective._together import lonely_collectives
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.run.recording import Recording
 
 _GATHERS = "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
@@ -167,6 +171,8 @@ def _severity(program: Program, event: Forward) -> Severity | None:
     # Without the broadcast only the rearranging of buckets is left, which needs gradients.
     silenced = any(each.kind is WrapperKind.DDP and each.broadcast_buffers == FALSE for each in wrapper.chain)
     buffers = False if silenced else event.buffers
+    if _answered_by_next_step(program, event):
+        return None
     if buffers:
         return Severity.ERROR
     alone = event.context.evaluating or not all(each.rearranges for each in wrapper.chain)
@@ -183,6 +189,41 @@ def _follows_evaluation(program: Program, event: Forward) -> bool:
         (each for each in reversed(before) if _wrapper(each).place == place and program.by_every_rank(each)), None
     )
     return last is not None and last.context.evaluating and event.condition.implies(last.condition)
+
+
+def _answered_by_next_step(program: Program, event: Forward) -> bool:
+    """The forward that all ranks make next, in this round of all loops, takes the broadcast of this one: the rank that
+    made it leaves out its own there, as DDP does after a forward without gradients."""
+    if not event.context.evaluating:
+        return False
+    place = _wrapper(event).place
+    later = (each for each in program.events(Forward) if each.order > event.order and _through_wrapper(each))
+    answer = next((each for each in later if _wrapper(each).place == place and not each.rank_guards), None)
+    if answer is None or answer.context.evaluating or not program.by_every_rank(answer):
+        return False
+    beside = answer.condition.difference(event.condition)
+    if _is_of_another_round(answer, event) or not all(comes_to(each, program.options) for each in beside):
+        return False
+    between = [each for each in program.events(Collective, LeaveLoop) if event.order < each.order < answer.order]
+    return not any(
+        _misses(program, each, answer) if isinstance(each, LeaveLoop) else not each.rank_guards for each in between
+    )
+
+
+def _is_of_another_round(later: Event, event: Event) -> bool:
+    """A loop that goes on to the one may end behind the other."""
+    rounds = {loop.identity: loop.pass_ for loop in later.loops}
+    return any(rounds.get(loop.identity, loop.pass_) != loop.pass_ for loop in event.loops)
+
+
+def _misses(program: Program, leaving: LeaveLoop, answer: Forward) -> bool:
+    """Whoever leaves there does not come to the other, and it takes no option that is off by default."""
+    if any(comes_to(literal, program.options) is False for literal in leaving.condition):
+        return False
+    if leaving.how == "return":
+        return answer.context.frames[: len(leaving.context.frames)] == leaving.context.frames
+    around = [loop.identity for loop in answer.loops]
+    return leaving.how == "exit" or (leaving.loop is not None and leaving.loop.identity in around)
 
 
 def _has_rearranged(program: Program, event: Forward) -> bool:
