@@ -118,8 +118,9 @@ class Tensor(Allocated):
         return self if self.plain else replace(self, plain=True)
 
     def bound_to(self, name: str) -> Tensor:
-        # Messages name what the user wrote: `images`, not `next(loader)`.
-        return replace(self, label=name) if self.origin is TensorOrigin.BATCH and self.label != name else self
+        # Messages name what the user wrote: `images`, not `next(loader)`; `loss`, not the model that returned it too.
+        one = self.origin is TensorOrigin.BATCH or (self.origin is TensorOrigin.OUTPUT and self.part)
+        return replace(self, label=name) if one and self.label != name else self
 
 
 def one_of_several(key: Hashable, tensors: list[Tensor]) -> Tensor:

@@ -433,7 +433,7 @@ def _to_host(call: Call[Tensor]) -> Values:
     # After an all-reduce the number speaks for all ranks and may be shown.
     seen = as_reduced(call.do, tensor, call.place)
     why = "a number computed on the GPU"
-    return singleton(Unknown(MethodResult(tensor, "item"), why, call.label, seen.dependence, False, seen.shards))
+    return singleton(Unknown(MethodResult(tensor, "item"), why, call.written, seen.dependence, False, seen.shards))
 
 
 @MODELS.method(Tensor, "backward")

@@ -45,6 +45,14 @@ class Repeated:
         return f"{self.loader if is_name(self.loader) else 'loader'}.sampler"
 
     @property
+    def call(self) -> str:
+        """The call that is missing, as it is written in the loop."""
+        # What is made in another file has other names here.
+        if self.sampler.place.path != self.epochs.location.path:
+            return "`set_epoch(epoch)` of this sampler"
+        return f"`{self.way_to_say}.set_epoch(epoch)`"
+
+    @property
     def batched(self) -> bool:
         """The loader holds it inside of a batch sampler."""
         given = self.training.loader.batch_sampler

@@ -70,8 +70,7 @@ class MissingSetEpoch(Rule):
                 at=each.epochs.location,
                 message=f"`{each.sampler.label}` is never told the epoch: on every rank, each epoch replays the order "
                 "of the first one.",
-                remedy=f"Call `{each.way_to_say}.set_epoch(epoch)` at the start of each iteration of this loop, with "
-                "the epoch number.",
+                remedy=f"Call {each.call} at the start of each iteration of this loop, with the epoch number.",
                 because=[
                     ("the sampler is made here, and shuffles", each.sampler.place),
                     (f"it picks the samples of `{each.loader}`", each.training.loader.place),

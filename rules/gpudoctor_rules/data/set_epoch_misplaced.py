@@ -100,8 +100,8 @@ class SetEpochMisplaced(Rule):
         return self.found(
             at=event.location,
             message=f"`set_epoch` {flaw}.",
-            remedy=f"Call `{each.way_to_say}.set_epoch(epoch)` as the first statement of the loop over the epochs, "
-            "with its number, on all ranks.",
+            remedy=f"Call {each.call} as the first statement of the loop over the epochs, with its number, on all "
+            "ranks.",
             because=[
                 ("the sampler of the training data is made", each.sampler.place),
                 ("the loop over the epochs", each.epochs.location),
