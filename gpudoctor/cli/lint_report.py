@@ -102,15 +102,15 @@ def _tell_fixable(findings: Sequence[Finding]) -> None:
 
 def _tell_silence(outcome: Outcome, all_of_them: bool) -> tuple[int, bool]:
     """Tell which programs were not followed, or not by all rules; how many were not followed to their end, and whether
-    anything was told."""
+    rules were not checked in others."""
     if _all_followed(outcome):
         return 0, False
     # Imported late: there is nothing to tell of a clean program.
-    from gpudoctor.report.silence import not_followed, silence
+    from gpudoctor.report.silence import held_back, not_followed, silence
 
     lines = silence(outcome.programs, all_of_them=all_of_them)
     say(*(part for line in lines for part in _fitted(line)))
-    return not_followed(outcome.programs), bool(lines)
+    return not_followed(outcome.programs), held_back(outcome.programs)
 
 
 def _fitted(line: str) -> list[str]:

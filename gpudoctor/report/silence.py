@@ -81,6 +81,12 @@ def missed(programs: Sequence[Coverage]) -> bool:
     return not_followed(programs) > 0
 
 
+def held_back(programs: Sequence[Coverage]) -> bool:
+    """In some program that was followed to its end, rules were not checked."""
+    cut = _cut(programs)
+    return any(path not in cut for path, _ in _told(programs))
+
+
 def _is_uncalled(file: Coverage) -> bool:
     return not file.world and any(each.missed for each in file.silent_for)
 
@@ -88,12 +94,17 @@ def _is_uncalled(file: Coverage) -> bool:
 def not_followed(programs: Iterable[Coverage]) -> int:
     """How many programs were not followed to their end or to their training, in no world, and how many other files
     train in what no program calls."""
+    return len(_cut(programs))
+
+
+def _cut(programs: Iterable[Coverage]) -> set[str]:
+    programs = list(programs)
     paths = {each.path: False for each in programs if each.world or _is_uncalled(each)}
     for each in programs:
         cut = any(silence.cause is Cause.LIMIT for silence in each.silent_for)
         if each.world and each.followed is not Followed.NOT and not cut:
             paths[each.path] = True
-    return sum(not followed for followed in paths.values())
+    return {path for path, followed in paths.items() if not followed}
 
 
 def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:

@@ -18,19 +18,18 @@ def summary(findings: Sequence[Finding], files: int, missed: int = 0, *, partly:
     """`Found 2 errors and 1 warning in 3 files.`, with a hint how to read on.
 
     That there is no mistake is said only of files that were followed: of `missed` ones the training was not reached.
-    `partly` says that some rules were not checked.
+    `partly` says that in some of the others not all rules were checked.
     """
     if not files:
         return "There is no Python file to read."
     if not findings and missed >= files:
         return f"No mistake found in what was followed of {_files(files)}."
+    by = " by the rules that were checked" if partly else ""
     if not findings and missed:
         told = f"{missed} {'was' if missed == 1 else 'were'} not followed to the end"
-        return f"No mistake found in {files - missed} of {_files(files)}; {told}."
-    if not findings and partly:
-        return f"No mistake found in {_files(files)} by the rules that were checked."
+        return f"No mistake found in {files - missed} of {_files(files)}{by}; {told}."
     if not findings:
-        return f"No mistake found in {_files(files)}."
+        return f"No mistake found in {_files(files)}{by}."
     # Not the files that were named: a mistake often stands in one that they import.
     where = _files(len({finding.location.path for finding in findings}))
     worst = max(findings, key=lambda finding: finding.severity.weight)

@@ -708,6 +708,30 @@ def test_a_library_whose_training_no_program_calls_is_told_once(tell: Tell) -> N
     assert "  help: if a program elsewhere starts the training, name that one" in told.lines
 
 
+def test_a_command_that_does_not_come_to_its_training(tell: Tell) -> None:
+    """`setup.py` names its function; nothing in the file calls it."""
+    start = """
+        import registry, torch
+        from engine import train
+
+        def main():
+            registry.find("train")(None, None, None)
+        """
+    setup = "from setuptools import setup\nsetup(entry_points={'console_scripts': ['go=start:main']})\n"
+    Path("setup.py").write_text(setup, encoding="utf-8")
+    told = tell(start=start, engine=TRAINING)
+    assert told.programs["start.py"] == "not"
+    assert told.lines[0].startswith("start.py: no call that was followed leads to the training at engine.py:8: ")
+    assert told.lines[-1] == "No mistake found in 2 of 3 files; 1 was not followed to the end."
+
+
+def test_rules_that_were_not_checked_beside_programs_that_were_not_followed(tell: Tell) -> None:
+    told = tell(tool=RAISES, prepared=ACCELERATE, engine=TRAINING)
+    assert told.lines[-1] == (
+        "No mistake found in 2 of 3 files by the rules that were checked; 1 was not followed to the end."
+    )
+
+
 @pytest.mark.slow
 def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
     many = {f"train_{n}": ANOTHER_WAY.replace("train", f"train{n}") for n in range(40)}

@@ -227,8 +227,8 @@ def _execute(
         finally:
             budget.steps -= m.evaluations
             left.steps -= m.evaluations
-        return _program(m, start.module, world, whole, seen), known, m
-    return _program(m, start.module, world, False, seen), known, m
+        return _program(m, start, world, whole, seen), known, m
+    return _program(m, start, world, False, seen), known, m
 
 
 def _watch(m: Interpreter, places: frozenset[Location]) -> ScopeSnapshots:
@@ -280,7 +280,7 @@ def _run_parts(m: Interpreter, scope: Hashable, entry: ModuleFile, commands: tup
 
 
 def _not_trained(
-    m: Interpreter, entry: ModuleFile, files: Sequence[ModuleFile], whole: bool, trained: set[str]
+    m: Interpreter, start: _Start, files: Sequence[ModuleFile], whole: bool, trained: set[str]
 ) -> tuple[NotReached, tuple[Stop, ...]]:
     """Where the program trains, as its files are written, if no backward pass was seen, and why it did not come there;
     then where the other files do in which none was."""
@@ -289,9 +289,11 @@ def _not_trained(
     # Imported late: most programs train in all of their files that do.
     from gpudoctor.lint.interp.unreached_training import idle, training_not_reached
 
-    looks = not whole or not trained
-    missed = training_not_reached(entry, files, whole, m.chosen_calls.values(), m.fatal) if looks else NotReached()
-    return missed, idle(files, trained) if whole else ()
+    others = idle(files, trained) if whole else ()
+    if whole and trained:
+        return NotReached(), others
+    started = frozenset(start.what.commands)
+    return training_not_reached(start.module, files, whole, started, m.chosen_calls.values(), m.fatal), others
 
 
 def may_train(text: str) -> bool:
@@ -315,13 +317,12 @@ def _note_at(m: Interpreter, why: str, place: Location) -> None:
     m.log.append(Imprecision(context=EventContext(place, condition=ALWAYS), order=len(m.log), why=why, limit=True))
 
 
-def _program(
-    m: Interpreter, entry: ModuleFile, world: LaunchWorld, whole: bool, seen: ScopeSnapshots | None
-) -> Program:
+def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, seen: ScopeSnapshots | None) -> Program:
+    entry = start.module
     read = (module for scope, module in m.packages.items() if scope not in m.pending)
     files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
-    missed, others = _not_trained(m, entry, files, whole, _trained_in(log))
+    missed, others = _not_trained(m, start, files, whole, _trained_in(log))
     return Program(
         entry=entry.source.shown,
         world=world,

@@ -52,17 +52,19 @@ def training_not_reached(
     entry: ModuleFile,
     files: Sequence[ModuleFile],
     whole: bool,
+    started: AbstractSet[str],
     chosen: Collection[ChosenCall],
     fatal: Mapping[ast.AST, Stop],
 ) -> NotReached:
-    """Where these files ask for gradients, the entry first, then by name; and the call that may lead there, if a
+    """Where these files ask for gradients, the entry first, then by name, as the entry's body or one of the functions
+    `started` by name may come there; and the call that may lead there, if a
     setting has chosen what it calls, or the error in which one of the functions on the way has ended on all its
     paths."""
     if sum(len(file.source.lines) for file in files) > _MOST_LINES:
         return NotReached()
     parts = [part for file in files for part in _parts(file)]
     # A file that starts nothing answers for its own functions alone.
-    reached = _reached(entry, parts) if whole else [part for part in parts if part.file is entry]
+    reached = _reached(entry, parts, started) if whole else [part for part in parts if part.file is entry]
     missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
     asked = whole and bool(missed)
@@ -141,14 +143,15 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _reached(entry: ModuleFile, parts: list[_Part]) -> list[_Part]:
+def _reached(entry: ModuleFile, parts: list[_Part], started: AbstractSet[str]) -> list[_Part]:
     """What may run when the entry does, as far as names tell."""
     # The body of a module runs when it is imported.
-    reached = [part for part in parts if part.node is None and part.file is entry]
+    own_parts = [part for part in parts if part.file is entry and not part.owner]
+    reached = [part for part in own_parts if part.node is None or part.name in started]
     used = {name for part in reached for name in part.uses}
     own = {(part.file, part.name) for part in parts if part.node is not None and not part.owner}
     called = {each for part in reached for each in _meant(part, own)}
-    left = [part for part in parts if part.node is not None]
+    left = [part for part in parts if part.node is not None and part not in reached]
     while True:
         here = [part for part in left if _may_run(part, used, called)]
         if not here:

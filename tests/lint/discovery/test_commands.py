@@ -26,6 +26,16 @@ def test_commands_are_found(tmp_path: Path, name: str):
     assert started_in(str(tmp_path / "pkg" / "other.py"), str(tmp_path)) == ()
 
 
+@pytest.mark.parametrize("quotes", ["'''", '"""'])
+def test_commands_stand_in_a_text(tmp_path: Path, quotes: str):
+    text = f"{quotes}\n    [console_scripts]\n    go=pkg.cli:main\n    [other]\n    no=a:b\n{quotes}"
+    (tmp_path / "setup.py").write_text(f"setup(entry_points={text}, extras='x = c:d')\n", encoding="utf-8")
+    assert scripts(str(tmp_path)) == ["pkg.cli:main"]
+    last = f"{quotes}[console_scripts]\ngo=pkg.cli:main{quotes}"
+    (tmp_path / "setup.py").write_text(f"setup(entry_points={last}, extras='x = c:d')\n", encoding="utf-8")
+    assert scripts(str(tmp_path)) == ["pkg.cli:main"]
+
+
 @pytest.mark.parametrize("quote", ["", '"', "'"])
 def test_commands_are_entry_points_of_a_group(tmp_path: Path, quote: str):
     section = f"[project.entry-points.{quote}console_scripts{quote}]"
