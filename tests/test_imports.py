@@ -401,6 +401,7 @@ LATE = {
     "gpudoctor.lint.notebooks.magics",
     # Most programs have no finding for which it matters.
     "gpudoctor.lint.source.needed_torch",
+    "gpudoctor.lint.source.launch_lines",
     # Most projects have no file that does not parse.
     "gpudoctor.lint.source.newer_syntax",
     "gpudoctor.lint.source.syntax_errors",

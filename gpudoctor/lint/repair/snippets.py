@@ -34,6 +34,9 @@ if TYPE_CHECKING:
         @property
         def launcher(self) -> str: ...
 
+        @property
+        def takes_local_rank(self) -> bool: ...
+
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
@@ -68,7 +71,7 @@ def local_rank_of(program: Managed) -> str:
     """The rank on its node in the words of who starts the processes, for a remedy."""
     asked = framework(program.launcher).local_rank
     # It hands it over as an option, under this name.
-    if program.launcher == "launch":
+    if program.takes_local_rank:
         return "args.local_rank"
     variable = "SLURM_LOCALID" if program.launcher == "slurm" else "LOCAL_RANK"
     return asked or f'int(os.environ["{variable}"])'

@@ -122,6 +122,16 @@ def too_new_torch(root: str) -> list[int]:
 
 
 @question
+def launch_lines(root: str) -> list[list[str]]:
+    """The command lines that start several processes, as the project writes them down: the launcher, then the names of
+    the files in the line."""
+    # Imported late, as above: only what is told of a mistake asks for it.
+    from gpudoctor.lint.source.launch_lines import lines_in
+
+    return lines_in(root)
+
+
+@question
 def plain_folders(folder: str) -> list[str]:
     """The folders directly below that are no packages, sorted, as far as the scan limit allows."""
     found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and _is_folder(entry)]

@@ -13,6 +13,7 @@ from gpudoctor.lint.source.layout import (
     is_inside,
     is_near,
     is_package,
+    launch_lines,
     modules_in,
     package_root,
     packages_around,
@@ -136,6 +137,10 @@ class Project:
     def entry(self) -> ModuleFile | None:
         """The module that the start is, or None where it cannot be read."""
         return self._module(self._start)
+
+    def launch_lines(self) -> list[list[str]]:
+        """The command lines with which it says that several processes are started."""
+        return launch_lines(self.root) if self.is_marked else []
 
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""

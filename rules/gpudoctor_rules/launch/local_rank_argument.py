@@ -94,9 +94,13 @@ class LocalRankArgument(Rule):
             if used is None or not OPTIONS.intersection(event.flags) or _from_elsewhere(event):
                 continue
             option = next(flag for flag in event.flags if flag in OPTIONS)
+            # The project's own launcher passes it in the spelling that is declared.
+            if _passed(program) == "--local-rank" and "--local-rank" in event.flags:
+                return
             yield self.found(
                 at=event.location,
                 message=_message(program, option, event),
+                severity=Severity.INFO if _passed(program) in event.flags else None,
                 remedy=REMEDY,
                 because=[("it is taken for the local rank here", used.location)],
                 repair=_declare(event),
@@ -129,12 +133,26 @@ class LocalRankArgument(Rule):
         return recording.trained and any((rank.local_rank or 0) > 0 for rank in recording.ranks)
 
 
+def _passed(program: Program) -> str:
+    """The option that the launcher of the project passes, with the torch that it asks for; empty for torchrun."""
+    if program.launcher != "launch":
+        return ""
+    return "--local_rank" if program.is_before_torch(2, 0) else "--local-rank"
+
+
 def _message(program: Program, option: str, event: ArgumentDeclared) -> str:
-    # There is no torchrun then, and the old launcher passes the option: the next version of torch ends that.
-    if program.is_before_torch(1, 9):
+    passed = _passed(program)
+    # The next version of torch ends that.
+    if passed in event.flags:
         return (
-            f"`torchrun`, the launcher since PyTorch 1.9, does not pass `{option}`: with a newer torch than this "
-            f"project asks for, every process {_keeps(event)}."
+            f"`torchrun`, the launcher since PyTorch 1.9, does not pass `{option}`, and from PyTorch 2 on neither does "
+            f"`torch.distributed.launch`: with a newer torch than this project asks for, every process {_keeps(event)}."
+        )
+    if passed:
+        since = "" if passed == "--local_rank" else "Since PyTorch 2 "
+        return (
+            f"{since}`torch.distributed.launch` passes `{passed}`, which is not declared, and `torchrun` passes "
+            f"neither: no process gets `{option}`."
         )
     told = f"`torchrun` does not pass `{option}`, it sets the variable `LOCAL_RANK`: every process {_keeps(event)}."
     return told if program.is_before_torch(2, 0) else told + _passed_since(event)

@@ -79,6 +79,43 @@ def test_the_local_rank_is_an_option_as_long_as_launchers_pass_it(
     assert ("`torch.distributed.launch` of PyTorch 2" in found.message) is told
 
 
+LAUNCH = "#!/bin/bash\npython -m torch.distributed.launch \\\n  --nproc_per_node 8 {} --lr 1\n"
+
+
+@pytest.mark.parametrize(
+    ("needs", "script", "severity", "told"),
+    [
+        ("torch==1.13.1", "train.py", "info", "with a newer torch than this project asks for"),
+        ("torch==2.1", "train.py", "warning", "Since PyTorch 2 `torch.distributed.launch` passes `--local-rank`"),
+        ("numpy", "$SCRIPT", "warning", "Since PyTorch 2 `torch.distributed.launch` passes `--local-rank`"),
+        ("numpy", "train.py\ntorchrun --standalone train.py", "warning", "`torchrun` does not pass `--local_rank`, it"),
+    ],
+)
+def test_the_launcher_that_the_project_uses(
+    needs: str, script: str, severity: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{needs}\n")
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "run.sh").write_text(LAUNCH.format(script))
+    (tmp_path / "README.md").write_text("Start `other.py`:\n\n    torchrun --nproc_per_node 2 other.py\n")
+    if script == "$SCRIPT":
+        (tmp_path / "README.md").unlink()
+    (tmp_path / "train.py").write_text(OPTION)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU411",))
+    assert (found.severity, told in found.message) == (severity, True)
+    main(["lint", str(tmp_path / "train.py"), "--select", "GPU411", "--no-cache", "--output-format", "full"])
+    starter = "torchrun" if "torchrun" in script else "`torch.distributed.launch`"
+    assert f"happens when {starter} starts one process per GPU" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_option_that_the_launcher_passes_is_declared(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "run.sh").write_text(LAUNCH.format("train.py"))
+    (tmp_path / "train.py").write_text(OPTION.replace('"--local_rank"', '"--local_rank", "--local-rank"'))
+    assert not lint(tmp_path / "train.py", folder=tmp_path, select=("GPU411",))
+
+
 def test_an_old_torch_is_started_by_its_old_launcher(tmp_path):
     (tmp_path / "requirements.txt").write_text("torch==1.7.1\n")
     (tmp_path / "train.py").write_text(

@@ -1,0 +1,69 @@
+"""How a project says that its programs are started: command lines in its scripts and in what it says of itself."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_SETUP_BYTES
+
+_ENDINGS = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".job", ".pbs")
+_NAMES = frozenset({"makefile", "readme", "readme.txt"})
+_DEPTH = 3
+"""So many folders below the root are looked into."""
+_MOST_FILES = 60
+_MOST_FOLDERS = 60
+_IS_LAUNCH = r"-m\s+torch\.distributed\.launch\b"
+_IS_TORCHRUN = r"\btorchrun\s+(?:-|.*\.py\b)|-m\s+torch\.distributed\.run\b"
+_IS_MPI = r"\b(?:mpiexec|mpirun)\b\s+-"
+_LAUNCHERS = {"launch": _IS_LAUNCH, "torchrun": _IS_TORCHRUN, "mpi": _IS_MPI}
+_PROGRAM = r"[\w./-]+\.py\b"
+
+
+def lines_in(root: str) -> list[list[str]]:
+    """Each command line that starts several processes: the launcher, then the names of the Python files in it."""
+    found = {line for path in _files(root) for line in _lines(path)}
+    return [list(each) for each in sorted(found)]
+
+
+def _files(root: str) -> Iterator[str]:
+    return islice(_walk(root), _MOST_FILES)
+
+
+def _walk(root: str) -> Iterator[str]:
+    todo = [(root, 0)]
+    for _ in range(_MOST_FOLDERS):
+        if not todo:
+            return
+        folder, depth = todo.pop(0)
+        try:
+            with os.scandir(folder) as entries:
+                here = sorted(islice(entries, MAX_FOLDER_SCAN), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in here:
+            name = entry.name.lower()
+            if name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                if depth < _DEPTH:
+                    todo.append((entry.path, depth + 1))
+            elif (name.endswith(_ENDINGS) or name in _NAMES) and entry.is_file():
+                yield entry.path
+
+
+def _lines(path: str) -> Iterator[tuple[str, ...]]:
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return
+    for line in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines():
+        # What is commented out, or a heading.
+        if line.lstrip().startswith("#"):
+            continue
+        for launcher, written in _LAUNCHERS.items():
+            if re.search(written, line):
+                yield (launcher, *dict.fromkeys(os.path.basename(each) for each in re.findall(_PROGRAM, line)))
