@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -132,8 +131,8 @@ class Program:
     too_new_torch: Callable[[], Sequence[int]] = field(default=tuple, compare=False)
     """Says the first version of torch that the project cannot be installed with, as `(2, 0)`; nothing where none is
     known."""
-    launch_lines: Callable[[], Sequence[Sequence[str]]] = field(default=tuple, compare=False)
-    """The command lines of the project that start several processes: the launcher, and the files that they name."""
+    launchers_named: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
+    """Says with which launchers the project's own scripts start it."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
@@ -224,7 +223,7 @@ class Program:
         starter = _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
         if self.world is not LaunchWorld.TORCHRUN:
             return starter
-        named = self._launchers_named
+        named = self.launchers_named()
         if starter in ("", "slurm") and "launch" in named and "torchrun" not in named:
             return "launch"
         if starter in ("", "mpi") and named == {"mpi"}:
@@ -238,14 +237,6 @@ class Program:
         declared = any(event.name == "local_rank" for event in self.events(ArgumentDeclared))
         # Before that, the variable was set for those alone who asked for it.
         return self.launcher == "launch" and (declared or self.is_before_torch(1, 9))
-
-    @property
-    def _launchers_named(self) -> set[str]:
-        """What the project itself starts this program with, or others where it says nothing of this one."""
-        lines = self.launch_lines()
-        name = os.path.basename(self.entry)
-        own = {launcher for launcher, *files in lines if name in files}
-        return own or {launcher for launcher, *_ in lines}
 
     @cached_property
     def distributed(self) -> bool:

@@ -343,6 +343,6 @@ def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, see
         names_after=seen.after if seen else {},
         assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults),
         too_new_torch=m.project.too_new_torch,
-        launch_lines=m.project.launch_lines,
+        launchers_named=m.project.launchers_named,
         evaluations=m.evaluations,
     )

@@ -132,6 +132,14 @@ def launch_lines(root: str) -> list[list[str]]:
 
 
 @question
+def home(folder: str) -> str:
+    """The folder above, where what is to be read first lies there: `src` of a project that nothing else marks."""
+    above = os.path.dirname(folder)
+    told = any(entry.name.lower().startswith("readme") for entry in _scan(above))
+    return above if told and not _is_shared(above) else folder
+
+
+@question
 def plain_folders(folder: str) -> list[str]:
     """The folders directly below that are no packages, sorted, as far as the scan limit allows."""
     found = [entry.path for entry in _scan(folder) if not entry.name.startswith(".") and _is_folder(entry)]

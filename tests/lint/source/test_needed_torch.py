@@ -109,6 +109,19 @@ def test_the_launcher_that_the_project_uses(
     assert f"happens when {starter} starts one process per GPU" in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_project_that_only_its_readme_marks(tmp_path: Path) -> None:
+    for folder in ("src", "scripts"):
+        (tmp_path / "work" / folder).mkdir(parents=True)
+    (tmp_path / "work" / "README.txt").write_text("Read on.")
+    (tmp_path / "work" / "scripts" / "run.sh").write_text(LAUNCH.format("src/train.py"))
+    (tmp_path / "work" / "src" / "train.py").write_text(OPTION)
+    (tmp_path / "work" / "src" / "other.py").write_text(OPTION)
+    folder = tmp_path / "work" / "src"
+    (found,) = lint(folder / "train.py", folder=tmp_path, select=("GPU411",))
+    (other,) = lint(folder / "other.py", folder=tmp_path, select=("GPU411",))
+    assert (found.message.startswith("Since PyTorch 2"), other.message.startswith("`torchrun`")) == (True, True)
+
+
 def test_the_option_that_the_launcher_passes_is_declared(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "run.sh").write_text(LAUNCH.format("train.py"))
