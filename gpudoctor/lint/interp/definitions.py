@@ -9,9 +9,11 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Partial
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
 from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.function_traits import Registrar
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
 from gpudoctor.lint.interp.position import Frame
+from gpudoctor.lint.interp.registries import register_another
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import MODELS
 
@@ -54,14 +56,25 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
 
 def _decorated(m: Evaluator, decorator: Values, function: Values, node: ast.expr) -> Values:
     only = decorator.single
-    kept = m.decorated.get(only.node, 0) if isinstance(only, Function) else 0
+    registrar = m.decorated.get(only.node) if isinstance(only, Function) else None
     # A registry of a thousand models tells nothing more after the first ones.
-    if kept >= MAX_DECORATED:
+    if registrar is not None and registrar.kept >= MAX_DECORATED:
         return function
     result = m.call(decorator, Arguments((function,)), node)
     if isinstance(only, Function):
-        m.decorated[only.node] = kept + 1 if result == function else 0
+        if registrar is None:
+            registrar = m.decorated[only.node] = _registrar(m, decorator, node)
+        registrar.kept = registrar.kept + 1 if result == function else 0
+        if registrar.kept == MAX_DECORATED:
+            register_another(m, registrar, node)
     return result
+
+
+def _registrar(m: Evaluator, decorator: Values, node: ast.expr) -> Registrar:
+    # `@register("resnet50")`: what registers another one is made with another name.
+    if not isinstance(node, ast.Call):
+        return Registrar(decorator)
+    return Registrar(m.evaluate(node.func), len(node.args), tuple([each.arg for each in node.keywords if each.arg]))
 
 
 def _library_name(values: Values) -> str:

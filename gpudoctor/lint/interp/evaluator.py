@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.interp.function_traits import Registrar
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
 else:
     # Nobody needs to run what only says which members there are.
@@ -40,7 +41,7 @@ class Evaluator(ExecutionState, LibraryContext):
     __slots__ = {
         "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
-        "decorated": "How often each decorator has given a function back as it was, one time after the other.",
+        "decorated": "What each decorator has done that gave functions back as they were.",
         "ended": "Where all paths of the program end in an error.",
         "fatal": "The functions of which a call has ended in an error on all its paths, and which.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
@@ -56,6 +57,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
+        "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -68,7 +70,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.imported_statements = 0
         self.importing_since: int | None = None
         self.open_imports = 0
-        self.reading_library = False
+        self.reading_library = self.waits = False
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
         self.ended: Stop | None = None
         self.fatal: dict[ast.AST, Stop] = {}
@@ -77,7 +79,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.chosen_calls: dict[ast.AST, ChosenCall] = {}
         self.strangers: set[str] = set()
         self.handed_over: dict[Value, None] = {}
-        self.decorated: dict[ast.AST, int] = {}
+        self.decorated: dict[ast.AST, Registrar] = {}
 
     # --- what models may ask, by what it is about ------------------------------------------------------------
 
@@ -141,6 +143,12 @@ class Evaluator(ExecutionState, LibraryContext):
         """The modules of the project that were executed so far."""
         read = (each for scope, each in self.packages.items() if scope not in self.pending)
         return (each for each in read if isinstance(each, ModuleFile))
+
+    @property
+    def spent_on_imports(self) -> int:
+        """Statements of modules that were imported, or are being imported."""
+        under_way = self.statements - self.importing_since if self.importing_since is not None else 0
+        return self.imported_statements + under_way
 
     def names_in(self, scope: Hashable) -> list[str]:
         return self.store.names(scope)

@@ -81,3 +81,14 @@ class Summary:
     followed: int = 0
     cost: int = 0
     """The most statements that it took."""
+
+
+@dataclass(slots=True)
+class Registrar:
+    """A decorator, or with arguments what makes it, and how often it gave back what it was given, one time after the
+    other."""
+
+    made_by: Values
+    arguments: int | None = None
+    keywords: tuple[str, ...] = ()
+    kept: int = 0

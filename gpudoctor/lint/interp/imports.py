@@ -1,7 +1,8 @@
 """Imports: a module of the project is executed once, all else is a library name.
 
-For a program that is when it is imported, as Python does. For a library file, whose functions are read one by one, it
-is when a name of it is asked for: a file of a large package imports hundreds of others and uses a handful.
+For a program that is when it is imported, as Python does, until that has taken long; from then on, modules that only
+define and register things are executed when a name of theirs is asked for. For a library file, whose functions are read
+one by one, all are: a file of a large package imports hundreds of others and uses a handful.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
 from gpudoctor.lint.domain.value import Anonymous, Unknown, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.interp.limits import MAX_LIBRARY_IMPORTS
+from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
+from gpudoctor.lint.interp.registries import leave_registries_open
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.file_queries import is_file, is_folder
+from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.layout import is_package
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile, Package
@@ -159,7 +163,7 @@ def _member(m: Evaluator, origin: Value, name: str, node: ast.AST) -> Values:
     # `from package import module` loads the module where no name of that kind is bound.
     inner = m.project.submodule(m.packages[origin.scope], name) if origin.scope in m.packages else None
     if inner is not None:
-        return singleton(enter(m, inner))
+        return singleton(enter(m, inner, node))
     folder = m.packages.get(origin.scope)
     if isinstance(folder, Package) and not any(map(is_package, folder.folders)):
         # A folder without `__init__.py` has no names of its own: whoever asks means an installed package of that name.
@@ -181,10 +185,10 @@ def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
         if is_strange(root):
             m.strangers.add(root)
         return Library(name)
-    return enter(m, found)
+    return enter(m, found, node)
 
 
-def enter(m: Evaluator, found: ModuleFile | Package) -> Value:
+def enter(m: Evaluator, found: ModuleFile | Package, node: ast.AST) -> Value:
     """A module of the project: executed, once, or to be executed when it is asked for something."""
     scope: Hashable = ("module", found.name, getattr(getattr(found, "source", None), "shown", ""))
     module = ProjectModule(scope, found.name)
@@ -194,9 +198,19 @@ def enter(m: Evaluator, found: ModuleFile | Package) -> Value:
     m.packages[scope] = found
     if isinstance(found, ModuleFile):
         m.pending[scope] = found
-        if not m.reading_library:
+        if not m.reading_library and not _can_wait(m, found, node):
             begin(m, module)
     return module
+
+
+def _can_wait(m: Evaluator, file: ModuleFile, node: ast.AST) -> bool:
+    """Enough was imported, and this one only defines things: it costs something when a name of it is asked for."""
+    if m.spent_on_imports < MAX_EAGER_IMPORTS or file.is_package or classify(file, m.project).role is not Role.PART:
+        return False
+    if not m.waits:
+        m.waits = True
+        leave_registries_open(m, node)
+    return True
 
 
 def begin(m: Evaluator, module: ProjectModule) -> None:
@@ -236,8 +250,7 @@ def _one_deeper(m: Evaluator) -> Iterator[None]:
 
 def _has_imported_enough(m: Evaluator, file: ModuleFile) -> bool:
     """What a library file imports must leave enough for the file itself."""
-    under_way = m.statements - m.importing_since if m.importing_since is not None else 0
-    if m.imported_statements + under_way < MAX_LIBRARY_IMPORTS:
+    if m.spent_on_imports < MAX_LIBRARY_IMPORTS:
         return False
     why = f"more than {MAX_LIBRARY_IMPORTS} statements of modules that are imported"
     m.record_imprecision(why, Location(file.source.shown, 1, 1))

@@ -319,7 +319,8 @@ def _note_at(m: Interpreter, why: str, place: Location) -> None:
 
 def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, seen: ScopeSnapshots | None) -> Program:
     entry = start.module
-    read = (module for scope, module in m.packages.items() if scope not in m.pending)
+    # What waits in a program to be asked for is known to hold definitions, and to be imported.
+    read = (module for scope, module in m.packages.items() if whole or scope not in m.pending)
     files = [module for module in read if isinstance(module, ModuleFile)]
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
     missed, others = _not_trained(m, start, files, whole, _trained_in(log))

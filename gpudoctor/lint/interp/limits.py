@@ -17,6 +17,10 @@ MAX_LIBRARY_STATEMENTS = 2_000
 """The same for a file that only defines things. Nearly all take under 1,000; more is spent in what it imports."""
 MAX_LIBRARY_IMPORTS = 800
 """Of those, statements of modules that it imports. Nearly all take under 300; names of further modules stay unknown."""
+MAX_EAGER_IMPORTS = 3_000
+"""So many statements of modules that a program imports are executed as Python does. From then on, those that only
+define things wait until a name of theirs is asked for: a zoo of models has twenty thousand. Most programs take under
+1,000."""
 MAX_EVALUATIONS = 350_000
 """Expressions that it may evaluate, begun anew or not: each part of one counts, and more where it has several values.
 The largest real programs take nearly all of it, in 5 seconds, and most a hundredth. Counted, so that the same

@@ -13,7 +13,7 @@ from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
-from gpudoctor.lint.interp import execution_state, limits
+from gpudoctor.lint.interp import execution_state, imports, limits
 from gpudoctor.lint.interp.widening import widened
 
 RECURSION = {
@@ -302,8 +302,63 @@ def test_a_registry_is_followed_for_the_first_functions_only(paper):
     paper(
         "known = []\ndef register(f):\n    known.append(f)\n    return f\n"
         f"{many}reveal(f{limits.MAX_DECORATED + 2}())  #: {limits.MAX_DECORATED + 2}\n"
-        f"reveal(len(known))  #: {limits.MAX_DECORATED}\n"
+        "reveal(len(known))  #: unknown\n"
     )
+
+
+def test_a_registry_that_is_not_followed_to_its_end_is_open(paper):
+    many = "".join(f"@register('f{n}')\ndef f{n}():\n    return {n}\n" for n in range(limits.MAX_DECORATED + 5))
+    last = limits.MAX_DECORATED + 2
+    paper(
+        "known = {}\ndef register(name):\n    def put(f):\n        known[name] = f\n        return f\n    return put\n"
+        f"{many}reveal(known['f1']())  #: 1\n"
+        f"if 'f{last}' not in known:\n    raise KeyError\nreveal(known['f{last}']())  #: unknown\n"
+    )
+
+
+ZOO = """
+    import zoo
+    reveal(zoo.first())  #: 1
+    reveal(zoo.second())  #: 2
+    if "third" not in zoo.NETS:
+        raise KeyError
+    reveal(zoo.NETS["third"])  #: unknown
+    # file: zoo/__init__.py
+    from .registry import NETS
+    from .long import *
+    from .asked import *
+    from .unasked import *
+    # file: zoo/registry.py
+    NETS = {}
+    def register(name):
+        def put(make):
+            NETS[name] = make
+            return make
+        return put
+    # file: zoo/long.py
+    from .registry import register
+    one, two, three, four = 1, 2, 3, 4
+    @register("first")
+    def first():
+        return 1
+    # file: zoo/asked.py
+    from .registry import register
+    reveal("asked")  #: 'asked'
+    @register("second")
+    def second():
+        return 2
+    # file: zoo/unasked.py
+    from .registry import register
+    reveal("unasked")  #: never
+    @register("third")
+    def third():
+        return 3
+    """
+
+
+def test_enough_was_imported_and_what_only_defines_things_waits_to_be_asked(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(imports, "MAX_EAGER_IMPORTS", 10)
+    paper(ZOO)
 
 
 LATE_IMPORT = """
