@@ -208,7 +208,7 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
         if isinstance(only, KEYS) and len(known) < MAX_ENTRIES:
             _set_entries(do, value, {**dict(known), singleton(only): new})
         else:
-            _add_more(do, value, new)
+            add_more(do, value, new)
     elif isinstance(value, ListOf):
         items = known_items(do, value)
         if (
@@ -221,7 +221,7 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
                 value, ContainerState.items, singleton(TupleOf((*items[: only.value], new, *items[only.value + 1 :])))
             )
         else:
-            _add_more(do, value, new)
+            add_more(do, value, new)
 
 
 def note_any_name(do: LibraryContext, owner: Value, name: Values, new: Values, node: ast.AST) -> None:
@@ -236,7 +236,8 @@ def put_entries(do: LibraryContext, value: DictOf, new: dict[Values, Values]) ->
         _set_entries(do, value, {**dict(possible_pairs(do, value)), **new})
 
 
-def _add_more(do: LibraryContext, value: ListOf | DictOf, new: Values) -> None:
+def add_more(do: LibraryContext, value: ListOf | DictOf, new: Values) -> None:
+    """It may hold these besides, wherever."""
     old = do.state(value, ContainerState.more)
     do.set_state(value, ContainerState.more, union([old, new]) if old is not None else new)
 
@@ -254,7 +255,7 @@ def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = Tr
         do.set_state(value, ContainerState.items, singleton(TupleOf((*items, *new))))
         return
     for each in new:
-        _add_more(do, value, each)
+        add_more(do, value, each)
 
 
 def _an_item(do: LibraryContext, node: ast.AST) -> Values:

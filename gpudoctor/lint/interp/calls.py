@@ -39,6 +39,7 @@ from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.attributes import library_call, option_in
+from gpudoctor.lint.interp.habits import by_habit
 from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
@@ -225,6 +226,9 @@ def _run(
     known = m.dull.get(function.node) if on_yield is None else None
     if known is not None and (again := summarized(m, known, arguments, node)) is not None:
         return again
+    habit = m.habits.get(function.node) if on_yield is None else None
+    if habit is not None and (usual := by_habit(m, habit, arguments, node)) is not None:
+        return usual
     place = m.place(node)
     watch = EffectWatch.begin(m)
     scope = m.open_scope()
@@ -238,7 +242,7 @@ def _run(
     contexts = tuple([each for name in function.decorators if (each := HOOKS.context_name[0](name))])
     with m.in_frame(frame, place, contexts):
         result = _follow(m, function, frame, bound)
-        watch.end(m, function, arguments.key, result)
+        watch.end(m, function, frame, arguments, result)
     return result
 
 
@@ -308,6 +312,7 @@ def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Val
         for side in sides:
             side.writes = _without(side.writes, frame.scope)
         m.store.forget(frame.scope)
+    frame.exits = sides
     m.join(base, sides)
     if ended is not None and sides:
         m.path = m.path.intersection(ended)

@@ -42,6 +42,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
         "decorated": "What each decorator has done that gave functions back as they were.",
+        "drawn": "How often generators were followed for one item, what that took last, and what it was.",
         "ended": "Where all paths of the program end in an error.",
         "fatal": "The functions of which a call has ended in an error on all its paths, and which.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
@@ -72,6 +73,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.open_imports = 0
         self.reading_library = self.waits = False
         self.frame_star_libraries: dict[Hashable, list[str]] = {}
+        self.drawn: dict[Hashable, tuple[int, int, Values]] = {}
         self.ended: Stop | None = None
         self.fatal: dict[ast.AST, Stop] = {}
         self.on_statement: Callable[[Evaluator, ast.stmt, bool], None] | None = None

@@ -65,7 +65,7 @@ from gpudoctor.lint.source.unparse import written
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
-    from gpudoctor.lint.interp.function_traits import Summary
+    from gpudoctor.lint.interp.function_traits import Habit, Summary
     from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
 
@@ -195,6 +195,7 @@ class ExecutionState(Position):
         "followed_loops": "Loops that were followed, each with the calls that led there.",
         "frame_count": "Names scopes: no two have one.",
         "granted": "Of the assumptions the answers that hold by default: they turn nothing on that would else be off.",
+        "habits": "What the calls of functions have done that did nothing which rules ask about.",
         "hints": "What the results of calls are named, by node.",
         "made_nodes": "Looked up once: nodes that the interpreter has made up.",
         "max_statements": "Counted against by `statements`.",
@@ -235,6 +236,7 @@ class ExecutionState(Position):
         self._texts: dict[int, str] = {}
         self.made_nodes: dict[int, ast.AST] = {}
         self.dull: dict[ast.AST, Summary] = {}
+        self.habits: dict[ast.AST, Habit] = {}
         self._traits: dict[ast.AST, FunctionTraits] = {}
         self.frame_count = 0
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None

@@ -92,3 +92,21 @@ class Registrar:
     arguments: int | None = None
     keywords: tuple[str, ...] = ()
     kept: int = 0
+
+
+@dataclass(slots=True)
+class Habit:
+    """What the calls of a function have done so far that logged nothing which rules ask about."""
+
+    cost: int = 0
+    """The statements that they took, all together."""
+    loud: bool = False
+    """One of them has done more."""
+    kinds: set[object] = field(default_factory=set)
+    """Of what kinds their arguments were."""
+    results: dict[Value, None] = field(default_factory=dict)
+    written: dict[tuple[Hashable, str], Values | None] = field(default_factory=dict)
+    """What they wrote that was there before, by owner and name, None where that was not always the same. The object
+    whose method it is stands as None."""
+    receiver: Value | None = None
+    """The object whose method it was."""

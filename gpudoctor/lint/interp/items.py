@@ -27,8 +27,9 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, 
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
-from gpudoctor.lint.interp.limits import MAX_VALUES
+from gpudoctor.lint.interp.limits import LONG_DRAW, MAX_VALUES
 from gpudoctor.lint.interp.operators import compare
+from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
@@ -71,11 +72,24 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
         return _row(m, value, node)
     # Batches that go through a generator of the project are followed into it.
     if isinstance(value, Generator):
-        return m.run_generator(value, node)
+        return _drawn(m, value, node)
     if isinstance(value, Unknown):
         divergence = value.dependence | hidden_in(m, value)
         return singleton(Unknown(EachOf(value), value.why, value.label, divergence, False, value.shards))
     return library.iterate_object(m, value, node)
+
+
+def _drawn(m: Evaluator, generator: Generator, node: ast.AST) -> Values:
+    """What `next` gets: generators that go over generators take all of them for each item, and give the same again."""
+    function = generator.function
+    key = (getattr(function, "node", function), generator.args)
+    runs, cost, found = m.drawn.get(key, (0, 0, NONE_SET))
+    if runs > 1 and cost > LONG_DRAW:
+        return found
+    begun = m.statements
+    found = m.run_generator(generator, node)
+    m.drawn[key] = runs + 1, m.statements - begun, found
+    return found
 
 
 def _row(m: Evaluator, value: Enumerated, node: ast.AST) -> Values:

@@ -59,3 +59,10 @@ LONG_FUNCTION = 30
 arguments that it had before, and not more than twice with others."""
 VERY_LONG_FUNCTION = 600
 """One that took more than this, and did nothing that rules ask about, is not followed a second time at all."""
+SHORT_CALL = 8
+"""A call that took fewer statements costs too little to ask whether it pays."""
+MAX_QUIET_STATEMENTS = 1_500
+"""All calls of a function together: one that took more, and never did anything that rules ask about, is not followed
+again with data alone."""
+LONG_DRAW = 100
+"""A generator that took more statements than this for one item is not followed a third time for another one."""

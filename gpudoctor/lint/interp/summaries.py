@@ -7,14 +7,22 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, singleton
-from gpudoctor.lint.events.collective import LeaveLoop
-from gpudoctor.lint.events.files import ReadFile
+from gpudoctor.lint.events.collective import Discard, LeaveLoop
+from gpudoctor.lint.events.files import ChangeFolder, ReadFile
 from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
-from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
+from gpudoctor.lint.events.process import (
+    ArgumentDeclared,
+    Caught,
+    EnvironmentRead,
+    SeedSet,
+    SettingRead,
+    Swallowed,
+)
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.function_traits import CallRecord, Summary
-from gpudoctor.lint.interp.limits import LONG_FUNCTION, VERY_LONG_FUNCTION
+from gpudoctor.lint.interp.habits import note_call
+from gpudoctor.lint.interp.limits import LONG_FUNCTION, SHORT_CALL, VERY_LONG_FUNCTION
 from gpudoctor.lint.interp.position import NEVER
 from gpudoctor.record import dataclass
 
@@ -22,10 +30,14 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.interp.evaluator import Evaluator
     from gpudoctor.lint.interp.execution_state import ExecutionState
+    from gpudoctor.lint.interp.position import Frame
 
 # To see these a second time would tell no rule anything new.
 REPEATABLE = (Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ReadFile)
+MINOR = (Caught, Swallowed, Discard, SeedSet, ChangeFolder)
+"""Of these rules know once they have happened in a function."""
 MAX_ARGUMENTS = 2
 MAX_FOLLOWED = 4
 
@@ -71,22 +83,28 @@ class EffectWatch:
         m.oldest_write = NEVER
         return watch
 
-    def end(self, m: ExecutionState, function: Function, key: Hashable, result: Values) -> None:
+    def end(self, m: Evaluator, function: Function, frame: Frame, arguments: Arguments, result: Values) -> None:
         """Remember the function where it was long and without effect."""
         # Written only to what it made itself: nothing of it outlives the call but the result.
         own = m.oldest_write >= self.clock
         m.oldest_write = min(m.oldest_write, self.oldest_write)
-        if m.statements - self.statements < LONG_FUNCTION or m.unreachable or not own:
+        cost = m.statements - self.statements
+        if cost < SHORT_CALL:
             return
-        if all(map(self._is_repeatable, m.log[self.events :])):
+        told = [event for event in m.log[self.events :] if not self._is_repeatable(event)]
+        quiet = all(isinstance(event, MINOR) for event in told)
+        note_call(m, function, frame, arguments.values(), cost, quiet, result)
+        if cost < LONG_FUNCTION or m.unreachable or not own:
+            return
+        if not told:
             dull = m.dull.setdefault(function.node, Summary())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.
             read = {
                 each: m.store.get(each) for each in dict.fromkeys(m.reads[self.reads :]) if m.age(each) < self.clock
             }
-            dull.calls[key] = CallRecord(result, read)
+            dull.calls[arguments.key] = CallRecord(result, read)
             dull.followed += 1
-            dull.cost = max(dull.cost, m.statements - self.statements)
+            dull.cost = max(dull.cost, cost)
 
     def _is_repeatable(self, event: Event) -> bool:
         if not isinstance(event, LeaveLoop):

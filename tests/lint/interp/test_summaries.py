@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.interp.limits import LONG_FUNCTION
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp import habits, items
+from gpudoctor.lint.interp.limits import LONG_FUNCTION, SHORT_CALL
 from tests.support.paper import Revealed
 
 LONG = "".join(f"    y{n} = {n}\n" for n in range(LONG_FUNCTION + 5))
@@ -76,3 +78,72 @@ def test_what_a_function_reads_from_outside_counts_as_an_argument(paper, read: s
         f"def change():\n    {change}\n"
         "reveal(table(1))  #: 2\nreveal(table(1))  #: 2\nchange()\nreveal(table(1))  #: 3\n"
     )
+
+
+SHORT = "".join(f"    y{n} = {n}\n" for n in range(SHORT_CALL))
+"""Statements of a function that is not long, and costs something."""
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All calls of a function may take as many statements as three of these."""
+    monkeypatch.setattr(habits, "MAX_QUIET_STATEMENTS", 3 * SHORT_CALL)
+
+
+FOUR = "work(1, kept)\nwork(2, kept)\nwork(3, kept)\n"
+
+
+@pytest.mark.usefixtures("little")
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("return x", "reveal(work(4, kept))  #: unknown"),
+        ("return 'always'", "reveal(work(4, kept))  #: 'always'"),
+        ("kept[x] = x", "work(4, kept)\nreveal(4 in kept)  #: 4 in kept"),
+        ("kept[x] = x", "fresh = {}\nwork(4, fresh)\nreveal(4 in fresh)  #: 4 in fresh"),
+        ("global count; count = x", "work(4, kept)\nreveal(count)  #: unknown"),
+        ("global count; count = 7", "work(4, kept)\nreveal(count)  #: 7"),
+        ("reveal(x)  #: 1 ; 2 ; 3 ; 4", "work(4, kept)"),
+        ("return torch.zeros(x)", "reveal(work(4, kept))  #: Tensor"),
+    ],
+)
+def test_a_function_that_was_followed_often_enough_gives_and_writes_what_is_unknown(paper, body: str, shown: str):
+    paper(f"import torch\nkept, count = {{}}, 0\ndef work(x, kept):\n{SHORT}    {body}\n{FOUR}{shown}\n")
+
+
+@pytest.mark.usefixtures("little")
+def test_what_a_rank_puts_in_is_known_of_what_comes_out(paper):
+    found = paper(
+        f"import torch.distributed as dist\nkept = {{}}\ndef work(x, kept):\n{SHORT}    return x\n"
+        f"{FOUR}if work(dist.get_rank(), kept):\n    reveal(1)  #: 1\n"
+    )
+    (shown,) = found.events(Revealed)
+    assert shown.context.condition.divergence & Divergence.RANK
+
+
+@pytest.mark.usefixtures("little")
+def test_a_method_writes_to_its_own_object(paper):
+    paper(
+        f"class Meter:\n    def update(self, x):\n    {SHORT.replace(chr(10) + '    ', chr(10) + '        ')}"
+        "        self.last = x\n"
+        "one, two = Meter(), Meter()\none.update(1)\none.update(2)\none.update(3)\ntwo.last = 5\n"
+        "one.last = 6\ntwo.update(4)\nreveal(one.last)  #: 6\nreveal(two.last)  #: unknown\n"
+    )
+
+
+@pytest.mark.usefixtures("little")
+def test_a_function_that_is_given_a_model_is_followed_each_time(paper):
+    paper(
+        f"from torch import nn\ndef work(model):\n{SHORT}    return 1\n"
+        "for each in (1, 2, 3, 4):\n    work(1)\ndef loud(model):\n"
+        f"{SHORT}    reveal(model)  #: Linear ; Conv2d\nloud(nn.Linear(1, 1))\nloud(nn.Conv2d(1, 1, 1))\n"
+    )
+
+
+def test_a_generator_over_generators_is_not_followed_for_each_item(paper, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(items, "LONG_DRAW", 3)
+    found = paper(
+        "def numbers():\n    x = 1\n    y = 2\n    reveal('begun')  #: 'begun'\n    yield x + y\n"
+        "reveal(next(numbers()))  #: 3\nreveal(next(numbers()))  #: 3\nreveal(next(numbers()))  #: 3\n"
+    )
+    assert sum(event.text == "'begun'" for event in found.events(Revealed)) == 2

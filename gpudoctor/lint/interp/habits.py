@@ -1,0 +1,139 @@
+"""Functions that were followed often enough, and never did anything that rules ask about.
+
+Metrics, tokenizers and readers of files take thousands of statements in loops in loops, and the budget that they take
+is missing where the program trains. What such a function gives and writes is unknown from then on; it is what it always
+was where that was one thing.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import NoneType
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import add_more
+from gpudoctor.lint.domain.abstract_state import ContainerState
+from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.data import Dataset
+from gpudoctor.lint.domain.function import Instance, class_of
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.interp.function_traits import Habit
+from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from gpudoctor.lint.domain.arguments import Arguments
+    from gpudoctor.lint.domain.function import Function
+    from gpudoctor.lint.interp.evaluator import Evaluator
+    from gpudoctor.lint.interp.position import Frame
+
+_PLAIN = (Const, Unknown, Text, Truth, ListOf, DictOf, Instance)
+"""What a function may be given, and give, that is data: nothing to train with, and nothing to call."""
+_OBJECTS = (Instance, Dataset, Unknown, Text)
+_CONTENTS = (ContainerState.items, ContainerState.entries, ContainerState.more, ContainerState.by_rank)
+
+
+def note_call(
+    m: Evaluator, function: Function, frame: Frame, given: list[Value], cost: int, quiet: bool, result: Values
+) -> None:
+    """Remember what a call has done that is over."""
+    if cost < SHORT_CALL or m.muted:
+        return
+    habit = m.habits.setdefault(function.node, Habit())
+    habit.loud = habit.loud or not quiet or m.unreachable or not all(map(_is_data, result))
+    habit.loud = habit.loud or not all(_is_data(each) or each == frame.receiver for each in given)
+    if habit.loud:
+        return
+    habit.cost += cost
+    habit.kinds.update(map(_kind, given))
+    habit.results.update(dict.fromkeys(result))
+    for side in frame.exits:
+        for key, values in side.writes.items():
+            _note_write(habit, frame.receiver, key, values)
+
+
+def _note_write(habit: Habit, receiver: Value | None, key: Hashable, values: Values) -> None:
+    """Remember what was written that was there before."""
+    habit.loud = habit.loud or not _may_be_anything(key)
+    if isinstance(key, tuple) and len(key) == 2:
+        owner, name = key
+        key = (None if owner == receiver else owner), name
+        habit.written[key] = values if habit.written.get(key, values) == values else None
+    habit.receiver = receiver
+
+
+def _is_data(value: Value) -> bool:
+    if isinstance(value, (TupleOf, Enumerated)):
+        return all(_is_data(each) for item in value.items for each in item)
+    return isinstance(value, _PLAIN)
+
+
+def _kind(value: Value) -> object:
+    """What a function may be followed differently for: another class has other methods, and None is often asked for."""
+    if isinstance(value, Const):
+        return value.value if isinstance(value.value, (bool, NoneType)) else type(value.value)
+    return class_of(value) or type(value)
+
+
+def _may_be_anything(key: Hashable) -> bool:
+    """A name, an attribute of an object of the program, or what a container holds."""
+    if not isinstance(key, tuple) or len(key) != 2:
+        # An entry of what was read from a file.
+        return isinstance(key, tuple) and isinstance(key[0], Unknown)
+    owner, name = key
+    if isinstance(owner, (ListOf, DictOf)):
+        return name in _CONTENTS
+    return isinstance(name, str) and (isinstance(owner, _OBJECTS) or not isinstance(owner, Value))
+
+
+def by_habit(m: Evaluator, habit: Habit, arguments: Arguments, node: ast.AST) -> Values | None:
+    """The result of a call without following it; None where it must be followed."""
+    if habit.loud or habit.cost < MAX_QUIET_STATEMENTS or not habit.kinds.issuperset(map(_kind, arguments.values())):
+        return None
+    unknown = _unknowns(m, habit, arguments, node)
+    receiver = next(iter(arguments.positional[0]), None) if arguments.positional else None
+    for (owner, name), values in habit.written.items():
+        _write(m, (receiver if owner is None else owner, name), values, unknown)
+    if habit.written:
+        for value in arguments.values():
+            if isinstance(value, (ListOf, DictOf)):
+                add_more(m, value, unknown("more items"))
+    only = [*habit.results]
+    same = len(only) == 1 and isinstance(only[0], (Const, Text, Truth))
+    return singleton(only[0]) if same else unknown("a result")
+
+
+def _write(m: Evaluator, key: tuple[Hashable, str], always: Values | None, unknown: Callable[[str], Values]) -> None:
+    owner, name = key
+    if isinstance(owner, (ListOf, DictOf)):
+        add_more(m, owner, unknown("more items"))
+    else:
+        m.write(key, unknown(name) if always is None else always)
+
+
+def _unknowns(m: Evaluator, habit: Habit, arguments: Arguments, node: ast.AST) -> Callable[[str], Values]:
+    """Makes values of which is known how far ranks may disagree about them."""
+    divergence, shards = Divergence.NONE, frozenset[Value]()
+    for value in (
+        *arguments.values(),
+        *_parts(habit.results),
+        *_parts(each for v in habit.written.values() for each in v or ()),
+    ):
+        divergence |= value.divergence
+        shards |= value.shards
+
+    def unknown(what: str) -> Values:
+        term = Anonymous(what, m.allocation_site(m.place(node)))
+        return singleton(Unknown(term, "a function that was followed often enough", "", divergence, shards=shards))
+
+    return unknown
+
+
+def _parts(values: object) -> Iterator[Value]:
+    for value in values:  # type: ignore[attr-defined]
+        if isinstance(value, (TupleOf, Enumerated)):
+            yield from (each for item in value.items for each in item)
+        else:
+            yield value
