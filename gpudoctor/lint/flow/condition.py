@@ -191,7 +191,8 @@ class Condition:
         """Whether the literal holds here: True, False, or None where this does not say."""
         if literal in self.literals:
             return True
-        if literal.negated() in self.literals:
+        # A plain pair is equal to the other literal, and made much faster.
+        if (literal[0], not literal[1]) in self.literals:
             return False
         return self._compared(literal) if literal.atom.bound is not None else None
 

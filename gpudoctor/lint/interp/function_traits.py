@@ -108,5 +108,3 @@ class Habit:
     written: dict[tuple[Hashable, str], Values | None] = field(default_factory=dict)
     """What they wrote that was there before, by owner and name, None where that was not always the same. The object
     whose method it is stands as None."""
-    receiver: Value | None = None
-    """The object whose method it was."""

@@ -22,7 +22,7 @@ from gpudoctor.lint.interp.function_traits import Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Callable, Hashable, Iterable
 
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import Function
@@ -61,13 +61,10 @@ def _note_write(habit: Habit, receiver: Value | None, key: Hashable, values: Val
         owner, name = key
         key = (None if owner == receiver else owner), name
         habit.written[key] = values if habit.written.get(key, values) == values else None
-    habit.receiver = receiver
 
 
 def _is_data(value: Value) -> bool:
-    if isinstance(value, (TupleOf, Enumerated)):
-        return all(_is_data(each) for item in value.items for each in item)
-    return isinstance(value, _PLAIN)
+    return all(isinstance(each, (*_PLAIN, TupleOf, Enumerated)) for each in _parts([value]))
 
 
 def _kind(value: Value) -> object:
@@ -116,11 +113,8 @@ def _write(m: Evaluator, key: tuple[Hashable, str], always: Values | None, unkno
 def _unknowns(m: Evaluator, habit: Habit, arguments: Arguments, node: ast.AST) -> Callable[[str], Values]:
     """Makes values of which is known how far ranks may disagree about them."""
     divergence, shards = Divergence.NONE, frozenset[Value]()
-    for value in (
-        *arguments.values(),
-        *_parts(habit.results),
-        *_parts(each for v in habit.written.values() for each in v or ()),
-    ):
+    written = [each for values in habit.written.values() for each in values or ()]
+    for value in _parts([*arguments.values(), *habit.results, *written]):
         divergence |= value.divergence
         shards |= value.shards
 
@@ -131,9 +125,14 @@ def _unknowns(m: Evaluator, habit: Habit, arguments: Arguments, node: ast.AST) -
     return unknown
 
 
-def _parts(values: object) -> Iterator[Value]:
-    for value in values:  # type: ignore[attr-defined]
-        if isinstance(value, (TupleOf, Enumerated)):
-            yield from (each for item in value.items for each in item)
-        else:
-            yield value
+def _parts(values: Iterable[Value]) -> dict[Value, None]:
+    """These values and what tuples among them hold, each once: what is twice in a tuple may be twice in its parts."""
+    found = dict.fromkeys(values)
+    todo = list(found)
+    while todo:
+        value = todo.pop()
+        items = value.items if isinstance(value, (TupleOf, Enumerated)) else ()
+        fresh = dict.fromkeys([each for item in items for each in item if each not in found])
+        found.update(fresh)
+        todo += fresh
+    return found

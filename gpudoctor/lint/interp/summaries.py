@@ -89,14 +89,15 @@ class EffectWatch:
         own = m.oldest_write >= self.clock
         m.oldest_write = min(m.oldest_write, self.oldest_write)
         cost = m.statements - self.statements
-        if cost < SHORT_CALL:
+        is_long = cost >= LONG_FUNCTION and own and not m.unreachable
+        habit = m.habits.get(function.node)
+        # Nothing would come of looking through its events.
+        if cost < SHORT_CALL or (not is_long and habit is not None and habit.loud):
             return
         told = [event for event in m.log[self.events :] if not self._is_repeatable(event)]
         quiet = all(isinstance(event, MINOR) for event in told)
         note_call(m, function, frame, arguments.values(), cost, quiet, result)
-        if cost < LONG_FUNCTION or m.unreachable or not own:
-            return
-        if not told:
+        if is_long and not told:
             dull = m.dull.setdefault(function.node, Summary())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.
             read = {
