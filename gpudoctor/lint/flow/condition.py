@@ -152,12 +152,13 @@ class Literal(NamedTuple):
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
-    __slots__ = ("_bounded", "_composed", "_depends", "_hash", "_kinds", "_opposite", "literals")
+    __slots__ = ("_bounded", "_composed", "_depends", "_excluded", "_hash", "_kinds", "_opposite", "literals")
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
         self.literals = literals
         self._hash = hash(literals)
         self._opposite: frozenset[Literal] | None = None
+        self._excluded: dict[Condition, bool] | None = None
         self._depends: Divergence | None = None
         self._bounded: tuple[Literal, ...] | None = None
         self._composed: tuple[Literal, ...] | None = None
@@ -234,12 +235,24 @@ class Condition:
             self._opposite = frozenset(literal.negated() for literal in self.literals)
         if not self._opposite.isdisjoint(other.literals):
             return True
-        if self.bounded and other.bounded and any(self._compared(each) is False for each in other.bounded):
-            return True
         # Asked all the time, and mostly of conditions without such tests.
         mine = self.composed if self._composed is None else self._composed
         theirs = other.composed if other._composed is None else other._composed
-        return bool(mine or theirs) and any(self._settles_all(each, other) for each in (*mine, *theirs))
+        if not (mine or theirs or (self.bounded and other.bounded)):
+            return False
+        # Of the others, a program has few, and asks of the same ones.
+        if self._excluded is None:
+            self._excluded = {}
+        known = self._excluded.get(other)
+        if known is None:
+            known = self._excluded[other] = self._is_settled_by(other)
+        return known
+
+    def _is_settled_by(self, other: Condition) -> bool:
+        """A comparison, or a test that is made of several, could not come out in one as it did in the other."""
+        if self.bounded and any(self._compared(each) is False for each in other.bounded):
+            return True
+        return any(self._settles_all(each, other) for each in (*self.composed, *other.composed))
 
     def _settles_all(self, literal: Literal, other: Condition) -> bool:
         """The parts of a test all came out so, here or in the other, that it could not come out as it did."""
