@@ -21,16 +21,18 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.limits import LONG_DRAW, MAX_VALUES
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.register import HOOKS
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -67,6 +69,11 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
         counted = counter(m, node, m.text(node, 40))
         # `range(rank, n, world_size)` counts other numbers on each rank.
         apart = value.divergence & (Divergence.RANK | Divergence.UNREAD)
+        if apart is Divergence.RANK and _from_own_file(value):
+            # `range(log.epoch.max() + 1, n)`: they may all have come as far.
+            return counted.map(
+                lambda each: replace(each, dependence=MAYBE_BY_RANK) if isinstance(each, Unknown) else each
+            )
         return counted.map(lambda each: each.on_each_rank()) if apart is Divergence.RANK else counted
     if isinstance(value, Enumerated):
         return _row(m, value, node)
@@ -90,6 +97,12 @@ def _drawn(m: Evaluator, generator: Generator, node: ast.AST) -> Values:
     found = m.run_generator(generator, node)
     m.drawn[key] = runs + 1, m.statements - begun, found
     return found
+
+
+def _from_own_file(value: Range) -> bool:
+    """What tells ranks apart in it was found under a name that holds the rank, as `log_{rank}.csv`."""
+    ends = [each for values in (value.start, value.stop) for each in values if each.divergence & Divergence.RANK]
+    return all(any(isinstance(part, Text) for part in provenance_of(each)) for each in ends)
 
 
 def _row(m: Evaluator, value: Enumerated, node: ast.AST) -> Values:

@@ -36,7 +36,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
@@ -125,7 +125,7 @@ def _flaw(each: Repeated) -> str:
     if any(isinstance(event.target, Loader) for event in each.told):
         return ""
     # First, because it corrupts the shares; the others only repeat an order.
-    if any(value.divergence & Divergence.RANK for event in each.told for value in event.epoch or ()):
+    if any(value.divergence & MAYBE_BY_RANK is Divergence.RANK for event in each.told for value in event.epoch or ()):
         return "gets a different number on each rank, so their shards of the data overlap"
     # Loops over its own batches do not count here: a call in one is judged below.
     around = {loop.identity for loop in each.training.start.loops if not _over_its_batches(loop, each)}
