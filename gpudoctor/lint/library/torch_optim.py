@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.analyses.state_dicts import origin
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
-from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
@@ -269,7 +269,9 @@ def _scaler_step(call: Call) -> Values:
     def step(value: Value) -> Values:
         call.emit(ScalerCall, scaler=call.receiver, call="step", optimizer=value)
         call.emit(OptimizerStep, optimizer=value, through="scaler")
-        return singleton(NONE)
+        # That of the project may step another one, as LARS does around SGD.
+        own = find_method(call.do, value, "step")
+        return singleton(NONE) if own is None else call.do.call(own, Arguments(call.args[1:]), call.node)
 
     several = dict.fromkeys(call.args[0]) if call.args else {}
     # Where it is one of several, each is stepped only where it was chosen.

@@ -119,8 +119,11 @@ class ScalerMisused(Rule):
 
     def _gone_around(self, program: Program, scaler: Scaler, its: Calls) -> Finding | None:
         """The optimizer itself steps with scaled gradients."""
+        through = {each.location for each in its if each.call == "step"}
         for step in program.events(OptimizerStep):
-            if step.through or not isinstance(step.optimizer, Optimizer):
+            # What an optimizer of the project steps in its own `step` is stepped by whoever steps that one.
+            inside = not through.isdisjoint(step.context.calls)
+            if step.through or inside or not isinstance(step.optimizer, Optimizer):
                 continue
             backward = next((e for e in program.events(Backward) if _feeds_scaled(program, e, step, scaler)), None)
             if backward is None or any(e.call == "unscale_" and e.order < step.order for e in its):
