@@ -60,6 +60,25 @@ def test_a_step_of_each_optimizer_in_a_list_counts_as_training() -> None:
     assert_trains(followed("train.py", {"train.py": train}))
 
 
+def test_a_script_that_calls_nothing_of_the_project_is_not_followed() -> None:
+    """It imports what trains, and prints: `print` is no code of the project."""
+    engine = """
+        import torch
+        from torch import nn
+
+        def work():
+            model = nn.Linear(8, 8)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(100):
+                model(torch.randn(2, 8)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        """
+    files = {"engine.py": engine, "pyproject.toml": ""}
+    assert not followed("notes.py", {**files, "notes.py": "import engine\nprint('nothing')\n"})
+    assert_trains(followed("begin.py", {**files, "begin.py": "import engine\nengine.work()\n"}))
+
+
 SEARCH_PATHS = [
     'sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "code", "core"))',
     'sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../code/core"))',

@@ -15,7 +15,7 @@ from gpudoctor.lint.discovery.classify import (
     may_start,
     settled,
 )
-from gpudoctor.lint.discovery.top_level import calls_own_code, looks_elsewhere, reaches_training
+from gpudoctor.lint.discovery.top_level import calls_own_code, reaches_training
 from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded
 from gpudoctor.lint.discovery.written_files import Origin, written_files
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
@@ -177,6 +177,6 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         # In a package it is a script because of where its calls lead.
         if in_package(module.source.path):
             return module.source
-        if not calls_own_code(what.deeds, module, project) and not looks_elsewhere(module):
+        if not calls_own_code(what.deeds, module, project):
             return None
     return module.source if reaches_training(module, project) else None

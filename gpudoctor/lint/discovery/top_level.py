@@ -213,12 +213,16 @@ def leads_to_training(statements: Iterable[ast.stmt], module: ModuleFile, projec
 
 
 def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
-    """These statements call what the file defines or takes from the project, or hand it to be called.
+    """These statements call what the file defines or takes from the project, or hand it to be called; or they may,
+    where the file or a helper that it imports says where else modules are looked for.
 
-    `setup(…)`, `print(…)` and `sys.path.append(…)` start no code of the project's.
+    `setup(…)` and `print(…)` start no code of the project's.
     """
+    if any(map(looks_elsewhere, (module, *_imported_by(module, project)))):
+        return True
     search = _Search(project)
-    return any(search.targets_of(call, search.names_of(module), {}) for call in _calls_in(statements))
+    targets = (each for call in _calls_in(statements) for each in search.targets_of(call, search.names_of(module), {}))
+    return next(targets, None) is not None
 
 
 def looks_elsewhere(module: ModuleFile) -> bool:
