@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingStat
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, EntriesOf, Item
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS
@@ -71,7 +71,7 @@ def new_dict(
     known: dict[Values, Values] = {}
     more: list[Values] = []
     for key, value in entries:
-        only = key.single if key is not None else None
+        only = single_of(key)
         if key is None:
             known = _merge(do, made, value, known, more, node)
         # A key that is computed may replace any of the others.
@@ -144,7 +144,7 @@ def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] |
         return value.items
     if isinstance(value, ListOf):
         items = do.state(value, ContainerState.items)
-        only = items.single if items is not None else None
+        only = single_of(items)
         return only.items if isinstance(only, TupleOf) and do.state(value, ContainerState.more) is None else None
     if isinstance(value, DictOf):
         known = pairs(do, value)

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values, single_of
 from gpudoctor.lint.domain.value import singleton as singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -148,9 +148,13 @@ class Call(Generic[R]):
 
     def one(self, index: int, name: str, kind: type[T]) -> T | None:
         """The argument where it is exactly one value of this kind."""
-        values = self.arg(index, name)
-        only = values.single if values is not None else None
+        only = single_of(self.arg(index, name))
         return only if isinstance(only, kind) else None
+
+    @property
+    def first(self) -> Value | None:
+        """The first argument without a name, where it is one value."""
+        return self.args[0].single if self.args else None
 
     def constant(self, index: int, name: str) -> object:
         """The constant given here; None where there is none or it is not known."""

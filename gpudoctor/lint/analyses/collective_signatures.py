@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def writes_into_copy(call: Call, name: str) -> bool:
     index = call.declared.position(name) if call.declared is not None else -1
     named = {keyword.arg: keyword.value for keyword in call.node.keywords}
     node = named.get(name) or (call.node.args[index] if 0 <= index < len(call.node.args) else None)
-    given = call.given(name)
-    only = given.single if given is not None else None
+    only = single_of(call.given(name))
     # A helper of the project may keep what it returns: then the tensor comes from another place.
     if not isinstance(node, (ast.Call, ast.BinOp)) or not isinstance(only, Tensor) or only.place != call.do.place(node):
         return False

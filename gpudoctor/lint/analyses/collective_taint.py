@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -62,7 +62,7 @@ def note_view(do: LibraryContext, view: Tensor, tensor: Tensor) -> None:
 
 def mark_result(call: Call, effect: CollectiveEffect, target: Values | None) -> None:
     """A collective has written into `target`."""
-    only = target.single if target is not None else None
+    only = single_of(target)
     if isinstance(only, Tensor):
         set_marks(call.do, only, _marks(call, effect, only))
     elif isinstance(only, ListOf):
@@ -91,8 +91,7 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
         found.append(Mark(MarkKind.ON_ONE_RANK, call.place, label, call.given(effect.result_on)))
     to_all = effect.gathers and not effect.result_on and not effect.objects
     if to_all and not call.do.evaluating:
-        given = call.given(effect.sends)
-        only = given.single if given is not None else None
+        only = single_of(call.given(effect.sends))
         if isinstance(only, Tensor) and only.graph is True and not only.doubtful:
             found.append(Mark(MarkKind.WITHOUT_GRAPH, call.place, only.label))
     return found
@@ -100,7 +99,7 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
 
 def _adds(call: Call) -> bool:
     op = call.given("op")
-    only = op.single if op is not None else None
+    only = single_of(op)
     return op is None or (isinstance(only, Library) and only.name.endswith(".SUM"))
 
 

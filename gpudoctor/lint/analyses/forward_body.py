@@ -74,7 +74,7 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     if kind in _ROOMY:
         return call.allocation_site()
     # `torch.zeros(size)` may be a number: `size` may be an empty tuple.
-    first = call.args[0].single if call.args else None
+    first = call.first
     items = known_items(call.do, first) if first is not None else None
     # What holds nothing keeps a place: what is computed with comes later.
     if kind in _SIZED and any(size.single == Const(0) for size in (items or call.args)):

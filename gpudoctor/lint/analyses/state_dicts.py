@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult, Item
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -54,7 +54,7 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
 
     The entry is None where the state is not just an entry of the file: it was changed, or something was made of it.
     """
-    only = state.single if state is not None else None
+    only = single_of(state)
     if only is None and state is not None:
         # Loaded from a file or fetched from somewhere else, as the path says: the one that is loaded counts.
         origins = [origin(call, ValueSet.of(each)) for each in state]

@@ -126,6 +126,11 @@ class Const(Value):
 NONE, TRUE, FALSE = Const(None), Const(True), Const(False)
 
 
+def single_of(values: Values | None) -> Value | None:
+    """The one value that it is; None where there may be several, or none was given."""
+    return values.single if values is not None else None
+
+
 def text_of(value: Value | None) -> str | None:
     """The string that it is; None where it is none that is wholly known."""
     return value.value if isinstance(value, Const) and isinstance(value.value, str) else None

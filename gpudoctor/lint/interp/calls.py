@@ -34,7 +34,7 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.symbols import Item, Setting
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, singleton, text_of
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton, text_of
 from gpudoctor.lint.events.process import SettingRead
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
@@ -80,7 +80,7 @@ def _super(m: Evaluator, node: ast.Call) -> Values:
         names = function.node.args if function else None
         first = (names.posonlyargs + names.args)[:1] if names else []
         found = m.read((frame.scope, first[0].arg)) if first else None
-        receiver = found.single if found is not None else None
+        receiver = single_of(found)
     if after is None or receiver is None:
         return m.unknown(node, "super() outside of a method")
     return singleton(Super(receiver, after))
@@ -507,7 +507,7 @@ def _fill_fields(m: Evaluator, made: Value, cls: Class, arguments: Arguments, no
         m.write((made, name), values)
     for name in names[len(arguments.positional) :]:
         given = arguments.keywords.get(name) or find_in_class(m, cls, name)
-        only = given.single if given is not None else None
+        only = single_of(given)
         if isinstance(only, FieldFactory):
             given = call(m, only.factory, NO_ARGUMENTS, node)
         if name not in arguments.keywords:

@@ -10,7 +10,7 @@ from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.discovery.top_level import leads_to_training, root_name
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS
@@ -34,8 +34,7 @@ def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
         for name in m.names_in(scope):
             if followed is not None and name not in followed:
                 continue
-            values = m.read((scope, name))
-            only = values.single if values is not None else None
+            only = single_of(m.read((scope, name)))
             # Imported functions are read where they stand.
             if isinstance(only, Function) and only.file is file and only.owner is None:
                 if name not in mentioned:
@@ -137,8 +136,7 @@ def _of_a_module(function: ast.Attribute) -> bool:
 
 def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
     with m.fork(ALWAYS):
-        initialiser = find_in_class(m, cls, "__init__")
-        first = initialiser.single if initialiser is not None else None
+        first = single_of(find_in_class(m, cls, "__init__"))
         given = _numbers(first) if isinstance(first, Function) else {}
         made = instantiate(m, cls, Arguments((), given), cls.node).single
         if made is not None:
@@ -147,8 +145,7 @@ def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
         for statement in cls.node.body:
             if not isinstance(statement, ast.FunctionDef) or statement.name in ("__init__", *mentioned):
                 continue
-            found = m.read((cls.scope, statement.name))
-            only = found.single if found is not None else None
+            only = single_of(m.read((cls.scope, statement.name)))
             if isinstance(only, Function) and made is not None:
                 receiver = (singleton(made),) if only.kind in ("function", "property", "cached") else ()
                 with m.fork(ALWAYS):

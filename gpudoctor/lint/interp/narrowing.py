@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS
@@ -132,8 +132,7 @@ def _entry(m: Evaluator, node: ast.Subscript) -> Held | None:
     if not isinstance(owner, DictOf) or not isinstance(node.slice, ast.Constant):
         return None
     key = owner, ContainerState.entries
-    stored = m.store.get(key)
-    entries = stored.single if stored is not None else None
+    entries = single_of(m.store.get(key))
     if not isinstance(entries, TupleOf):
         return None
     for index in range(0, len(entries.items), 2):

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Parser, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.choosing import one_of
@@ -120,7 +120,7 @@ MAX_OPTION_CHOICES = 40
 
 def _kind(call: Call, default: Values | None) -> str:
     """The type that an option surely has, given or left out; empty where that is not known."""
-    only = default.single if default is not None else None
+    only = single_of(default)
     value = only.value if isinstance(only, Const) else None
     if _default_by_action(call) is not None:
         return "bool" if isinstance(value, bool) else ""
@@ -187,7 +187,7 @@ def _add_command(call: Call[Parser], name: str, values: Values) -> None:
 
 def note_default(call: Call, name: str, default: Values | None) -> None:
     """Remember what an option is if nothing else is said: it often names a model, or says that GPUs are used."""
-    only = default.single if default is not None else None
+    only = single_of(default)
     if isinstance(only, Const):
         call.do.set_entry(PROCESS, ProcessState.defaults, name, singleton(only))
 
@@ -202,7 +202,7 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     if name == "local_rank" and call.do.launch.launched_by == "torchrun":
         return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
     # One process was started by no launcher, so nobody passes it.
-    only = default.single if default is not None else None
+    only = single_of(default)
     if name == "local_rank" and not call.do.several_processes and isinstance(only, Const) and only.value == -1:
         return default
     # `--device cuda`: another one is the choice of who has no GPU.
@@ -260,15 +260,13 @@ def _namespace(call: Call[Parser]) -> Namespace:
 
 def kind_of(do: LibraryContext, owner: Namespace, name: str) -> str:
     """The type of an option, where nobody out of sight may have put something else in its place."""
-    known = do.entry(owner, SettingState.kinds, name)
-    only = known.single if known is not None else None
+    only = single_of(do.entry(owner, SettingState.kinds, name))
     return str(only.value) if isinstance(only, Const) and do.flag(owner, ObjectState.opened) is NO else ""
 
 
 def choices_of(do: LibraryContext, owner: Namespace, name: str) -> tuple[Const, ...]:
     """What an option can be, where nobody out of sight may have put something else in its place."""
-    known = do.entry(owner, SettingState.choices, name)
-    only = known.single if known is not None else None
+    only = single_of(do.entry(owner, SettingState.choices, name))
     if not isinstance(only, TupleOf) or do.flag(owner, ObjectState.opened) is not NO:
         return ()
     return tuple(each.single for each in only.items if isinstance(each.single, Const))
@@ -314,4 +312,4 @@ def setting(call: Call[Namespace]) -> Values:
     if among and call.do.state(found, SettingState.can_be) is None:
         call.do.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))
     left = call.do.entry(PROCESS, ProcessState.defaults, call.name)
-    return singleton(call.do.launch.setting(found, call.place, left.single if left is not None else None))
+    return singleton(call.do.launch.setting(found, call.place, single_of(left)))

@@ -29,6 +29,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    single_of,
     text_of,
 )
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -195,7 +196,7 @@ def _next(call: Call) -> Values:
 
 @MODELS.callable("builtins.len")
 def _len(call: Call) -> Values:
-    only = call.args[0].single if call.args else None
+    only = call.first
     items = known_items(call.do, only) if only is not None else None
     if items is not None:
         return singleton(Const(len(items)))
@@ -305,7 +306,7 @@ def _fields(call: Call) -> list[Values]:
 
 @MODELS.method(Const, "join")
 def _join(call: Call[Const]) -> Values:
-    only = call.args[0].single if call.args else None
+    only = call.first
     items = known_items(call.do, only) if only is not None else None
     # `".".join(["models", name])` names a module.
     if items and all(item.single is not None for item in items):
@@ -333,7 +334,7 @@ def _text_method(call: Call[Const | Text]) -> Values:
 def _in_one_case(call: Call[Unknown]) -> Values:
     """Of an option with known choices: what they are then."""
     known = call.do.state(call.receiver, SettingState.can_be)
-    only = known.single if known is not None else None
+    only = single_of(known)
     choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []
     texts = [text for each in choices if (text := text_of(each)) is not None]
     among = [found for text in texts if isinstance(found := _folded(call, text), Const)]

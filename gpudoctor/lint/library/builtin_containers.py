@@ -137,7 +137,7 @@ def _row(name: str, key: Values, value: Values) -> Values:
 
 @MODELS.method(DictOf, "get", "pop", "setdefault")
 def _dict_get(call: Call[DictOf]) -> Values:
-    key = call.args[0].single if call.args else None
+    key = call.first
     entries = pairs(call.do, call.receiver) or []
     for each, value in entries:
         if key is not None and each.single == key:

@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.files import Load, Save, ShardedState
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -55,7 +55,7 @@ def _target(call: Call, index: int, name: str, opened: bool = False) -> tuple[Va
 
 def opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     """The path of a file that was opened to be written anew, and how the program wrote it there."""
-    only = handles.single if handles is not None else None
+    only = single_of(handles)
     match only and only.term:
         case OpenFile(path=ValueSet() as path, mode=mode, spelled=spelled) if str(mode)[:1] in ("w", "x"):
             return path, spelled
@@ -117,7 +117,7 @@ def _whole(call: Call) -> Values:
 )
 def _optimizer_state(call: Call) -> Values:
     """`FSDP.optim_state_dict(model, optimizer)`."""
-    only = call.args[0].single if call.args else None
+    only = call.first
     call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=only, gathers=True)
     return singleton(call.result(fresh=True))
 

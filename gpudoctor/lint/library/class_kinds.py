@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instanc
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Attribute
-from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.domain.value import Unknown, single_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.heuristics import (
@@ -184,7 +184,7 @@ def is_module_name(name: str) -> bool:
 
 def is_sketch(method: Values | None) -> bool:
     """Its body is `...`: tutorials show the outline of a class so, before they fill it in."""
-    only = method.single if method is not None else None
+    only = single_of(method)
     function = only.function if isinstance(only, BoundMethod) else None
     body = function.node.body if isinstance(function, Function) else None
     return isinstance(body, list) and all(isinstance(each, ast.Expr) and _is_dots(each.value) for each in body)

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Commands, Function, Library, Namespace
 from gpudoctor.lint.domain.symbols import CallResult, Setting
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
@@ -34,7 +34,7 @@ def _option(call: Call) -> Values:
     name = long.lstrip("-").partition("/")[0].replace("-", "_")
     if name:
         default = call.keywords.get("default")
-        left_out = default.single if default is not None else None
+        left_out = single_of(default)
         call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out)
         note_default(call, name, call.keywords.get("default"))
         declared = declared_by(call, name, call.keywords.get("default"))
@@ -104,7 +104,7 @@ def _run_group(call: Call[Commands]) -> Values:
     callback, commands = call.do.state(owner, CommandState.callback), call.do.state(owner, CommandState.commands)
     for value in callback or ():
         _start(call, value)
-    only = commands.single if commands is not None else None
+    only = single_of(commands)
     _start_one(call, [value for item in only.items for value in item] if isinstance(only, TupleOf) else [])
     return singleton(NONE)
 
@@ -183,8 +183,7 @@ def _parameters(do: LibraryContext, value: Value) -> list[str]:
         names = value.node.args
         return [each.arg for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)]
     if isinstance(value, Class):
-        found = find_in_class(do, value, "__init__")
-        only = found.single if found is not None else None
+        only = single_of(find_in_class(do, value, "__init__"))
         return _parameters(do, only)[1:] if only is not None else list(fields_of(value))
     return []
 

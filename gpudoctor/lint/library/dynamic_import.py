@@ -71,7 +71,7 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
 @MODELS.method(ProjectModule, "__getitem__")
 def _entry(call: Call[ProjectModule]) -> Values:
     """`vars(models)[args.arch]`."""
-    named = call.args[0].single if call.args else None
+    named = call.first
     return member_named_by(call.do, call.receiver, named, call) or NOT_ANSWERED
 
 
@@ -80,7 +80,7 @@ def _global(call: Call[Unknown]) -> Values:
     """`globals()[args.task]`."""
     if call.receiver.escaped_from != "builtins.globals":
         return NOT_ANSWERED
-    named = call.args[0].single if call.args else None
+    named = call.first
     if (text := text_of(named)) is not None:
         return call.do.attribute(call.do.modules.own_module(), text, call.node)
     return member_named_by(call.do, call.do.modules.own_module(), named, call) or NOT_ANSWERED

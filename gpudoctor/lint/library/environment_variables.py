@@ -213,7 +213,7 @@ def _setdefault(call: Call) -> Values:
 
 @MODELS.method(Environ, "update")
 def _update(call: Call) -> Values:
-    given = call.args[0].single if call.args else None
+    given = call.first
     entries = [(key, value) for key, value in pairs(call.do, given) or ()]
     for key, value in entries + [(singleton(Const(name)), value) for name, value in call.keywords.items()]:
         name = _name(key)
@@ -225,7 +225,7 @@ def _update(call: Call) -> Values:
 
 @MODELS.method(Environ, "__contains__")
 def _contains(call: Call) -> Values:
-    only = call.args[0].single if call.args else None
+    only = call.first
     answer = has(call.do, only) if only is not None else None
     return singleton(answer or Unknown(Anonymous("environment has", only), "an environment variable", config=True))
 

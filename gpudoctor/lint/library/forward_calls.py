@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
@@ -76,7 +76,7 @@ def forward(call: Call, module: Value | None) -> Values:
 def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
     take_gpu(call.do, devices)
-    device = devices.single if devices is not None else None
+    device = single_of(devices)
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):
         _check_inputs(call, module, core, device)

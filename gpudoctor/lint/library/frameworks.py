@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -115,8 +115,7 @@ def _begin_once(call: Call) -> None:
 
 
 def _deepspeed(call: Call) -> Value:
-    model = call.keywords.get("model") or call.arg(1, "model")
-    only = model.single if model is not None else None
+    only = single_of(call.keywords.get("model") or call.arg(1, "model"))
     engine: Values = singleton(only) if only is not None else singleton(NONE)
     # The engine owns placement and casts, so devices under it are not judged.
     if isinstance(only, (Module, Wrapper)):

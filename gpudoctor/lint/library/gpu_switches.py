@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, SettingState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.symbols import IsTrue, Setting
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -56,4 +56,4 @@ def default_of(do: LibraryContext, value: Value | None) -> Value | None:
         found = do.entry(PROCESS, ProcessState.defaults, value.term.name)
     else:
         found = do.state(value, SettingState.left_out)
-    return found.single if found is not None else None
+    return single_of(found)

@@ -123,7 +123,7 @@ def _placed(call: Call, module: Module, device_map: Values) -> Value:
 @MODELS.callable("peft.get_peft_model", "peft.prepare_model_for_kbit_training", "peft.PeftModel.from_pretrained")
 def _adapted(call: Call) -> Values:
     """An adapter around a model: a module that holds it, where it was."""
-    given = call.args[0].single if call.args else None
+    given = call.first
     if not isinstance(given, (Module, Wrapper)):
         return call.unknown(CallResult(call.name, call.args), f"what {call.name} returns")
     if call.name.endswith("prepare_model_for_kbit_training"):

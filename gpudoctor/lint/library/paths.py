@@ -13,7 +13,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -55,7 +55,7 @@ def _folder(call: Call) -> Values:
 @MODELS.callable("os.path.split")
 def _split(call: Call) -> Values:
     path = call.arg(0, "p")
-    only = path.single if path is not None else None
+    only = single_of(path)
     # Of other paths it is not known where the last part begins.
     if only is None or on_disk(only) is None:
         return NOT_ANSWERED

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.group import Cluster
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
@@ -45,8 +45,8 @@ def _required(target: Value | None) -> tuple[int, int | None] | None:
 def _spawn(call: Call) -> Values:
     target = call.given("fn")
     args = call.given("args")
-    only = target.single if target is not None else None
-    given = args.single if args is not None else None
+    only = single_of(target)
+    given = single_of(args)
     rest = known_items(call.do, given) if given is not None else None
     nprocs = call.given("nprocs") or singleton(NONE)
     # One process beside its parent is no job of several.

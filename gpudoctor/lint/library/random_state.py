@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
-from gpudoctor.lint.domain.value import Anonymous, Unknown, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, single_of
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -39,5 +39,5 @@ def _seed_generator(call: Call[RandomGenerator]) -> Values:
 
 def seed_of(do: LibraryContext, generator: Values | None) -> Values | None:
     """The seed that a generator was given; None where it has the one that all of them begin with, or is not known."""
-    only = generator.single if generator is not None else None
+    only = single_of(generator)
     return do.state(only, GeneratorState.seed) if isinstance(only, RandomGenerator) else None

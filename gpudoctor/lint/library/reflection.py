@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
@@ -45,8 +45,7 @@ OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "p
 @MODELS.method(Class, "__new__")
 def _new(call: Call) -> Values:
     """`super().__new__(cls)`."""
-    given = call.arg(0, "cls")
-    cls = given.single if given is not None else None
+    cls = single_of(call.arg(0, "cls"))
     if not isinstance(cls, Class):
         return NOT_ANSWERED
     # A metaclass: `super().__new__(mcs, name, bases, body)`.
@@ -183,7 +182,7 @@ def _hasattr(call: Call) -> Values:
         answers = here.map(lambda value: _answer(_has(call, value, name)))
         if answers.all(lambda answer: answer != NONE):
             return union([answers])
-    value = given.single if given is not None else None
+    value = single_of(given)
     config = isinstance(value, (Namespace, Unknown)) and value.divergence is Divergence.NONE
     atom = Atom(Anonymous("hasattr", call.args), text=call.label, place=call.place, switch=config)
     return singleton(Truth(Literal(atom, True)))
@@ -228,7 +227,7 @@ def _getattr(call: Call) -> Values:
         # One of several modules: what is asked of each is its own.
         return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
     if value is None or not isinstance(name, str):
-        receiver = call.args[0].single if call.args else None
+        receiver = call.first
         if isinstance(receiver, Library) and MODELS.find(f"{receiver.name}.*") is not None:
             # `getattr(torchvision.models, args.arch)`: one of the names there.
             return singleton(Library(f"{receiver.name}.*"))
@@ -343,7 +342,7 @@ def _type_of(value: Value) -> Value:
 
 @MODELS.callable("builtins.callable")
 def _callable(call: Call) -> Values:
-    only = call.args[0].single if call.args else None
+    only = call.first
     if isinstance(only, (Function, BoundMethod, Method, Class, Library, Module, Wrapper)):
         return singleton(TRUE)
     return singleton(FALSE) if only == NONE else unknown(call, "whether something can be called")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 def _version(call: Call) -> Values:
     """A version compares as its text says; that of a library is the library's."""
-    only = call.args[0].single if call.args else None
+    only = call.first
     if isinstance(only, Library):
         return singleton(only)
     if only is not None and text_of(only) is not None:
@@ -55,7 +55,7 @@ def _random(call: Call) -> Values:
 
 @MODELS.callable("functools.partial")
 def _partial(call: Call) -> Values:
-    function = call.args[0].single if call.args else None
+    function = call.first
     # One of several functions: what is bound to which is not kept apart.
     if function is None:
         return call.unknown(Anonymous("partial", call.args), "a callable with arguments")

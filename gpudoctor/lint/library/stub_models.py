@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.group import Cluster, ManagedObject
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
@@ -114,7 +114,7 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
         if isinstance(value, Tensor):
             call.do.set_flag(value, TensorState.reduced)
     # `gather_for_metrics((preds, labels))` gives back as many as it got.
-    given = subject.single if subject is not None else None
+    given = single_of(subject)
     items = known_items(call.do, given) if isinstance(given, TupleOf) else None
     return singleton(TupleOf(tuple(singleton(made) for _ in items))) if items else singleton(made)
 

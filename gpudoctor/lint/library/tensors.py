@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
@@ -446,8 +446,7 @@ def _backward(call: Call[Tensor]) -> Values:
     if in_place is not None:
         changed = in_place.single
         loss = replace(loss, mean=False, divided=changed.divided if isinstance(changed, Tensor) else None)
-    scaled = call.do.state(tensor, TensorState.scaled_by)
-    scaler = scaled.single if scaled is not None else None
+    scaler = single_of(call.do.state(tensor, TensorState.scaled_by))
     call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler)
     # torch raises unless there was a graph, so from here on there surely was one.
     call.do.set_flag(tensor, TensorState.differentiated)

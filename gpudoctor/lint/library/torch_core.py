@@ -237,7 +237,7 @@ def _debug_level(call: Call) -> Values:
 
 @MODELS.callable("torch.compile", "torch.jit.script", "torch.jit.trace", "torch._dynamo.optimize")
 def _compile(call: Call) -> Values:
-    only = call.args[0].single if call.args else None
+    only = call.first
     # One of several models: which one does not matter to what compiles it.
     if call.args and only is None:
         return call.args[0]

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Class, Instance
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, Split
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
@@ -131,7 +131,7 @@ def _augments(call: Call) -> Values:
 
 @MODELS.callable("torch.utils.data.Subset")
 def _subset(call: Call) -> Values:
-    parent = call.args[0].single if call.args else None
+    parent = call.first
     # `Subset(data, indices[rank])` is a shard made by hand.
     return singleton(_derived(call, parent, depends_on_rank(call)))
 
@@ -154,7 +154,7 @@ def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset
 
 @MODELS.callable("torch.utils.data.random_split")
 def _random_split(call: Call) -> Values:
-    parent = call.args[0].single if call.args else None
+    parent = call.first
     generator = call.given("generator")
     call.emit(Split, call=call.name, generator=generator, seed=seed_of(call.do, generator))
     # The lengths may be fractions, so how many parts there are is not counted.
@@ -164,7 +164,7 @@ def _random_split(call: Call) -> Values:
 @MODELS.callable("datasets.distributed.split_dataset_by_node")
 def _split_by_node(call: Call) -> Values:
     # Made for exactly this: each rank keeps its own part, of a stream as well.
-    return singleton(_derived(call, call.args[0].single if call.args else None, sharded=True))
+    return singleton(_derived(call, call.first, sharded=True))
 
 
 @MODELS.method(
@@ -321,7 +321,7 @@ def _loader_attribute(call: Call[Loader]) -> Values:
     # torch fills in the one that was left out; `loader.sampler.set_epoch(e)` relies on it.
     if call.name in ("sampler", "batch_sampler"):
         other = loader.batch_sampler if call.name == "sampler" else loader.sampler
-        inner = other.single if other is not None else None
+        inner = single_of(other)
         if isinstance(inner, Sampler) and call.name == "batch_sampler":
             kind = "torch.utils.data.BatchSampler"
             key = ("batches of", loader)

@@ -28,7 +28,7 @@ from gpudoctor.lint.domain.group import Group, Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective, ResultUsed
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
@@ -180,7 +180,7 @@ def _new_group(call: Call, effect: GroupEffect) -> Values:
 def _members(call: Call) -> list[Value]:
     """Who is in the group; a rank that makes a group for itself alone is left out."""
     ranks = call.arg(0, "ranks")
-    only = ranks.single if ranks is not None else None
+    only = single_of(ranks)
     items = known_items(call.do, only) if only is not None else None
     alone = items is not None and len(items) == 1
     return [] if alone or ranks is None else flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
@@ -222,8 +222,7 @@ def _collective(call: Call) -> Values:
 
 
 def _makes_sum(call: Call) -> bool:
-    op = call.given("op")
-    only = op.single if op is not None else None
+    only = single_of(call.given("op"))
     return not isinstance(only, Library) or only.name.rpartition(".")[2] in ("SUM", "AVG")
 
 
@@ -303,7 +302,7 @@ def _work_item(call: Call[Work]) -> Values:
 def _note_use(call: Call, work: Work, use: str) -> None:
     """Log that the None or the handle that a collective returned is used as the tensor."""
     kind, handle = call.do.state(work, WorkState.call), call.do.state(work, WorkState.asynchronous)
-    only = kind.single if kind is not None else None
+    only = single_of(kind)
     call.emit(
         ResultUsed, call=str(only.value) if isinstance(only, Const) else "collective", use=use,
         collective_at=work.place, asynchronous=handle is not None and handle.single == TRUE,

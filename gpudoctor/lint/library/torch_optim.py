@@ -125,7 +125,7 @@ MODELS.fallbacks.append(maybe_optimizer)
 )
 def _scheduler(call: Call) -> Values:
     # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
-    optimizer = call.args[0].single if call.args else None
+    optimizer = call.first
     return singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer))
 
 

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, c
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.model import AttributeMissed, ForwardTalks, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import GradientSync
@@ -113,7 +113,7 @@ def _seen(value: Value, place: Location) -> Value:
 
 
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
-    only = ids.single if ids is not None else None
+    only = single_of(ids)
     return known_items(call.do, only) if isinstance(only, (ListOf, TupleOf)) else None
 
 

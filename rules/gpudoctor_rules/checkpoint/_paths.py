@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _agreed(value: Value) -> bool:
 
 def shown(event: Save | Load | ChangeFolder, otherwise: str = "the same path") -> str:
     """The path for a message: the text where it is known, else as the program writes it."""
-    only, spelled = event.path.single if event.path is not None else None, event.spelled
+    only, spelled = single_of(event.path), event.spelled
     if isinstance(only, Const) and isinstance(only.value, str):
         # `os.makedirs("")` names nothing.
         return f"`{only.value}`" if only.value.strip() else otherwise

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import Divergence
@@ -108,5 +108,5 @@ def _on_one_rank(report: MetricShown) -> Mark | None:
 
 def _destination(mark: Mark) -> str:
     # Left out, torch asks for the rank by another name.
-    only = mark.rank.single if mark.rank is not None else None
+    only = single_of(mark.rank)
     return f"rank {only.value}" if isinstance(only, Const) and isinstance(only.value, int) else "one rank"

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
@@ -154,5 +154,5 @@ def _what(event: Download) -> str:
 
 
 def _where(event: Download) -> str:
-    only = event.path.single if event.path is not None else None
+    only = single_of(event.path)
     return f" to `{only.value}`" if isinstance(only, Const) and isinstance(only.value, str) else " to one place"

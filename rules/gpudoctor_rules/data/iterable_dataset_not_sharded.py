@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.domain.value import Value, int_of
+from gpudoctor.lint.domain.value import Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
@@ -112,7 +112,7 @@ class IterableDatasetNotSharded(Rule):
 
 
 def _workers(loader: Loader) -> int:
-    only: Value | None = loader.num_workers.single if loader.num_workers is not None else None
+    only: Value | None = single_of(loader.num_workers)
     return int_of(only) or 0
 
 

@@ -33,7 +33,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import TRUE
+from gpudoctor.lint.domain.value import TRUE, single_of
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.program import is_whole, shares_nothing
@@ -131,7 +131,7 @@ class MissingDistributedSampler(Rule):
 
 def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repair | None:
     """Make the sampler, hand it over, and tell it the epoch."""
-    data = loader.dataset.single if loader.dataset is not None else None
+    data = single_of(loader.dataset)
     group = next(iter(program.events(InitGroup)), None)
     if data is None or group is None:
         return None

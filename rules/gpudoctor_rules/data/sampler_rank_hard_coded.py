@@ -37,7 +37,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import FALSE, Const, Value, Values, int_of
+from gpudoctor.lint.domain.value import FALSE, Const, Value, Values, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.flow.condition import Divergence
@@ -98,7 +98,7 @@ class SamplerRankHardCoded(Rule):
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
     def _of(self, program: Program, sampler: Sampler, alone: bool) -> Iterator[Finding]:
-        rank, replicas = _only(sampler.rank), _only(sampler.replicas)
+        rank, replicas = single_of(sampler.rank), single_of(sampler.replicas)
         # Asked first: swapped arguments would otherwise be taken for a wrong rank.
         if isinstance(replicas, Rank) and _is_size(program, rank):
             yield self.found(
@@ -160,7 +160,7 @@ def _same_seed(sampler: Sampler) -> Repair:
     """Of `args.seed + rank` the part that all ranks have in common; where there is none, the sampler's own seed."""
     at, title = sampler.place, "Give all ranks the same seed"
     left_out = Repair(title, (RemoveArgument(at, "seed", 4),))
-    seed = _only(sampler.seed)
+    seed = single_of(sampler.seed)
     shared: list[Value] = []
     match seed and seed.term:
         case Operation("+", left, right):
@@ -185,10 +185,6 @@ def _is_alone(program: Program, made: MakeSampler) -> bool:
     before = [event for event in program.events(InitGroup) if event.order < made.order]
     size = before[-1].world_size if before else None
     return size is not None and size.single == Const(1)
-
-
-def _only(values: Values | None) -> Value | None:
-    return values.single if values is not None else None
 
 
 def _is_size(program: Program, rank: Value | None) -> bool:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -116,7 +116,7 @@ def _absent(values: Values | None) -> bool:
 
 
 def _count(sampler: Sampler) -> str:
-    only = sampler.replicas.single if sampler.replicas is not None else None
+    only = single_of(sampler.replicas)
     if isinstance(only, Const):
         return str(only.value)
     label = getattr(only, "label", "")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import Const, Unknown, Values
+from gpudoctor.lint.domain.value import Const, Unknown, Values, single_of
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def certain(values: Values | None) -> Device | None:
     """The device where it is surely this one."""
     # `only` is None for two values too: a device that depends on a path is no basis for a claim.
-    only = values.single if values is not None else None
+    only = single_of(values)
     return only if isinstance(only, Device) else None
 
 

@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
 from gpudoctor.lint.domain.optim import Scheduler
-from gpudoctor.lint.domain.value import NONE, Const, Value
+from gpudoctor.lint.domain.value import NONE, Const, Value, single_of
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
@@ -108,7 +108,7 @@ def _onto(program: Program, use: LoadState, named: str, saved: Save | None) -> s
 
 def _gpu_of_all(load: Load) -> str:
     """The one GPU that is written there for all ranks; an empty text where there is none."""
-    only = load.map_location.single if load.map_location is not None else None
+    only = single_of(load.map_location)
     if isinstance(only, Device) and only.type == "cuda" and only.literal_index is not None:
         return f"cuda:{only.literal_index}"
     text = only.value if isinstance(only, Const) else None

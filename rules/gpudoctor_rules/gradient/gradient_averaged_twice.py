@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
@@ -133,7 +134,7 @@ class GradientAveragedTwice(Rule):
             # The smallest and the largest gradient are asked for to compare them, or to log them.
             if event.order < backward.order or not event.adds_up or event.group is not None:
                 continue
-            subject = event.subject.single if event.subject is not None else None
+            subject = single_of(event.subject)
             if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
                 continue
             owner = core_of(subject.batch_of) if subject.batch_of is not None else None

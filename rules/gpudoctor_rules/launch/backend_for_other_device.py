@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import WrapperKind, core_of
-from gpudoctor.lint.domain.value import Const, Value, name_of
+from gpudoctor.lint.domain.value import Const, Value, name_of, single_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
@@ -102,7 +102,7 @@ class BackendForOtherDevice(Rule):
 
 
 def _is(group: InitGroup, name: str) -> bool:
-    only = group.backend.single if group.backend is not None else None
+    only = single_of(group.backend)
     return isinstance(only, Const) and isinstance(only.value, str) and only.value.lower() == name
 
 

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Const, Value, Values, int_of, text_of
+from gpudoctor.lint.domain.value import Const, Value, int_of, single_of, text_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.rule import Rule
@@ -52,7 +52,7 @@ class LaunchHardCoded(Rule):
     needs = (EnvironmentWrite, InitGroup, Spawn, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        lists = {wrap.location: getattr(_only(wrap.device_ids), "place", None) for wrap in program.events(Wrap)}
+        lists = {wrap.location: getattr(single_of(wrap.device_ids), "place", None) for wrap in program.events(Wrap)}
         for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
             yield self.found(
                 place,
@@ -64,11 +64,11 @@ class LaunchHardCoded(Rule):
 
 def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
     for wrap in program.events(Wrap):
-        ids = [_only(each) for each in wrap.ids or ()]
+        ids = [single_of(each) for each in wrap.ids or ()]
         if wrap.kind is WrapperKind.DATA_PARALLEL and len(ids) > 1 and all(_is_gpu(each) for each in ids):
             yield wrap.location, "The GPUs are written", "Leave `device_ids` out: all visible GPUs are used."
     for write in program.events(EnvironmentWrite):
-        value = _text(write.value)
+        value = text_of(single_of(write.value))
         if write.name == "CUDA_VISIBLE_DEVICES" and value is not None and _names_several(value):
             yield write.location, "The visible GPUs are written", "Set `CUDA_VISIBLE_DEVICES` where it is started."
 
@@ -77,7 +77,7 @@ def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
     counted = [(event.location, event.nprocs) for event in program.events(Spawn)]
     counted += [(event.location, event.world_size) for event in program.events(InitGroup)]
     for place, values in counted:
-        number = int_of(_only(values)) or 0
+        number = int_of(single_of(values)) or 0
         if number > 1:
             yield (
                 place,
@@ -93,19 +93,11 @@ def _addresses(program: Program) -> Iterator[tuple[Location, str, str]]:
     given = [(event.location, event.value) for event in program.events(EnvironmentWrite) if event.name == "MASTER_ADDR"]
     given += [(event.location, event.init_method) for event in program.events(InitGroup) if event.init_method]
     for place, values in given:
-        text = _text(values)
+        text = text_of(single_of(values))
         # `tcp://10.1.1.20:23456`; a file or the environment is no address.
         address = (text or "").removeprefix("tcp://").partition(":")[0]
         if "." in address and "/" not in address and not address.startswith(HERE):
             yield place, f"The address {address} is written", "Leave it to `torchrun`, or make it an option."
-
-
-def _only(values: Values | None) -> Value | None:
-    return values.single if values is not None else None
-
-
-def _text(values: Values | None) -> str | None:
-    return text_of(_only(values))
 
 
 def _names_several(gpus: str) -> bool:

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.domain.value import Const, Value, single_of
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
 from gpudoctor.lint.program import LaunchWorld, Program
@@ -228,5 +228,5 @@ def _from_elsewhere(event: ArgumentDeclared) -> bool:
 
 
 def _keeps(event: ArgumentDeclared) -> str:
-    default = event.default.single if event.default is not None else None
+    default = single_of(event.default)
     return f"keeps the default, {default!r}" if isinstance(default, Const) else "is left without it"

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
@@ -83,7 +83,7 @@ def _speaks_of_it(program: Program) -> bool:
 
 def _warns(program: Program, group: InitGroup) -> bool:
     """Made by PyTorch's own function, and with NCCL: gloo needs no clean end."""
-    backend = group.backend.single if group.backend is not None else None
+    backend = single_of(group.backend)
     # Where no backend is named NCCL serves what lies on a GPU, and a program may have nothing there.
     if backend != Const("nccl") and not program.has(DeviceUsed, Move):
         return False

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, int_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
@@ -64,7 +64,7 @@ class RankArithmetic(Rule):
         if program.world is LaunchWorld.SINGLE or program.managed_by:
             return
         for group in program.events(InitGroup):
-            rank, size = _only(group.rank), _only(group.world_size)
+            rank, size = single_of(group.rank), single_of(group.world_size)
             yield from self._of(program, group, rank, size)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -161,14 +161,10 @@ def _on_this_machine(group: RecordedGroup) -> bool:
     return any(name in group.address for name in LOCAL)
 
 
-def _only(values: Values | None) -> Value | None:
-    return values.single if values is not None else None
-
-
 def _started(program: Program, group: InitGroup) -> int | None:
     """How many processes the program starts, where it is written as a number, and this group is theirs."""
     spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
-    count = _only(spawns[0].nprocs) if len(spawns) == 1 else None
+    count = single_of(spawns[0].nprocs) if len(spawns) == 1 else None
     return int_of(count)
 
 
@@ -178,7 +174,7 @@ def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool
         return False
     if program.world is LaunchWorld.SPAWN:
         spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
-        return len(spawns) == 1 and int_of(_only(spawns[0].nprocs)) != 1
+        return len(spawns) == 1 and int_of(single_of(spawns[0].nprocs)) != 1
     # A number beside a number is meant for one process alone, perhaps.
     return isinstance(size, Size) and size.kind is SizeKind.WORLD and not program.has(Spawn)
 

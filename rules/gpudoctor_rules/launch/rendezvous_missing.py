@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, Const, Values
+from gpudoctor.lint.domain.value import NONE, Const, Values, single_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
@@ -104,7 +104,7 @@ class RendezvousMissing(Rule):
 
 
 def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:
-    size = spawn.nprocs.single if spawn.nprocs is not None else None
+    size = single_of(spawn.nprocs)
     words: dict[str, Code] = {"RANK": (Holds(LOCAL),), "WORLD_SIZE": (Holds(size or NONE),)}
     lines = tuple((Imported("os.environ"), f'["{name}"] = "{VALUES[name]}"') for name in missing if name in ADDRESS)
     given = tuple(SetArgument(event.location, name.lower(), words[name]) for name in missing if name in words)
@@ -120,7 +120,7 @@ def _from_environment(method: Values | None) -> bool:
 
 def _counts_nodes(event: InitGroup) -> bool:
     """The rank is told as `node * gpus + local_rank`."""
-    only = event.rank.single if event.rank is not None else None
+    only = single_of(event.rank)
     return isinstance(only, Rank) and only.formula is not None
 
 

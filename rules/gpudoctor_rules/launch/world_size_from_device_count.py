@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.rank import Rank, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Values
+from gpudoctor.lint.domain.value import Const, Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
@@ -103,13 +103,13 @@ class WorldSizeFromDeviceCount(Rule):
 
 def _device_count(values: Values | None) -> Size | None:
     """The count of devices, where it can be nothing else."""
-    only = values.single if values is not None else None
+    only = single_of(values)
     return only if isinstance(only, Size) and only.kind is SizeKind.DEVICES else None
 
 
 def _is_launched(rank: Values | None) -> bool:
     """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody."""
-    only = rank.single if rank is not None else None
+    only = single_of(rank)
     return rank is None or (isinstance(only, Rank) and only.source is not RankSource.ARGUMENT)
 
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import TRUE
+from gpudoctor.lint.domain.value import TRUE, single_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -103,7 +103,7 @@ def _trains_one_model(program: Program) -> bool:
 
 def _name_of_data(loader: Loader) -> str:
     """What the program calls the data set; empty where it has only the name of its class."""
-    label = getattr(loader.dataset.single if loader.dataset is not None else None, "label", "")
+    label = getattr(single_of(loader.dataset), "label", "")
     plain = label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
     return label if plain else ""
 
