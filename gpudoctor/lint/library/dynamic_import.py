@@ -71,8 +71,7 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
 @MODELS.method(ProjectModule, "__getitem__")
 def _entry(call: Call[ProjectModule]) -> Values:
     """`vars(models)[args.arch]`."""
-    named = call.first
-    return member_named_by(call.do, call.receiver, named, call) or NOT_ANSWERED
+    return member_named_by(call.do, call.receiver, call.first, call) or NOT_ANSWERED
 
 
 @MODELS.method(Unknown, "__getitem__")

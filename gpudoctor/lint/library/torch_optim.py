@@ -125,8 +125,7 @@ MODELS.fallbacks.append(maybe_optimizer)
 )
 def _scheduler(call: Call) -> Values:
     # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
-    optimizer = call.first
-    return singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer))
+    return singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, call.first))
 
 
 @MODELS.method(Optimizer, "__init__")
