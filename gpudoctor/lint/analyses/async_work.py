@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.collective_taint import sharing_memory
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, TensorState, WorkState
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Value, Values
@@ -27,8 +27,7 @@ def begin_work(call: Call, name: str, work: Work, targets: list[Value]) -> None:
     tensors = [value for value in targets if isinstance(value, Tensor)]
     for each in [same for tensor in tensors for same in sharing_memory(call.do, tensor)]:
         call.do.set_state(each, TensorState.pending, singleton(work))
-    before = call.do.state(PROCESS, ProcessState.works)
-    known = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
+    known = items_held(call.do.state(PROCESS, ProcessState.works))
     call.do.set_state(PROCESS, ProcessState.works, singleton(TupleOf((*known, singleton(work)))))
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Extent, Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library_call import Call, singleton
@@ -127,9 +127,7 @@ def _with_numbers(call: Call, output: Tensor, keys: tuple[object, ...]) -> Tenso
 def extent_of_part(do: LibraryContext, tensor: Tensor, key: object) -> Extent | None:
     """What is known about the part of an output under a key."""
     known = do.state(tensor, TensorState.numbers_of_each_gpu) if key is not None else None
-    keys = single_of(known)
-    here = isinstance(keys, TupleOf) and any(item.single == Const(key) for item in keys.items)
-    return Extent.EACH_GPU if here else None
+    return Extent.EACH_GPU if any(item.single == Const(key) for item in items_held(known)) else None
 
 
 def of_extent(value: Value, extent: Extent | None) -> Value:

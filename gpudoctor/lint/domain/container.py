@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Allocated, Composed, Values
+from gpudoctor.lint.domain.value import Allocated, Composed, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
 
@@ -18,6 +18,12 @@ class TupleOf(Composed):
     is_setting = True
 
     items: tuple[Values, ...]
+
+
+def items_held(values: Values | None) -> tuple[Values, ...]:
+    """The items of the one tuple that this is; none where it may be something else, or nothing is there."""
+    only = single_of(values)
+    return only.items if isinstance(only, TupleOf) else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.lint.contents import ancestry, find_in_class, hidden_in
 from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     Class,
@@ -109,9 +109,7 @@ def has_option(m: Evaluator, owner: Namespace, name: str) -> bool:
 
 
 def _declares(m: Evaluator, owner: Namespace, name: str) -> bool:
-    options = m.state(owner, SettingState.option_names)
-    declared = options.single.items if options is not None and isinstance(options.single, TupleOf) else ()
-    return any(item.single == Const(name) for item in declared)
+    return any(item.single == Const(name) for item in items_held(m.state(owner, SettingState.option_names)))
 
 
 def _answers_for_all(m: Evaluator, value: Value) -> bool:

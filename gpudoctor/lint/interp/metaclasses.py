@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_in_class, find_method, new_dict
 from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, singleton
 
@@ -30,8 +30,7 @@ def tell_those_above(m: Evaluator, cls: Class, keywords: Mapping[str, Values], n
     """A class is made: its metaclass makes it, and its bases are told. Both may write it into a table."""
     for base in cls.bases:
         if isinstance(base, Class):
-            known = m.state(base, ClassState.subclasses)
-            below = known.single.items if known is not None and isinstance(known.single, TupleOf) else ()
+            below = items_held(m.state(base, ClassState.subclasses))
             m.set_state(base, ClassState.subclasses, singleton(TupleOf((*below, singleton(cls)))))
     for name in m.names_of(cls.scope):
         held = m.read((cls.scope, name))

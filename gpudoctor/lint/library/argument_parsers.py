@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import hidden_in, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Parser, Partial
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
@@ -139,7 +139,7 @@ _TAKEN_AS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (float,), "str
 def _add_name(call: Call[Parser], name: str) -> None:
     # Groups and sub-parsers share the parser's facts, so all options are here.
     names = call.do.state(call.receiver, SettingState.option_names)
-    known = names.single.items if names is not None and isinstance(names.single, TupleOf) else ()
+    known = items_held(names)
     if names is not None and names.single is None:
         # Declared on one path only, as those that a model asks for.
         call.do.set_flag(call.receiver, ObjectState.opened)
@@ -177,9 +177,8 @@ def _add_command(call: Call[Parser], name: str, values: Values) -> None:
     it is that of the command that is given."""
     if not values.all(lambda each: isinstance(each, (Function, BoundMethod, Partial, Class))):
         return
-    before = call.do.entry(call.receiver, SettingState.commands, name)
-    items = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
-    commands = (*items, *map(singleton, values))
+    before = items_held(call.do.entry(call.receiver, SettingState.commands, name))
+    commands = (*before, *map(singleton, values))
     call.do.set_entry(call.receiver, SettingState.commands, name, singleton(TupleOf(commands)))
     choices = [value for each in commands for value in each]
     call.do.set_entry(call.receiver, SettingState.declared, name, one_of(call, list(dict.fromkeys(choices))))
@@ -249,7 +248,7 @@ def _namespace(call: Call[Parser]) -> Namespace:
         call.do.set_flag(made, ObjectState.opened)
     if call.do.flag(call.receiver, SettingState.hides_rank) is not NO:
         call.do.set_flag(made, SettingState.hides_rank)
-    for each in names.single.items if names is not None and isinstance(names.single, TupleOf) else ():
+    for each in items_held(names):
         name = str(each.single.value) if isinstance(each.single, Const) else ""
         for table in (SettingState.declared, SettingState.kinds, SettingState.choices):
             known = call.do.entry(call.receiver, table, name)

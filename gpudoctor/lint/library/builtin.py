@@ -10,7 +10,7 @@ from gpudoctor.lint.contents import known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text
-from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library
@@ -29,7 +29,6 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
-    single_of,
     text_of,
 )
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -333,9 +332,7 @@ def _text_method(call: Call[Const | Text]) -> Values:
 @MODELS.method(Unknown, "lower", "upper")
 def _in_one_case(call: Call[Unknown]) -> Values:
     """Of an option with known choices: what they are then."""
-    known = call.do.state(call.receiver, SettingState.can_be)
-    only = single_of(known)
-    choices = [item.single for item in only.items] if isinstance(only, TupleOf) else []
+    choices = [item.single for item in items_held(call.do.state(call.receiver, SettingState.can_be))]
     texts = [text for each in choices if (text := text_of(each)) is not None]
     among = [found for text in texts if isinstance(found := _folded(call, text), Const)]
     if not choices or len(among) < len(choices):

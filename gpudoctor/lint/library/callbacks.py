@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Values, single_of
+from gpudoctor.lint.domain.container import items_held
+from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Values
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
 STUDIES = ("optuna.create_study.optimize", "optuna.load_study.optimize", "optuna.study.create_study.optimize")
@@ -35,8 +35,7 @@ def _optimize(call: Call) -> Values:
 @MODELS.callable("memory_profiler.memory_usage")
 def _memory_usage(call: Call) -> Values:
     """`memory_usage((train, (model,), {"epochs": 3}))` measures one call."""
-    only = single_of(call.arg(0, "proc"))
-    parts = only.items if isinstance(only, TupleOf) else ()
+    parts = items_held(call.arg(0, "proc"))
     if parts:
         args = known_items(call.do, parts[1].single) if len(parts) > 1 and parts[1].single is not None else ()
         entries = pairs(call.do, parts[2].single) if len(parts) > 2 and parts[2].single is not None else ()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.function import BoundMethod, Class, Commands, Function, Library, Namespace
 from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
@@ -92,8 +92,7 @@ def _add_group(call: Call[Commands]) -> Values:
 
 
 def _add(call: Call, owner: Commands, command: Values) -> Values:
-    before = call.do.state(owner, CommandState.commands)
-    known = before.single.items if before is not None and isinstance(before.single, TupleOf) else ()
+    known = items_held(call.do.state(owner, CommandState.commands))
     call.do.set_state(owner, CommandState.commands, singleton(TupleOf((*known, command))))
     return command
 
@@ -101,11 +100,10 @@ def _add(call: Call, owner: Commands, command: Values) -> Values:
 @MODELS.called(Commands)
 def _run_group(call: Call[Commands]) -> Values:
     owner = call.receiver
-    callback, commands = call.do.state(owner, CommandState.callback), call.do.state(owner, CommandState.commands)
-    for value in callback or ():
+    for value in call.do.state(owner, CommandState.callback) or ():
         _start(call, value)
-    only = single_of(commands)
-    _start_one(call, [value for item in only.items for value in item] if isinstance(only, TupleOf) else [])
+    commands = items_held(call.do.state(owner, CommandState.commands))
+    _start_one(call, [value for item in commands for value in item])
     return singleton(NONE)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import fields_of
 from gpudoctor.lint.domain.abstract_state import NO, YES, ModuleState, ObjectState, SettingState
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, Parser
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Const, Value
@@ -76,9 +76,9 @@ def _module_lacks(do: LibraryContext, value: Module, name: str) -> bool:
 
 def _options(do: LibraryContext, value: Namespace) -> set[object] | None:
     """The names of all options of a command line; None where some may have been missed."""
-    declared = do.state(value, SettingState.option_names)
-    only = declared.single if declared is not None and do.flag(value, ObjectState.opened) is NO else None
-    items = [item.single for item in only.items] if isinstance(only, TupleOf) else []
+    if do.flag(value, ObjectState.opened) is not NO:
+        return None
+    items = [item.single for item in items_held(do.state(value, SettingState.option_names))]
     names = {item.value for item in items if isinstance(item, Const) and item.value}
     return names if names and all(isinstance(item, Const) and item.value for item in items) else None
 

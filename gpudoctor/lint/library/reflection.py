@@ -7,7 +7,7 @@ from types import FunctionType
 
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_list, note_any_name
 from gpudoctor.lint.domain.abstract_state import ClassState
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
     BoundMethod,
@@ -58,9 +58,7 @@ def _new(call: Call) -> Values:
 @MODELS.method(Class, "__subclasses__")
 def _subclasses(call: Call[Class]) -> Values:
     """Those that were made until now."""
-    known = call.do.state(call.receiver, ClassState.subclasses)
-    below = known.single.items if known is not None and isinstance(known.single, TupleOf) else ()
-    return new_list(call.do, list(below), call.node)
+    return new_list(call.do, list(items_held(call.do.state(call.receiver, ClassState.subclasses))), call.node)
 
 
 HOOKS.tells_kind.update(

@@ -11,7 +11,7 @@ from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, ta
 from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Parameters
@@ -231,8 +231,7 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
                 )
         # A plain list may still be filled after it is assigned, so it is judged when the constructor is done.
         elif isinstance(value, (ListOf, DictOf)):
-            kept = do.state(owner, ModuleState.plain_containers)
-            known = kept.single.items if kept is not None and isinstance(kept.single, TupleOf) else ()
+            known = items_held(do.state(owner, ModuleState.plain_containers))
             do.set_state(
                 owner,
                 ModuleState.plain_containers,
@@ -259,8 +258,7 @@ def _is_ready(do: LibraryContext, module: Module) -> None:
     if module.cls is None:
         return
     do.set_flag(module, ModuleState.constructed)
-    kept = do.state(module, ModuleState.plain_containers)
-    for entry in kept.single.items if kept is not None and isinstance(kept.single, TupleOf) else ():
+    for entry in items_held(do.state(module, ModuleState.plain_containers)):
         name, container = (values.single for values in getattr(entry.single, "items", ()))
         if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
             continue
