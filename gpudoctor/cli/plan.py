@@ -21,7 +21,7 @@ from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.source.file import Unreadable, read_source
-from gpudoctor.lint.source.project import Project
+from gpudoctor.lint.source.project import Project, project_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
 from gpudoctor.report.story import WORLDS
@@ -109,8 +109,7 @@ def _programs(script: str, launch: str) -> tuple[Sequence[Program], Project, str
     source = read_source(script)
     if isinstance(source, Unreadable):
         raise GpudoctorError(f"{source.location}: {source.message}")
-    project = Project(script)
-    module = project.entry
+    project, module = project_of(script)
     if module is None:
         return (), project, ""
     what = classify(module, project)

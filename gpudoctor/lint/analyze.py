@@ -18,7 +18,7 @@ from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import noting
-from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.lint.source.project import Project, Sources, project_of
 from gpudoctor.record import replace
 from gpudoctor.registry import only_built_in
 
@@ -51,8 +51,7 @@ def examine(path: str, request: Request, sources: Sources) -> EntryResult:
 
 @with_room
 def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
-    project = Project(path, sources)
-    entry = project.entry
+    project, entry = project_of(path, sources)
     if entry is None:
         return EntryResult(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.

@@ -28,11 +28,11 @@ from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
-from gpudoctor.lint.source.project import Project
+from gpudoctor.lint.source.project import project_of
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.source.project import ModuleFile, Sources
+    from gpudoctor.lint.source.project import ModuleFile, Project, Sources
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,7 @@ def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTrait
     """What the project says of the role of a file: whether a command starts it, and where its calls lead."""
     for look in looks:
         if look.role is not Role.MAIN and (is_command(look.path) or _may_be_part(look)):
-            project = Project(look.path, sources)
-            module = project.entry
+            project, module = project_of(look.path, sources)
             look = look if module is None else look._replace(role=classify(module, project).role)
         yield look
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.discovery.classify import classify, is_test, may_start
 from gpudoctor.lint.discovery.walk import concerns_training, files_below
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.file_traits import Role
-from gpudoctor.lint.source.project import Project
+from gpudoctor.lint.source.project import Project, project_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.project import Sources
@@ -57,8 +57,7 @@ class Importers:
 
     def _is_program(self, path: str) -> bool:
         """It starts something, and not only what a test tries out."""
-        project = Project(path, self._sources)
-        module = project.entry
+        project, module = project_of(path, self._sources)
         return module is not None and not is_test(module.source) and classify(module, project).role is not Role.PART
 
 

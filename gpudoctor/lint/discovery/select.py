@@ -25,7 +25,7 @@ from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_queries import digest_of, real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
-from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.lint.source.project import Sources, project_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ def _raw(path: str) -> bytes | None:
 
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:
     """The file, where it starts something and what it imports has to do with training, or where it cannot be read."""
-    project = Project(path, sources)
-    module = project.entry
+    project, module = project_of(path, sources)
     if module is None:
         return next(iter(project.unreadable), None)
     what = classify(module, project)

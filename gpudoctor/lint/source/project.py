@@ -134,11 +134,6 @@ class Project:
         """The first version of torch that it cannot be installed with, as `[2, 0]`; empty where none is known."""
         return too_new_torch(self.root)
 
-    @property
-    def entry(self) -> ModuleFile | None:
-        """The module that the start is, or None where it cannot be read."""
-        return self._module(self._start)
-
     def launchers_named(self) -> frozenset[str]:
         """With which launchers its scripts and READMEs start the program, or others where they say nothing of it."""
         lines = launch_lines(self.root if self.is_marked else home(self.root))
@@ -338,6 +333,12 @@ class Project:
                 if all(part.isidentifier() for part in parts):
                     return ".".join(parts)
         return os.path.basename(path)
+
+
+def project_of(path: str, sources: Sources | None = None) -> tuple[Project, ModuleFile | None]:
+    """The project of a file that is an entry, and the module that the file is; None where it cannot be read."""
+    project = Project(path, sources)
+    return project, project.module_of(path)
 
 
 def _is_better_known(top: str, home: str) -> bool:
