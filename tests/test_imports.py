@@ -392,6 +392,8 @@ LATE = {
     "gpudoctor.lint.interp.entry",
     # Most programs import no star of a module that was not executed.
     "gpudoctor.lint.interp.exports",
+    # Most programs import no zoo of models.
+    "gpudoctor.lint.interp.registries",
     # Most programs train in all of their files that do.
     "gpudoctor.lint.interp.unreached_training",
     # Most projects have no notebooks.

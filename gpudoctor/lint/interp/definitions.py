@@ -13,7 +13,6 @@ from gpudoctor.lint.interp.function_traits import Registrar
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
 from gpudoctor.lint.interp.position import Frame
-from gpudoctor.lint.interp.registries import register_another
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import MODELS
 
@@ -66,6 +65,9 @@ def _decorated(m: Evaluator, decorator: Values, function: Values, node: ast.expr
             registrar = m.decorated[only.node] = _registrar(m, decorator, node)
         registrar.kept = registrar.kept + 1 if result == function else 0
         if registrar.kept == MAX_DECORATED:
+            # Imported late: hardly any program registers so much.
+            from gpudoctor.lint.interp.registries import register_another
+
             register_another(m, registrar, node)
     return result
 

@@ -21,7 +21,6 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS
 from gpudoctor.lint.interp.position import Frame
-from gpudoctor.lint.interp.registries import leave_registries_open
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.source.file_queries import is_file, is_folder
 from gpudoctor.lint.source.file_traits import Role
@@ -208,6 +207,9 @@ def _can_wait(m: Evaluator, file: ModuleFile, node: ast.AST) -> bool:
     if m.spent_on_imports < MAX_EAGER_IMPORTS or file.is_package or classify(file, m.project).role is not Role.PART:
         return False
     if not m.waits:
+        # Imported late: hardly any program imports so much.
+        from gpudoctor.lint.interp.registries import leave_registries_open
+
         m.waits = True
         leave_registries_open(m, node)
     return True

@@ -6,6 +6,7 @@ A library function that all ranks must call, or that returns a rank, needs nothi
 from __future__ import annotations
 
 from ast import literal_eval
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
@@ -47,12 +48,18 @@ _SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD, "
 _SOURCES = {"mpi4py": RankSource.MPI, "torch": RankSource.PROCESS_GROUP}
 
 
+@lru_cache(maxsize=64)
+def _constant(kind: str) -> Const:
+    """What `Literal[...]` of a stub says; each has a handful of them, and names of libraries are asked often."""
+    return Const(literal_eval(kind[8:-1]))
+
+
 def value_of_kind(kind: str, library: str, place: Location, label: str) -> Value:
     """The value that a stub declares by one of its words."""
     if kind == "None":
         return NONE
     if kind.startswith("Literal["):
-        return Const(literal_eval(kind[8:-1]))
+        return _constant(kind)
     if kind == "OwnGpu":
         return Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), place)
     if kind in _RANKS:
