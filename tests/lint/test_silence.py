@@ -708,6 +708,36 @@ def test_a_library_whose_training_no_program_calls_is_told_once(tell: Tell) -> N
     assert "  help: if a program elsewhere starts the training, name that one" in told.lines
 
 
+LOADS_INTO = """
+    import os, torch
+    import torch.distributed as dist
+    from torch import nn
+    from company import Net
+
+    local_rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(local_rank)
+    dist.init_process_group("nccl")
+    net = Net()
+    net.load_state_dict(torch.load("net.pt", map_location=None))
+    net = nn.parallel.DistributedDataParallel(net.cuda(), device_ids=[local_rank])
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for step in range(10):
+        optimizer.zero_grad()
+        net(torch.randn(4, 8).cuda()).mean().backward()
+        optimizer.step()
+    dist.destroy_process_group()
+    """
+
+
+@pytest.mark.parametrize(("where", "unchecked"), [("None", True), ("'cpu'", False)])
+def test_a_state_of_something_unknown(where: str, unchecked: bool, tell: Tell) -> None:
+    told = tell(train=LOADS_INTO.replace("map_location=None", f"map_location={where}"))
+    (program,) = told.document["programs"]
+    because = [each["because"] for each in program["silent_for"] if "GPU209" in each["rules"]]
+    assert bool(because) is unchecked
+    assert all("goes into `Net().load_state_dict` at train.py:11, which was not read" in each for each in because)
+
+
 def test_a_command_that_does_not_come_to_its_training(tell: Tell) -> None:
     """`setup.py` names its function; nothing in the file calls it."""
     start = """

@@ -19,6 +19,7 @@ from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState
+from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import union
@@ -460,6 +461,15 @@ def _load_state(call: Call[Module | Wrapper]) -> Values:
     )  # fmt: skip
     call.do.set_flag(core_of(call.receiver), ModuleState.restored)
     return singleton(NONE)
+
+
+@MODELS.method(Unknown, "load_state_dict")
+def _load_into_unknown(call: Call[Unknown]) -> Values:
+    """A state of what is not known: a scheduler keeps numbers, a model its weights."""
+    loaded, _ = origin(call, call.arg(0, "state_dict"))
+    if loaded is not None:
+        call.emit(Escape, into=f"{call.receiver.label or 'the model'}.load_state_dict", values=(loaded,))
+    return NOT_ANSWERED
 
 
 @MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")

@@ -66,10 +66,15 @@ class LoadWithoutMapLocation(Rule):
             named = _gpu_of_all(load)
             given = load.map_location is not None and load.map_location.single != NONE and not named
             # Data that is loaded stays with its batches; only a state is restored on every rank.
-            if use is None or given or load.led_there in told:
+            if load.result is None or given or load.led_there in told:
                 continue
             # The rank that wrote a file of its own wrote it from its own GPU.
             if not program.by_every_rank(load) or _of_the_rank(load):
+                continue
+            if use is None:
+                # It becomes the state of something unknown, perhaps.
+                if load.result in program.escaped:
+                    told.add(load.led_there)
                 continue
             # Only what this program saves is known to hold tensors of a GPU.
             saved = _saved(program, load)
