@@ -77,11 +77,12 @@ def _fetched_by(value: Value) -> str:
         known = next((name for name in OPENING if f"{value.escaped_from}.".startswith(f"{name}.")), "")
         if known:
             return known
-        # `for chunk in response.iter_content():`
-        inside = value.term.parts[-1] if isinstance(value.term, Anonymous) and value.term.parts else None
-        if not isinstance(inside, Value):
-            return ""
-        value = inside
+        match value.term:
+            # `for chunk in response.iter_content():`
+            case Anonymous(of=Value() as inside):
+                value = inside
+            case _:
+                return ""
     return ""
 
 
