@@ -67,6 +67,8 @@ class CallRecord:
 
     result: Values
     read: dict[Hashable, Values | None]
+    makes_model: bool = False
+    """The result is a model that it has made."""
 
     def holds(self, store: Store[Value]) -> bool:
         """Nothing that it read has changed."""

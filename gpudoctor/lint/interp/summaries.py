@@ -47,7 +47,9 @@ def summarized(m: ExecutionState, summary: Summary, arguments: Arguments, node: 
     key: Hashable = arguments.key
     past = summary.calls.get(key)
     if past is not None and past.holds(m.store):
-        return past.result
+        # Called again, it makes another model: the layers of a network are not one, nor are a student and its teacher.
+        again = past.makes_model and summary.followed < MAX_FOLLOWED and summary.cost < VERY_LONG_FUNCTION
+        return None if again else past.result
     fresh = past is not None or len(summary.calls) < MAX_ARGUMENTS
     if fresh and summary.followed < MAX_FOLLOWED and summary.cost < VERY_LONG_FUNCTION:
         return None
@@ -103,7 +105,8 @@ class EffectWatch:
             read = {
                 each: m.store.get(each) for each in dict.fromkeys(m.reads[self.reads :]) if m.age(each) < self.clock
             }
-            dull.calls[arguments.key] = CallRecord(result, read)
+            made = any(each.is_model and m.age((each, "")) >= self.clock for each in result)
+            dull.calls[arguments.key] = CallRecord(result, read, made)
             dull.followed += 1
             dull.cost = max(dull.cost, cost)
 

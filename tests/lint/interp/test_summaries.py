@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp import habits, items
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, SHORT_CALL
@@ -147,3 +148,13 @@ def test_a_generator_over_generators_is_not_followed_for_each_item(paper, monkey
         "reveal(next(numbers()))  #: 3\nreveal(next(numbers()))  #: 3\nreveal(next(numbers()))  #: 3\n"
     )
     assert sum(event.text == "'begun'" for event in found.events(Revealed)) == 2
+
+
+def test_a_function_that_makes_a_model_makes_another_one_when_it_is_called_again(paper):
+    found = paper(
+        "import torch\nfrom torch import nn\n"
+        f"def build(width):\n{LONG}    return nn.Linear(width, width)\n"
+        "student, teacher = build(4), build(4)\nstudent(torch.randn(2, 4))\nteacher(torch.randn(2, 4))\n"
+    )
+    first, second = found.events(Forward)
+    assert first.module != second.module
