@@ -118,6 +118,12 @@ class Launch(Protocol):
     ) -> None:
         """Run what a process does that is started here, with its own memory."""
 
+    def run_beside(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
+        """Run what is done beside the program, however it ends."""
+
+    def run_at_end(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
+        """Run it when the program has ended."""
+
 
 class ProjectModules(Protocol):
     """The modules of the project, for those who import by hand."""
@@ -129,6 +135,12 @@ class ProjectModules(Protocol):
 
     def modules_below(self, package: str) -> tuple[str, ...]:
         """The names of the modules in a package."""
+
+    def has_module(self, name: str) -> bool:
+        """The project has a module or package of this dotted name."""
+
+    def named_in_settings(self, keys: Sequence[str]) -> list[str]:
+        """The dotted names that stand under these keys in setting files of the project."""
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""

@@ -110,6 +110,23 @@ class LaunchEffect(Effect):
 
 
 @dataclass
+class CallEffect(Effect):
+    """It calls a function of the program: in a thread, or when something happens."""
+
+    function: Parameter = ""
+    args: Parameter = ""
+    """The parameter with a tuple of what it is called with."""
+    keywords: Parameter = ""
+    """The parameter with a dictionary of more."""
+    hands_on: bool = False
+    """What stands behind the function is handed on to it."""
+    brings: int = 0
+    """So many arguments are the library's own."""
+    at_end: bool = False
+    """It is called when the program ends, or is told to."""
+
+
+@dataclass
 class LoggerEffect(Effect):
     """It opens a log, a run or a dashboard that is meant for one process."""
 
@@ -211,6 +228,7 @@ class GroupEffect(Effect):
 
 collective = CollectiveEffect
 between_two = BetweenTwoEffect
+calls = CallEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect
 gives_back = GiveBackEffect

@@ -336,7 +336,9 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("absl", shadowed=True, harmless=ALL, settings=ALL)
     yield LibraryEntry("fire", shadowed=True, harmless=ALL, settings=ALL, runs_commands=ALL)
     yield LibraryEntry("omegaconf yaml", wins=True, harmless=ALL, settings=ALL)
-    yield LibraryEntry("click hydra", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
+    yield LibraryEntry("click", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL)
+    # What it makes of a setting file may train, and is imported nowhere.
+    yield LibraryEntry("hydra", wins=True, harmless=ALL, settings=ALL, runs_commands=ALL, mentions=("hydra",))
     yield LibraryEntry(
         "fastcore",
         harmless=ALL,
@@ -346,7 +348,7 @@ def _settings() -> Iterator[LibraryEntry]:
     )
     yield LibraryEntry("sacred", starts=("Experiment.automain",))
     yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
-    yield LibraryEntry("dotenv easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
+    yield LibraryEntry("docopt dotenv easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
     yield LibraryEntry("configparser jsonargparse ruamel simple_parsing tomlkit tomllib", settings=ALL)
 
 

@@ -173,6 +173,23 @@ STARTS = {
         if __name__ == '__main__':
             fire.Fire(Jobs)
         """,
+    "fire of an object": """
+        import fire
+        class Jobs:
+            def __init__(self, rounds):
+                self.rounds = rounds
+            def run(self):
+                main(self.rounds)
+        if __name__ == '__main__':
+            fire.Fire(Jobs(3))
+        """,
+    "docopt": """
+        from docopt import docopt
+        if __name__ == '__main__':
+            options = docopt(__doc__)
+            if options['train']:
+                main(int(options['--rounds']))
+        """,
     "absl": """
         from absl import app
         def start(argv):
@@ -201,6 +218,14 @@ STARTS = {
         def start():
             main()
         start()
+        """,
+    "click that returns": """
+        import click
+        @click.command()
+        def start():
+            main()
+        if __name__ == '__main__':
+            start.main(standalone_mode=False)
         """,
     "click group": """
         import click
@@ -410,6 +435,11 @@ STARTS = {
             parser = argparse.ArgumentParser()
             parser.add_argument('mode', choices=sorted(MODES))
             MODES[parser.parse_args().mode]()
+        """,
+    "table without a guard": """
+        import sys
+        MODES = {'train': lambda: main(3), 'eval': print}
+        MODES[sys.argv[1]]()
         """,
     "globals": """
         import argparse
@@ -640,3 +670,96 @@ TASKS = """
 
 def test_the_second_of_several_tasks_that_start_ranks() -> None:
     assert_trains(followed("train.py", {"train.py": TASKS}))
+
+
+RUNNER = """
+    from engine import train
+
+    class Runner:
+        def __init__(self, rounds):
+            self.rounds = rounds
+
+        def run(self):
+            train(self.rounds)
+    """
+OTHER = """
+    class Idle:
+        def run(self):
+            pass
+    """
+BY_HYDRA = """
+    import hydra
+    from hydra.utils import instantiate
+
+    @hydra.main(config_path="conf", config_name="main", version_base=None)
+    def main(cfg):
+        job = instantiate(cfg.job, rounds=3)
+        job.run()
+
+    if __name__ == "__main__":
+        main()
+    """
+BY_HAND = """
+    import argparse
+    import importlib
+    from omegaconf import OmegaConf
+
+    def made_of(settings):
+        module, name = settings["target"].rsplit(".", 1)
+        return getattr(importlib.import_module(module), name)(**settings.get("params", {}))
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--settings", nargs="+", required=True)
+        files = [OmegaConf.load(each) for each in parser.parse_args().settings]
+        made_of(OmegaConf.merge(*files).job).run()
+    """
+IN_SETTINGS = {
+    "nested": (BY_HYDRA, "conf/main.yaml", "job:\n  _target_: kit.runner.Runner\n  rounds: 5\n"),
+    "quoted": (BY_HYDRA, "conf/main.yaml", "# all\njob:\n    rounds: 5  # many\n    _target_: 'kit.runner.Runner'\n"),
+    "a group": (BY_HYDRA, "conf/job/long.yaml", "_target_: kit.runner.Runner\n"),
+    "by hand": (BY_HAND, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
+}
+
+
+@pytest.mark.parametrize("way", IN_SETTINGS)
+def test_a_class_that_only_a_setting_file_names(way: str) -> None:
+    start, path, text = IN_SETTINGS[way]
+    files = {"train.py": start, path: text, "kit/__init__.py": "", "kit/runner.py": RUNNER, "kit/idle.py": OTHER}
+    assert_trains(followed("train.py", {**files, "engine.py": ENGINE}))
+
+
+@pytest.mark.parametrize(
+    "text", ["other:\n  _target_: kit.runner.Runner\n", "job:\n  _target_: kit.idle.Idle\n", "job:\n  rounds: 3\n"]
+)
+def test_what_a_setting_file_names_elsewhere(text: str) -> None:
+    files = {"kit/__init__.py": "", "kit/runner.py": RUNNER, "kit/idle.py": OTHER, "engine.py": ENGINE}
+    (program,) = followed("train.py", {"train.py": BY_HYDRA, "conf/main.yaml": text, **files})
+    assert program.training_loops == 0
+
+
+def test_files_that_register_themselves_when_their_package_is_imported() -> None:
+    table = """
+        TABLE = {}
+
+        def register(cls):
+            TABLE[cls.__name__] = cls
+            return cls
+        """
+    package = """
+        import importlib
+        import os
+
+        for each in os.listdir(os.path.dirname(__file__)):
+            if each.endswith("_job.py"):
+                importlib.import_module(f"kit.{each[:-3]}")
+        """
+    runner = RUNNER.replace("    class Runner", "    from kit.table import register\n\n    @register\n    class Runner")
+    start = """
+        import sys
+        from kit.table import TABLE
+
+        TABLE[sys.argv[1]](3).run()
+        """
+    files = {"kit/table.py": table, "kit/__init__.py": package, "kit/long_job.py": runner}
+    assert_trains(followed("train.py", {"train.py": start, "engine.py": ENGINE, **files}))

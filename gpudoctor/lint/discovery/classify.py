@@ -113,7 +113,7 @@ def is_test(source: SourceFile) -> bool:
 _NOQA = r"noqa[^\n]*gpu"
 
 
-_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*\(|(?:if|for|while|with)\b|raise SystemExit)"
+_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
 
 
 def may_start(path: str, raw: bytes) -> bool:

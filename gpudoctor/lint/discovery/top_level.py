@@ -90,7 +90,7 @@ def _names_of(module: ModuleFile) -> _Names:
             found.definitions[each.name] = each
             for decorator in each.decorator_list:
                 found.decorated.setdefault(name_parts(decorator)[0], []).append(each)
-        elif isinstance(each, (ast.Assign, ast.AnnAssign)) and isinstance(each.value, ast.Call):
+        elif isinstance(each, (ast.Assign, ast.AnnAssign)) and isinstance(each.value, (ast.Call, ast.Dict)):
             for target in each.targets if isinstance(each, ast.Assign) else [each.target]:
                 if isinstance(target, ast.Name):
                     found.assigned.setdefault(target.id, []).append(each.value)
@@ -226,11 +226,11 @@ def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: 
 
 
 def looks_elsewhere(module: ModuleFile) -> bool:
-    """It says where modules are looked for."""
+    """It says where modules are looked for, or imports some whose names it computes."""
     return re.search(_SEARCHES, module.source.text) is not None
 
 
-_SEARCHES = r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b"
+_SEARCHES = r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b|\bimport_module\b"
 
 
 def reaches_training(start: ModuleFile, project: Project) -> bool:
@@ -253,13 +253,19 @@ def _imported_by(module: ModuleFile, project: Project) -> Iterator[ModuleFile]:
     for node in ast.walk(module.source.tree):
         found: list[ModuleFile | Package | None] = []
         if isinstance(node, ast.Import):
-            found = [project.find(module, alias.name) for alias in node.names]
+            found = [each for alias in node.names for each in _with_packages(alias.name, module, project)]
         elif isinstance(node, ast.ImportFrom):
             package = project.find(module, node.module or "", node.level)
-            found = [package]
+            found = [package] if node.level else _with_packages(node.module or "", module, project)
             if package is not None:
                 found += [project.submodule(package, alias.name) for alias in node.names]
         yield from (each for each in found if isinstance(each, ModuleFile))
+
+
+def _with_packages(dotted: str, module: ModuleFile, project: Project) -> list[ModuleFile | Package | None]:
+    """A module, and the packages around it, which Python executes first."""
+    parts = dotted.split(".")
+    return [project.find(module, ".".join(parts[:count])) for count in range(len(parts), 0, -1)]
 
 
 _Target = tuple[_Names, ast.AST]
@@ -312,7 +318,8 @@ class _Search:
 
     def _meant(self, node: ast.expr, names: _Names, inner: dict[str, _Import]) -> Iterator[_Target]:
         """The code of the project that an expression stands for: a function, a class, or how an object is made."""
-        parts = name_parts(node)
+        # `COMMANDS[name]()`
+        parts = name_parts(node.value if isinstance(node, ast.Subscript) else node)
         if parts[0] in inner:
             yield from self._imported(inner[parts[0]], parts[1:], names)
         elif parts[0]:

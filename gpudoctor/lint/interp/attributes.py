@@ -183,7 +183,9 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
             return singleton(m.setting(entry, m.place(node)))
         getter = find_in_class(m, cls, "__getattr__")
         if getter is not None:
-            return m.unknown(node, "answered by __getattr__")
+            receiver = singleton(value)
+            answered = m.answer_of(getter, Arguments((receiver, singleton(Const(name)))), node)
+            return answered if answered is not None else m.unknown(node, "answered by __getattr__")
         # `self.log` of a LightningModule comes from a base that is not read.
         if cls.library_bases or not cls.complete:
             return singleton(Method(value, name))

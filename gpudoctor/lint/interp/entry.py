@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_in_class
 from gpudoctor.lint.discovery.top_level import leads_to_training, root_name
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Partial
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.valueset import union
@@ -70,7 +70,7 @@ def run_handed_over(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
 
 
 def _trains(m: Evaluator, value: Value) -> bool:
-    function = value.function if isinstance(value, BoundMethod) else value
+    function = value.function if isinstance(value, (BoundMethod, Partial)) else value
     if not isinstance(function, Function) or not isinstance(function.file, ModuleFile):
         return False
     return leads_to_training(_body(function), function.file, m.project)

@@ -10,15 +10,17 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.interp.execution_state import ExecutionState
+from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
+from gpudoctor.lint.source.setting_files import named_under
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -26,12 +28,23 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Literal
+    from gpudoctor.lint.flow.condition import Condition, Literal
     from gpudoctor.lint.interp.function_traits import Registrar
+    from gpudoctor.lint.interp.position import Frame
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object
+
+
+class LastCall(NamedTuple):
+    """A function that is called when the program has ended, from where it was said, on the paths that came there."""
+
+    function: Values
+    arguments: Arguments
+    node: ast.AST
+    path: Condition
+    frame: Frame
 
 
 class Evaluator(ExecutionState, LibraryContext):
@@ -39,6 +52,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
     __slots__ = {
+        "at_end": "What is called when the program has ended.",
         "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
         "decorated": "What each decorator has done that gave functions back as they were.",
@@ -82,6 +96,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.strangers: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.decorated: dict[ast.AST, Registrar] = {}
+        self.at_end: list[LastCall] = []
 
     # --- what models may ask, by what it is about ------------------------------------------------------------
 
@@ -191,6 +206,14 @@ class Evaluator(ExecutionState, LibraryContext):
         found = self.project.find(self.frame.file, package)
         return self.project.module_names(found) if found is not None else ()
 
+    def has_module(self, name: str) -> bool:
+        """The project has a module or package of this dotted name."""
+        return bool(name) and self.project.find(self.frame.file, name) is not None
+
+    def named_in_settings(self, keys: Sequence[str]) -> list[str]:
+        """The dotted names that stand under these keys in setting files of the project."""
+        return named_under(self.project.root, keys) if keys else []
+
     def yielded(self, values: Values) -> None:
         """A generator hands out a value."""
         frame = self.frame
@@ -210,6 +233,27 @@ class Evaluator(ExecutionState, LibraryContext):
             prepare()
             self.call(function, arguments, node)
             self._note_end(None)
+
+    def run_beside(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
+        """Run what is done beside the program: it may go on for ever, or end in an error of its own."""
+        with self.fork(self.path):
+            self.call(function, arguments, node)
+
+    def run_at_end(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
+        """Run it when the program has ended, on the paths that have come here."""
+        if not self.muted and len(self.at_end) < MAX_AT_END:
+            self.at_end.append(LastCall(function, arguments, node, self.path, self.frame))
+
+    def answer_of(self, getter: Values, given: Arguments, node: ast.AST) -> Values | None:
+        """What a `__getattr__` of the project returns; None where it surely has no such attribute, or asks itself."""
+        only = getter.single
+        if not isinstance(only, Function) or any(frame.function is only for frame in self.frames):
+            return None
+        with self.fork(self.path):
+            self.call(getter, given, node)
+            if self.unreachable:
+                return None
+        return self.call(getter, given, node)
 
     def replay_event(self, event: Event) -> None:
         """Log what a rehearsal has found, as it was found there."""

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, LazyImport, Library, ProjectModule
-from gpudoctor.lint.domain.value import Anonymous, Unknown, singleton
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.limits import MAX_EAGER_IMPORTS, MAX_LIBRARY_IMPORTS
@@ -163,6 +164,11 @@ def _member(m: Evaluator, origin: Value, name: str, node: ast.AST) -> Values:
     inner = m.project.submodule(m.packages[origin.scope], name) if origin.scope in m.packages else None
     if inner is not None:
         return singleton(enter(m, inner, node))
+    # PEP 562: a package that loads its parts when they are asked for.
+    getter = m.read((origin.scope, "__getattr__"))
+    answered = m.answer_of(getter, Arguments((singleton(Const(name)),)), node) if getter is not None else None
+    if answered is not None:
+        return answered
     folder = m.packages.get(origin.scope)
     if isinstance(folder, Package) and not any(map(is_package, folder.folders)):
         # A folder without `__init__.py` has no names of its own: whoever asks means an installed package of that name.
@@ -184,6 +190,11 @@ def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
         if is_strange(root):
             m.strangers.add(root)
         return Library(name)
+    if "." in dotted and not level and not m.reading_library:
+        # Python executes the packages around a module first: they may fill a table with what lies beside it.
+        around = m.project.find(m.frame.file, dotted.rpartition(".")[0])
+        if isinstance(around, ModuleFile) and around is not m.frame.file:
+            load(m, dotted.rpartition(".")[0], 0, node)
     return enter(m, found, node)
 
 

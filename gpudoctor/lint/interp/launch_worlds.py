@@ -31,6 +31,7 @@ from gpudoctor.lint.interp.limits import (
     MAX_RESTARTS,
     MAX_SECONDS,
 )
+from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.program import Assumptions, LaunchWorld, NotReached, Program, Stop
 from gpudoctor.lint.source.file_traits import Role
@@ -38,6 +39,7 @@ from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.interp.evaluator import LastCall
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
 
 NOWHERE: frozenset[Location] = frozenset()
@@ -258,6 +260,8 @@ def _run(m: Interpreter, start: _Start) -> bool:
             m.run_module(scope, entry)
             if commands or not whole or (m.handed_over and not _trained_in(m.log)):
                 _run_parts(m, scope, entry, commands, whole)
+            for each in m.at_end:
+                _run_at_end(m, each)
     except OutOfBudget as limit:
         _note(m, entry, str(limit), m.stopped_at)
     # What was seen until then stands, as after any other limit.
@@ -266,6 +270,14 @@ def _run(m: Interpreter, start: _Start) -> bool:
     except MemoryError:
         _note(m, entry, "more memory than there is", m.stopped_at)
     return whole
+
+
+def _run_at_end(m: Interpreter, end: LastCall) -> None:
+    """`atexit.register(close)`, `signal.signal(SIGTERM, save)`: the last that a program does."""
+    frame = end.frame
+    opened = Frame(frame.scope, frame.scopes, frame.file, frame.name, base_depth=m.store.depth)
+    with m.in_frame(opened), m.fork(end.path):
+        m.call(end.function, end.arguments, end.node)
 
 
 def _run_parts(m: Interpreter, scope: Hashable, entry: ModuleFile, commands: tuple[str, ...], whole: bool) -> None:

@@ -52,6 +52,8 @@ MAX_CHOICES = 24
 """The same for classes, functions, objects of the program and optimizers, one of which a setting picks."""
 MAX_TOGETHER = 32
 """An expression that may have more values than this, before a name holds it, is unknown too."""
+MAX_AT_END = 8
+"""So many functions are called at the end of a program."""
 MAX_DECORATED = 40
 """A decorator that gave so many functions back as they were is taken to do so with the others too."""
 LONG_FUNCTION = 30

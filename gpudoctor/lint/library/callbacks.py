@@ -5,8 +5,9 @@ from __future__ import annotations
 from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import items_held
-from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Values
 from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.manifest.effects import CallEffect
 
 STUDIES = ("optuna.create_study.optimize", "optuna.load_study.optimize", "optuna.study.create_study.optimize")
 
@@ -42,3 +43,38 @@ def _memory_usage(call: Call) -> Values:
         keywords = {str(getattr(key.single, "value", "")): value for key, value in entries or () if key is not None}
         call.do.call(parts[0], Arguments(tuple(args or ()), keywords), call.node)
     return singleton(call.result("numbers", fresh=True))
+
+
+@MODELS.effect(CallEffect)
+def _calls(call: Call, effect: CallEffect) -> Values:
+    function, result = call.given(effect.function), singleton(call.result(fresh=True))
+    if function is None:
+        return result
+    arguments = Arguments(_handed_on(call, effect), _named(call, effect))
+    if effect.at_end:
+        call.do.launch.run_at_end(function, arguments, call.node)
+    else:
+        call.do.launch.run_beside(function, arguments, call.node)
+    return result
+
+
+def _handed_on(call: Call, effect: CallEffect) -> tuple[Values, ...]:
+    given = call.given(effect.args) if effect.args else None
+    items = known_items(call.do, given.single) if given is not None and given.single is not None else None
+    behind = call.args[call.position(effect.function) + 1 :] if effect.hands_on else ()
+    own = (Anonymous("argument", (call.allocation_site(), number)) for number in range(effect.brings))
+    return (*(singleton(Unknown(each, f"what {call.name} gives")) for each in own), *(items or ()), *behind)
+
+
+def _named(call: Call, effect: CallEffect) -> dict[str, Values]:
+    if effect.hands_on:
+        return {name: values for name, values in call.keywords.items() if name != effect.function}
+    given = call.given(effect.keywords) if effect.keywords else None
+    entries = pairs(call.do, given.single) if given is not None else None
+    return {str(key.single.value): values for key, values in entries or () if isinstance(key.single, Const)}
+
+
+@MODELS.decorator("atexit.register")
+def _at_end(call: Call) -> Values:
+    call.do.launch.run_at_end(call.args[0], NO_ARGUMENTS, call.node)
+    return call.args[0]

@@ -9,7 +9,7 @@ from gpudoctor.lint.contents import fields_of, find_in_class, find_method
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
-from gpudoctor.lint.domain.function import BoundMethod, Class, Commands, Function, Library, Namespace
+from gpudoctor.lint.domain.function import BoundMethod, Class, Commands, Function, Library, Namespace, class_of
 from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
@@ -41,6 +41,16 @@ def _option(call: Call) -> Values:
         if declared is not None:
             call.do.set_entry(PROCESS, ProcessState.declared, name, declared)
     return call.unknown(CallResult(call.name, call.place), "a decorator", escaped_from=call.name)
+
+
+@MODELS.attribute(Function, "main")
+def _main(call: Call[Function]) -> Values:
+    """`start.main(standalone_mode=False)` of a command of click is `start()`, and returns."""
+    return (
+        singleton(call.receiver)
+        if any(each.startswith("click.") for each in call.receiver.decorators)
+        else NOT_ANSWERED
+    )
 
 
 @MODELS.callable("typer.Typer", "click.Group", "rich_click.Group", "cyclopts.App")
@@ -137,6 +147,8 @@ def _started_at_once(call: Call) -> Values:
 
 def _start_one(call: Call, choices: list[Value]) -> Values | None:
     """The user names one of these; which one splits no ranks."""
+    if call.name == "fire.Fire":
+        choices = [each for value in choices for each in _commands_of(call, value)]
     choices = [value for value in choices if isinstance(value, (Function, BoundMethod, Class, Commands))]
     if len(choices) < 2:
         return _start(call, choices[0]) if choices else None
@@ -152,10 +164,17 @@ def _start(call: Call, value: Value) -> Values:
     only = made.single
     # `fire.Fire(Trainer)`: the methods are the commands.
     if isinstance(value, Class) and only is not None and call.name == "fire.Fire":
-        methods = [name for name in _methods(value) if not name.startswith("_")]
-        found = [method for name in methods for method in find_method(call.do, only, name) or ()]
-        _start_one(call, found)
+        _start_one(call, [only])
     return made
+
+
+def _commands_of(call: Call, value: Value) -> list[Value]:
+    """The methods of an object that is started, else the value itself."""
+    cls = class_of(value)
+    if cls is None:
+        return [value]
+    methods = [name for name in _methods(cls) if not name.startswith("_")]
+    return [method for name in methods for method in find_method(call.do, value, name) or ()]
 
 
 def _takes_any(value: Value) -> bool:

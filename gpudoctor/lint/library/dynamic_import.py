@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.function import Class, Function, ProjectModule
-from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.function import Class, Function, Library, ProjectModule
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, text_of
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import name_of, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -28,7 +30,7 @@ def _import_module(call: Call) -> Values:
     before = package if isinstance(package, str) else ""
     if (text := text_of(name)) is not None:
         return singleton(call.do.modules.import_named(f"{before}{text}" if text.startswith(".") else text, call.node))
-    found = _modules(call, name) if name is not None else []
+    found = _modules(call, name) or _modules_in_settings(call, name) if name is not None else []
     if found:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
@@ -55,6 +57,63 @@ def _modules(call: Call, name: Value) -> list[str]:
         read = f"{most} were read" if most > 1 else "one was read"
         call.do.record_imprecision(f"one of {len(names)} modules in {package} is imported, of which {read}", call.place)
     return [f"{package}.{each}" for each in names[:most]]
+
+
+def _modules_in_settings(call: Call, name: Value) -> list[str]:
+    """`import_module(config["model"]["target"].rsplit(".", 1)[0])`: what the setting files of the project name so."""
+    named = (each.rpartition(".")[0] for each in call.do.modules.named_in_settings(keys_of(name)))
+    own = [each for each in dict.fromkeys(named) if call.do.modules.has_module(each)]
+    return own[:MAX_MODULES]
+
+
+def keys_of(value: object) -> list[str]:
+    """Under which keys of a configuration a text stands, or the one that it was cut out of."""
+    match value.term if isinstance(value, Unknown) else None:
+        case Attribute(of, str(name)) | Item(of, Const(str(name))):
+            return [*keys_of(of), name]
+        case Item(of, _):
+            return keys_of(of)
+        # `text.rsplit(".", 1)`, `config.get("target")`
+        case CallResult(Unknown(term=Attribute(of, "get")), (ValueSet() as given, *_)):
+            return [*keys_of(of), *_texts(given)]
+        case CallResult(Unknown(term=Attribute(of, _)), _):
+            return keys_of(of)
+        case MethodResult(of, "get", (ValueSet() as given, *_)):
+            return [*keys_of(of), *_texts(given)]
+    return []
+
+
+def _texts(given: Values) -> list[str]:
+    return [text] if (text := text_of(given.single)) is not None else []
+
+
+@MODELS.callable("hydra.utils.instantiate", "hydra.utils.call")
+def _instantiate(call: Call) -> Values:
+    """`instantiate(cfg.model, size=3)` calls what stands under `_target_` there."""
+    given = call.arg(0, "config")
+    keys = keys_of(given.single) if given is not None else []
+    targets = [each for each in call.do.modules.named_in_settings([*keys, "_target_"]) if keys] if given else []
+    found = [each for each in (_named(call, target) for target in targets[:MANY_IN_PACKAGE]) if each is not None]
+    choices = list(dict.fromkeys(found))[:MAX_MODULES]
+    if not choices or given is None:
+        return NOT_ANSWERED
+    own = {name: values for name, values in call.keywords.items() if not name.startswith("_")}
+    # What else it is given stands in the file, and may be changed at the start.
+    rest = tuple(map(singleton, given))
+    made = Arguments(call.args[1:], own, rest)
+    return call.do.for_each_value(
+        one_of(call, choices), lambda each: call.do.call(singleton(each), made, call.node), call.node
+    )
+
+
+def _named(call: Call, target: str) -> Value | None:
+    """The class or function of the project, or of a library, that has this dotted name."""
+    module, _, name = target.rpartition(".")
+    if not call.do.modules.has_module(module):
+        root = target.partition(".")[0]
+        return None if call.do.modules.has_module(root) else Library(target)
+    origin = call.do.modules.import_named(module, call.node)
+    return call.do.attribute(origin, name, call.node).single
 
 
 def _pattern(name: Value) -> tuple[str, Value | None, str]:
@@ -98,6 +157,12 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
         for each in do.modules.defined_in(module)
         if name_of(each).startswith(start) and name_of(each).endswith(end)
     ]
+    # `getattr(import_module(module), cls)`, both cut out of one text that stands in a setting file.
+    told = (
+        {each.rpartition(".")[2] for each in do.modules.named_in_settings(keys_of(name))} if name is not None else set()
+    )
+    if exactly := [each for each in named if name_of(each) in told]:
+        return one_of(call, exactly[:MAX_MODULES])
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
     makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
     choices: list[Value] = makers or [each for each in named if start or end or isinstance(each, Class)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
@@ -76,12 +77,15 @@ def _spawn(call: Call) -> Values:
 def _process(call: Call) -> Values:
     """`Process(target=f, args=(rank, …))` in a loop over the ranks: the counter of the loop is the rank."""
     target, args = call.keywords.get("target"), call.keywords.get("args")
-    items = known_items(call.do, args.single) if args is not None and args.single is not None else None
+    named = dict(_by_name(call, call.keywords.get("kwargs")))
+    items: tuple[Values, ...] | None = ()
+    if args is not None or not named:
+        items = known_items(call.do, args.single) if args is not None and args.single is not None else None
     # A single helper process, such as a queue's feeder, is no launch.
     if target is None or items is None or not call.do.execution.open_loops:
         return _helper(call)
     # Without a counter among the arguments the processes know no rank.
-    if not call.do.launch.counts_ranks and not any(values.any(_is_counted) for values in items):
+    if not call.do.launch.counts_ranks and not any(values.any(_is_counted) for values in (*items, *named.values())):
         return _helper(call)
     call.emit(
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
@@ -89,8 +93,14 @@ def _process(call: Call) -> Values:
     )  # fmt: skip
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
     call.do.launch.assume_counted()
-    call.do.launch.run_spawned(target, Arguments(items), call.node)
+    call.do.launch.run_spawned(target, Arguments(items, named), call.node)
     return _made(call)
+
+
+def _by_name(call: Call, given: Values | None) -> Iterator[tuple[str, Values]]:
+    for key, values in pairs(call.do, given.single if given is not None else None) or ():
+        if isinstance(key.single, Const):
+            yield str(key.single.value), values
 
 
 def _helper(call: Call) -> Values:

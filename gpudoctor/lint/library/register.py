@@ -13,7 +13,7 @@ from importlib import import_module
 
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.library_call import MODELS
-from gpudoctor.manifest.compiled import belonging, taking_charge
+from gpudoctor.manifest.compiled import belonging, functions, taking_charge
 
 __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 
@@ -27,7 +27,7 @@ FILES = (
 )  # fmt: skip
 OF_NAMES: dict[str, tuple[str, ...]] = {
     "autograd_functions": ("torch.autograd.Function", "torch.autograd.function.Function"),
-    "callbacks": ("memory_profiler", "optuna", "wandb"),
+    "callbacks": ("memory_profiler", "optuna", "wandb", *{each.partition(".")[0] for each in functions("calls")}),
     "cli_libraries": (
         "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags", "jsonargparse", "plac",
         "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",

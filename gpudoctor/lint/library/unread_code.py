@@ -109,7 +109,8 @@ def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place
 
 def _note_functions(do: LibraryContext, values: list[Value]) -> None:
     """Whoever has a function may call it."""
-    do.execution.handed_over.update((each, None) for each in values if isinstance(each, (Function, BoundMethod)))
+    functions = (each for each in values if isinstance(each, (Function, BoundMethod, Partial)))
+    do.execution.handed_over.update(dict.fromkeys(functions))
 
 
 def _objects(do: LibraryContext, values: list[Value]) -> list[Value]:
@@ -288,7 +289,7 @@ def _unknown_method(do: LibraryContext, value: Unknown, arguments: Arguments, no
     of_library = value.escaped_from and (name or isinstance(value.term, CallResult))
     own = MODELS.own(value.escaped_from if name else f"{value.escaped_from}.__call__") if of_library else None
     if own is not None:
-        receiver = _receiver_of(value) if name else value
+        receiver = _owner_of(value) if name else value
         answered = own(Call(do, name or "__call__", arguments, node, do.result_name(node), receiver))
         if answered is not NOT_ANSWERED:
             return answered
@@ -300,6 +301,11 @@ def _unknown_method(do: LibraryContext, value: Unknown, arguments: Arguments, no
     receiver = _receiver_of(value, value.label.rpartition(".")[0])
     answered = model(Call(do, name, arguments, node, do.result_name(node), receiver))
     return None if answered is NOT_ANSWERED else answered
+
+
+def _owner_of(value: Unknown) -> Unknown:
+    """What the method was asked of, and which library has made it."""
+    return replace(_receiver_of(value), escaped_from=value.escaped_from.rpartition(".")[0])
 
 
 def _receiver_of(value: Unknown, label: str = "") -> Unknown:

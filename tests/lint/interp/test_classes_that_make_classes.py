@@ -160,3 +160,69 @@ def test_an_attribute_of_a_function(paper: Execute) -> None:
         reveal(first_only.__name__)  #: 'first_only'
         reveal(hasattr(first_only, "world"))  #: False
         """)
+
+
+def test_an_object_that_answers_for_another(paper: Execute) -> None:
+    paper("""
+        class Net:
+            size = 3
+
+            def grow(self):
+                return self.size + 1
+
+        class Around:
+            def __init__(self, inner):
+                self.inner = inner
+
+            def __getattr__(self, name):
+                return getattr(self.inner, name)
+
+        class Nothing:
+            def __getattr__(self, name):
+                raise AttributeError(name)
+
+        around = Around(Net())
+        reveal(around.size)  #: 3
+        reveal(around.grow())  #: 4
+        reveal(Nothing().size)  #: unknown
+        reveal(1)  #: 1
+        """)
+
+
+def test_a_package_that_loads_its_parts_late(paper: Execute) -> None:
+    paper("""
+        import kit
+        from kit import Net
+        reveal(kit.Net)  #: Net
+        reveal(Net)  #: Net
+        # file: kit/__init__.py
+        def __getattr__(name):
+            if name == "Net":
+                from .parts import Net
+                return Net
+            raise AttributeError(name)
+        # file: kit/parts.py
+        class Net: pass
+        """)
+
+
+def test_the_packages_around_a_module_come_first(paper: Execute) -> None:
+    paper("""
+        from kit.core.table import TABLE
+        reveal(TABLE)  #: {'Net': Net, 'Other': Other}
+        # file: kit/__init__.py
+        import importlib, pkgutil
+        import kit.more
+        # file: kit/more.py
+        from kit.core.table import TABLE
+        class Other: pass
+        TABLE["Other"] = Other
+        # file: kit/core/__init__.py
+        import kit.core.net
+        # file: kit/core/net.py
+        from .table import TABLE
+        class Net: pass
+        TABLE["Net"] = Net
+        # file: kit/core/table.py
+        TABLE = {}
+        """)

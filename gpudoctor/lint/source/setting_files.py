@@ -1,0 +1,63 @@
+"""The classes and functions that the setting files of a project name: `_target_: package.module.Net`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+
+from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
+from gpudoctor.lint.source.file_queries import question
+
+MAX_SETTING_FILES = 400
+_DEEPEST = 6
+_LINE = re.compile(r"^([ \t]*(?:-[ \t]+)*)([\w.@/-]+):(?:[ \t]+(.*))?$")
+_DOTTED = re.compile(r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
+
+
+def named_under(root: str, keys: Sequence[str]) -> list[str]:
+    """The dotted names that stand under these keys, or under keys that end with them: folders count as keys."""
+    wanted = "/".join(("", *keys))
+    found = (each.split("=") for each in _named_in_settings(root))
+    return list(dict.fromkeys(name for path, name in found if path.endswith(wanted)))
+
+
+@question
+def _named_in_settings(root: str) -> list[str]:
+    """Each dotted name in a YAML file of the project, behind the keys under which it stands."""
+    return [f"{path}={name}" for file in _setting_files(root) for path, name in _names_in(root, file)]
+
+
+def _setting_files(root: str) -> list[str]:
+    found: list[str] = []
+    for folder, folders, files in os.walk(root):
+        deep = folder[len(root) :].count(os.sep) >= _DEEPEST
+        folders[:] = [] if deep else sorted(each for each in folders if not each.startswith((".", "__")))
+        found += [os.path.join(folder, each) for each in sorted(files) if each.endswith((".yaml", ".yml"))]
+        if len(found) >= MAX_SETTING_FILES:
+            break
+    return found[:MAX_SETTING_FILES]
+
+
+def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
+    # A group of hydra's is a folder: `conf/model/small.yaml` is what `cfg.model` is, with `model: small`.
+    folders = os.path.relpath(os.path.dirname(file), root).split(os.sep)
+    above: list[tuple[int, str]] = []
+    for line in _text(file).splitlines():
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        indent, key, value = len(match[1]), match[2], (match[3] or "").partition(" #")[0].strip().strip("'\"")
+        while above and above[-1][0] >= indent:
+            above.pop()
+        if _DOTTED.match(value):
+            yield "/".join(("", *folders, *(name for _, name in above), key)), value
+        above.append((indent, key))
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

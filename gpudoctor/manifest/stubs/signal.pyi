@@ -1,0 +1,6 @@
+"""What is done when a process is told something."""
+
+from gpudoctor.manifest.effects import calls
+
+@calls(function="handler", brings=2, at_end=True)
+def signal(signalnum, handler): ...

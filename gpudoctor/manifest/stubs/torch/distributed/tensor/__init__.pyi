@@ -1,0 +1,1 @@
+"""Tensors that are spread over a mesh."""
