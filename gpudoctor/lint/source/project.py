@@ -10,11 +10,10 @@ from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_
 from gpudoctor.lint.source.file_queries import CONTENT, is_file, is_folder, note, real_path
 from gpudoctor.lint.source.layout import (
     holds_python,
-    home,
     is_inside,
     is_near,
     is_package,
-    launch_lines,
+    launchers_of,
     modules_in,
     package_root,
     packages_around,
@@ -136,11 +135,7 @@ class Project:
 
     def launchers_named(self) -> frozenset[str]:
         """With which launchers its scripts and READMEs start the program, or others where they say nothing of it."""
-        lines = launch_lines(self.root if self.is_marked else home(self.root))
-        name = os.path.basename(self._start)
-        own = frozenset(launcher for launcher, *files in lines if name in files)
-        # Without a mark, what else lies there may be of another project.
-        return own or (frozenset(launcher for launcher, *_ in lines) if self.is_marked else own)
+        return launchers_of(real_path(self._start), self.root, self.is_marked)
 
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
