@@ -39,12 +39,13 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import LaunchWorld, Program
+    from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
 CALLED = ("init_process_group(", "init_process_group as ")
@@ -76,7 +77,7 @@ class ProcessGroupMissing(Rule):
             at=first.location,
             message=f"{_what(first)} needs a process group, and this program makes none{where}: it ends with `Default "
             "process group has not been initialized`.",
-            remedy=_remedy(program.world),
+            remedy=_remedy(program),
             # A helper may be right in itself; the callers show from where it is reached without a group.
             because=[("which this call leads to", call) for call in first.context.calls[-2:]],
         )
@@ -133,8 +134,12 @@ def _what(event: Event) -> str:
     return "`DistributedDataParallel`" if isinstance(event, Wrap) else "`DistributedSampler` without `rank`"
 
 
-def _remedy(world: LaunchWorld) -> str:
+def _remedy(program: Program) -> str:
     # In one process a group is not what is missing, but the question whether there is one.
-    if world.several_processes:
-        return 'Call `torch.distributed.init_process_group("nccl")` before this, at the start of each process.'
-    return "Ask `torch.distributed.is_initialized()` first, or use the switch that makes the group elsewhere."
+    if not program.world.several_processes:
+        return "Ask `torch.distributed.is_initialized()` first, or use the switch that makes the group elsewhere."
+    make = 'all `torch.distributed.init_process_group("nccl")` before this, at the start of each process.'
+    # What trains nothing is seldom launched: the test at the end of a module runs in one process.
+    if not program.has(Backward) and program.has_entry:
+        return f"Ask `torch.distributed.is_initialized()` first, for who runs it in one process; else c{make}"
+    return f"C{make}"
