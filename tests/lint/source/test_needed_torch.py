@@ -126,11 +126,11 @@ def test_the_nearest_folder_that_speaks_of_a_program_counts(tmp_path: Path) -> N
     for folder in ("one/deep/down", "two"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "run.sh").write_text(
-        "torchrun --nproc_per_node 2 train.py\npython -m torch.distributed.launch sub.py\n"
+        "torchrun --nproc_per_node 2 first.py\npython -m torch.distributed.launch sub.py\n"
     )
     (tmp_path / "two" / "run.sh").write_text(LAUNCH.format("train.py"))
     root = str(tmp_path)
-    assert launchers_of(str(tmp_path / "one" / "deep" / "down" / "train.py"), root, True) == {"torchrun"}
+    assert launchers_of(str(tmp_path / "one" / "deep" / "down" / "first.py"), root, True) == {"torchrun"}
     assert launchers_of(str(tmp_path / "two" / "train.py"), root, True) == {"launch"}
     assert launchers_of(str(tmp_path / "other.py"), root, True) == {"launch", "torchrun"}
     assert launchers_of(str(tmp_path / "other.py"), root, False) == set()
