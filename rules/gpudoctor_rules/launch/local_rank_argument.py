@@ -18,8 +18,10 @@ a launcher that passes the option still has the last word.
 
 The program reads `LOCAL_RANK` somewhere, if only where the option is missing, and no GPU is surely set by the option
 in spite of that; the option is declared and never used, or is overwritten before it is; the program spawns its
-processes itself, or is one process; a framework is in charge whose launcher passes the option. A run is silent where
-the option is right by the time of the first step, and speaks without lint only where ranks share a GPU.
+processes itself, or is one process; a framework is in charge whose launcher passes the option; the project's scripts
+start it by `torch.distributed.launch`, and the spelling is declared that this passes since PyTorch 2. With a torch
+before that, it is a suggestion. A run is silent where the option is right by the time of the first step, and speaks
+without lint only where ranks share a GPU.
 
 ## Sources
 
