@@ -57,6 +57,8 @@ class EventContext:
     """Under `no_grad` or `inference_mode`."""
     contexts: tuple[str, ...] = ()
     """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`; `no_sync?` where a test decides it."""
+    on_import: bool = False
+    """Whoever imports the program does it as well: no test of `__name__` leads here."""
     frames: tuple[Hashable, ...] = ()
     """Identities of the open function calls, outermost first."""
     conditions_at_entry: tuple[Condition, ...] = ()

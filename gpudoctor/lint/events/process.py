@@ -6,7 +6,7 @@ import builtins
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -47,6 +47,15 @@ class Spawn(Event):
     """The target is defined in a cell: only a process that is forked knows it."""
     start_method: Values | None = None
     by: str = "mp.spawn"
+
+    @property
+    def imports(self) -> bool:
+        """The new process imports the program, as with `spawn`; a forked one is a copy."""
+        # `mp.spawn` itself defaults to `spawn`, whatever the platform's default is.
+        return self.start_method is None or self.start_method.all(lambda method: method in _IMPORTING)
+
+
+_IMPORTING = (Const("spawn"), Const("forkserver"), NONE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
     """Read a file without an entry: each function and method that nobody called, with unknown arguments."""
     mentioned = _mentioned(file.source.tree)
     followed = m.project.followed(file.source)
-    with m.in_frame(module_frame(scope, file)) as frame:
+    with m.in_frame(module_frame(scope, file)) as frame, m.at_main_guard():
         frame.base_depth = m.store.depth
         for name in m.names_in(scope):
             if followed is not None and name not in followed:
@@ -45,7 +45,7 @@ def run_as_library(m: Evaluator, scope: Hashable, file: ModuleFile) -> None:
 
 def run_commands(m: Evaluator, scope: Hashable, file: ModuleFile, names: tuple[str, ...]) -> None:
     """Start what the project offers as commands, each as a program of its own."""
-    with m.in_frame(module_frame(scope, file)) as frame:
+    with m.in_frame(module_frame(scope, file)) as frame, m.at_main_guard():
         frame.base_depth = m.store.depth
         for name in names:
             values = m.read((scope, name))

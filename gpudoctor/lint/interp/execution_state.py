@@ -349,6 +349,7 @@ class ExecutionState(Position):
             function=self.frame.name if self.frames else "",
             evaluating="no_grad" in contexts,
             contexts=contexts,
+            on_import=not self.behind_main_guard,
             frames=tuple([frame.scope for frame in self.frames]),
             conditions_at_entry=tuple([frame.path for frame in self.frames]),
             called_by_decorator=tuple([frame.handed for frame in self.frames]),

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import StartLogger, UseLogger
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
@@ -56,13 +56,18 @@ class LoggerOnEveryRank(Rule):
         told: set[tuple[Location, ...]] = set()
         for start in program.events(StartLogger):
             # `shared` holds for grouped runs and for a folder or mode that depends on the rank: meant for all.
-            if start.shared or not program.by_every_rank(start) or start.led_there in told:
+            spawn = None if program.by_every_rank(start) else program.importing(start)
+            everywhere = spawn is not None or program.by_every_rank(start)
+            if start.shared or not everywhere or start.led_there in told:
                 continue
             if _stays_empty(program, start):
                 continue
             told.add(start.led_there)
             # `init` alone would say nothing; a class says enough without its module.
             name = start.call if start.call.endswith(".init") else start.call.rpartition(".")[2]
+            if spawn is not None:
+                yield self._imported(name, start, spawn)
+                continue
             yield self.found(
                 at=start.location,
                 message=f"`{name}` is called on every rank: {_comes_to(start)}.",
@@ -73,6 +78,14 @@ class LoggerOnEveryRank(Rule):
                 by=start,
                 guarded=True,
             )
+
+    def _imported(self, name: str, start: StartLogger, spawn: Spawn) -> Finding:
+        return self.found(
+            start.location,
+            f"`{name}` is called on every rank, and in the process that starts them: {_comes_to(start)}.",
+            remedy="Open it in the function that the new processes run, on rank 0 only, and guard what is logged.",
+            because=[("each process that this starts imports the program and comes here", spawn.location)],
+        )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         opened: dict[tuple[object, ...], list[int]] = {}

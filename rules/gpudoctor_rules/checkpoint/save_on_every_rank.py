@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Load, Save, missing
-from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
@@ -63,7 +63,9 @@ class SaveOnEveryRank(Rule):
         for save in program.events(Save):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
             written = save.checkpoint or save.whole
-            if not written or save.collective or not program.by_every_rank(save) or save.led_there in told:
+            spawn = None if program.by_every_rank(save) else _importing(program, save)
+            everywhere = spawn is not None or program.by_every_rank(save)
+            if not written or save.collective or not everywhere or save.led_there in told:
                 continue
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
@@ -80,8 +82,11 @@ class SaveOnEveryRank(Rule):
                 at=save.location,
                 message=f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
                 "corrupted.",
-                remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}.",
+                remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}."
+                if spawn is None
+                else f'Write it once: put `if __name__ == "__main__":` around {around}.',
                 because=[
+                    ("each process that this starts imports the program", spawn.location if spawn else None),
                     ("opened here", opened.location if opened is not None else None),
                     *(("called from here", call) for call in save.context.calls[-2:]),
                 ],
@@ -89,7 +94,7 @@ class SaveOnEveryRank(Rule):
                 confidence=Confidence.LIKELY if save.local_guards or save.whole or absent else Confidence.DEFINITE,
                 # Pictures and settings can be made again, and are often there from the run before.
                 severity=Severity.WARNING if save.whole else None,
-                repair=None if save.whole or opened is not None else _guard(program, save),
+                repair=None if save.whole or opened is not None or spawn is not None else _guard(program, save),
                 by=save,
                 guarded=True,
             )
@@ -106,6 +111,12 @@ class SaveOnEveryRank(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.saves for rank in recording.ranks)
+
+
+def _importing(program: Program, save: Save) -> Spawn | None:
+    """What starts the processes that write it as they import the program."""
+    # The process that starts them has written it before, where that is asked.
+    return None if missing(save.condition, save.path) else program.importing(save)
 
 
 def _by_itself(program: Program, save: Save) -> bool:

@@ -134,7 +134,7 @@ def _given(args: Values | None) -> int | None:
 
 def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
     # A forked process has the function in its memory already.
-    if not event.target_is_local or not by_import(event):
+    if not event.target_is_local or not event.imports:
         return None
     return (
         "The function is a lambda or stands inside another function. A new process finds it by its name in the file, "
@@ -144,7 +144,7 @@ def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
 
 
 def _not_in_a_file(event: Spawn) -> tuple[str, str] | None:
-    if not event.target_in_notebook or not by_import(event):
+    if not event.target_in_notebook or not event.imports:
         return None
     return (
         "The function stands in a cell of this notebook. A new process runs no notebook, so that it cannot find it: "
@@ -152,10 +152,3 @@ def _not_in_a_file(event: Spawn) -> tuple[str, str] | None:
         "Move the function to a file and import it from there, or fork the processes before anything has used a GPU: "
         '`mp.start_processes(..., start_method="fork")`.',
     )
-
-
-def by_import(event: Spawn) -> bool:
-    """The new process imports the program, as with `spawn`; a forked one is a copy."""
-    method = event.start_method
-    # `mp.spawn` itself defaults to `spawn`, whatever the platform's default is.
-    return method is None or method.all(lambda given: given in (Const("spawn"), Const("forkserver"), Const(None)))

@@ -32,7 +32,6 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.rule import Rule
-from gpudoctor_rules.launch.spawn_arguments import by_import
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -57,7 +56,7 @@ class SpawnWithoutMainGuard(Rule):
             return
         for event in program.events(Spawn):
             # A forked process goes on from the call and imports nothing.
-            if not event.guarded and by_import(event):
+            if not event.guarded and event.imports:
                 # The outermost call is the one that belongs under the guard.
                 start = (*event.context.calls, event.location)[0]
                 yield self.found(
