@@ -33,7 +33,9 @@ def _note_swallowed(do: LibraryContext, handled: Handled, place: Location) -> No
         reports = _catches_all(handled.handler) and any(
             isinstance(each, ast.Call) for each in ast.walk(handled.handler)
         )
-        do.emit(Caught, at=place, errors=handled.errors, tried=handled.tried, reports=reports)
+        do.emit(
+            Caught, at=place, errors=handled.errors, tried=handled.tried, reports=reports, leaves=not handled.goes_on
+        )
     if _catches_all(handled.handler) and _swallows(handled):
         do.emit(Swallowed, at=place, since=handled.since, until=handled.until)
 

@@ -84,6 +84,9 @@ class Caught(Event):
     reports: bool = True
     """It takes errors of all kinds, and says that there was one: its author did not expect this one."""
 
+    leaves: bool = False
+    """It does not come out behind what it protects: it leaves the round of a loop, or the function."""
+
     def takes(self, error: str) -> bool:
         """It takes this exception of Python's."""
         return any(_is_above(each, error) for each in self.errors)

@@ -8,7 +8,7 @@ step, such as the `backward()` of a DDP model, or about that step itself (`if to
 the ranks decide differently: one leaves, and the others wait for it in the next all-reduce until the watchdog ends the
 job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo `Connection closed by
 peer`). With `continue` the ranks fall out of step: the backward of one round is averaged with that of another, which
-nobody notices.
+nobody notices. An error that one rank alone has, and that a handler in the loop passes over, does the same.
 
 ## Fix
 
@@ -43,12 +43,14 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.process import Caught
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.run.recording import Recording
 
@@ -94,6 +96,20 @@ class LocalDecisionEndsLoop(Rule):
                 cause=next((place_of(first_asked(guard)) for guard in event.local_guards), None),
             )
         yield from self._left_out(program, together, told)
+        for caught, step in passed_over(program, together):
+            if caught.location not in told:
+                told.add(caught.location)
+                yield self._passed_over(caught, step)
+
+    def _passed_over(self, caught: Caught, step: JointStep) -> Finding:
+        return self.found(
+            caught.location,
+            f"A rank that has an error here, as one of memory, goes on with the next round: it leaves out {step.name}, "
+            "and the others wait for it there.",
+            remedy="Let the error end the job, or share it: `all_reduce` a flag, and let all leave the round out.",
+            because=[(f"{step.name} needs every rank", step.event.location)],
+            confidence=Confidence.LIKELY,
+        )
 
     def _left_out(self, program: Program, together: list[JointStep], told: set[Location]) -> Iterator[Finding]:
         """What a rank does not take part in, where it stands under a test of its own data."""
