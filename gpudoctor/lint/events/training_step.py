@@ -100,6 +100,13 @@ class OptimizerStep(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SchedulerStep(Event):
+    """`scheduler.step()`."""
+
+    scheduler: Value
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClearGradients(Event):
     """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
 

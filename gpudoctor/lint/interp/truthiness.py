@@ -28,11 +28,13 @@ from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, E
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.narrowing import held_by, tell_apart
 from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, contains, disjunction, negate, open_test
+from gpudoctor.lint.interp.position import PathExit
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 
@@ -70,10 +72,13 @@ def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
     """Each operand where those before it leave the answer open."""
     stop = isinstance(node.op, ast.Or)
     parts: list[Literal] = []
+    left: list[Condition] = []
     answer: bool | Literal = not stop
     with m.on_path(m.path):
         for operand in node.values:
-            answer = ask(m, operand)
+            with m.store.delta() as done:
+                answer = ask(m, operand)
+            _note_done(m, done, left)
             # `use_it and config.lacks_it`: whoever gets on was not asked the second.
             if m.unreachable and parts:
                 m.unreachable, answer = False, stop
@@ -81,6 +86,7 @@ def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
                 break
             if isinstance(answer, Literal):
                 parts.append(answer)
+                left.append(m.path.conjoined_with(answer if stop else answer.negated()))
                 # In `is_dist() and rank == 0` the rank is asked only where there is a group.
                 m.path = m.path.conjoined_with(answer.negated() if stop else answer)
     if answer is stop or not parts:
@@ -89,6 +95,18 @@ def _ask_each(m: Evaluator, node: ast.BoolOp) -> bool | Literal:
         return parts[0]
     build = disjunction if stop else conjunction
     return _decide(m, build(parts, m.text(node), m.place(node)).literal)
+
+
+def _note_done(m: Evaluator, done: Delta[Value], left: list[Condition]) -> None:
+    """What an operand has done, which those who have `left` before have not: in `rank == 0 and self.counts()` rank 0
+    alone has counted."""
+    if not left:
+        m.store.apply(done)
+    # Who has met an error there does not go on.
+    elif done and not m.unreachable:
+        inside = m.path
+        with m.on_path(inside):
+            m.join(inside, [PathExit(done, inside), *(PathExit({}, each) for each in left)])
 
 
 def truth(m: Evaluator, values: Values, node: ast.AST) -> bool | Literal:
@@ -317,19 +335,22 @@ def bool_op(m: Evaluator, node: ast.BoolOp) -> Values:
 def _combine(m: Evaluator, node: ast.BoolOp, left: Values, answer: Literal, operand: ast.expr, stop: bool) -> Values:
     way_on = answer.negated() if stop else answer
     base = m.path
-    with m.on_path(base.conjoined_with(way_on)):
+    inside, outside = base.conjoined_with(way_on), base.conjoined_with(way_on.negated())
+    with m.store.delta() as done, m.on_path(inside):
         right = m.evaluate(operand)
     if m.unreachable:
         # An error ends the way on to the right side: who gets on has taken the left one.
         m.unreachable = False
-        return left.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
+        return left.guarded_by(outside.difference(base))
+    with m.on_path(inside):
+        _note_done(m, done, [outside])
     if not (_are_answers(right) or (_are_answers(left) and _is_switch(right))):
         whole = singleton(TRUE if stop else FALSE) if all(value in (TRUE, FALSE) for value in left) else left
-        from_left = whole.guarded_by(base.conjoined_with(way_on.negated()).difference(base))
+        from_left = whole.guarded_by(outside.difference(base))
         if not stop:
             # What failed is known to have failed, whatever it was.
             from_left = from_left.map(lambda value: FALSE if isinstance(value, (Truth, Unknown)) else value)
-        return union([from_left, right.guarded_by(base.conjoined_with(way_on).difference(base))])
+        return union([from_left, right.guarded_by(inside.difference(base))])
     second = truth(m, right, operand)
     if isinstance(second, bool):
         return singleton(as_value(answer if second is not stop else stop))

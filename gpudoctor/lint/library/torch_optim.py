@@ -17,7 +17,14 @@ from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.files import LoadState, ShardedState
-from gpudoctor.lint.events.training_step import ClearGradients, ClipGradients, MakeOptimizer, OptimizerStep, ScalerCall
+from gpudoctor.lint.events.training_step import (
+    ClearGradients,
+    ClipGradients,
+    MakeOptimizer,
+    OptimizerStep,
+    ScalerCall,
+    SchedulerStep,
+)
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -223,6 +230,12 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
     made = new_list(call.do, [group], call.node, exact=False)
     call.do.set_state(optimizer, OptimizerState.groups, made)
     return made
+
+
+@MODELS.method(Scheduler, "step", "step_update")
+def _step_rate(call: Call[Scheduler]) -> Values:
+    call.emit(SchedulerStep, scheduler=call.receiver)
+    return singleton(call.method_result())
 
 
 @MODELS.method(Optimizer)

@@ -391,6 +391,26 @@ LOOPS = {
         reveal([n + 1 for n in (1, 2)])  #: [2, 3]
         reveal({n: n * 2 for n in (1, 2)})  #: {1: 2, 2: 4}
         """,
+    "what the right side of a test has done": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Count:
+            n = 0
+            def __call__(self):
+                self.n += 1
+                return True
+        count = Count()
+        if args.a and count():
+            reveal(count.n)  #: 1
+        reveal(count.n)  #: 1 if args.a | 0 if not (args.a)
+        second = Count()
+        done = args.a or second()
+        reveal(second.n)  #: 1 if not (args.a) | 0 if args.a
+        third = Count()
+        if third() and args.b and third():
+            reveal(third.n)  #: 2
+        reveal(third.n)  #: 2 if args.b | 1 if not (args.b)
+        """,
     "repeated sequences": """
         import argparse
         n = argparse.ArgumentParser().parse_args().n
