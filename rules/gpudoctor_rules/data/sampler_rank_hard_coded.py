@@ -37,9 +37,10 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import FALSE, Const, Value, Values, int_of, single_of
+from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
-from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
@@ -71,7 +72,7 @@ class SamplerRankHardCoded(Rule):
         for event in program.events(MakeSampler):
             sampler = event.sampler
             if sampler.distributed:
-                yield from self._of(program, sampler, _is_alone(program, event))
+                yield from self._of(program, event)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         told = [rank.training_passes[0] for rank in recording.ranks if rank.training_passes]
@@ -97,7 +98,8 @@ class SamplerRankHardCoded(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and all(rank.training_passes for rank in recording.ranks)
 
-    def _of(self, program: Program, sampler: Sampler, alone: bool) -> Iterator[Finding]:
+    def _of(self, program: Program, event: MakeSampler) -> Iterator[Finding]:
+        sampler, alone = event.sampler, _is_alone(program, event)
         rank, replicas = single_of(sampler.rank), single_of(sampler.replicas)
         # Asked first: swapped arguments would otherwise be taken for a wrong rank.
         if isinstance(replicas, Rank) and _is_size(program, rank):
@@ -137,7 +139,7 @@ class SamplerRankHardCoded(Rule):
                 severity=Severity.WARNING,
             )
         # Apart from the rank: a sampler may have both mistakes. Without shuffling the seed is never used.
-        if _shuffles(sampler) and _differs(sampler.seed):
+        if _shuffles(sampler) and (_differs(sampler.seed) or _drawn_apart(program, event)):
             yield self.found(
                 at=sampler.place,
                 message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shards of the ranks "
@@ -227,6 +229,26 @@ def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -
 def _shuffles(sampler: Sampler) -> bool:
     # Left out it is True here, unlike in a loader.
     return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
+
+
+def _drawn_apart(program: Program, made: MakeSampler) -> bool:
+    """Each process has drawn its seed for itself, or asked its clock: `seed = random.randint(1, 10000)`."""
+    # What the process that starts the others has drawn may have been handed on to all.
+    if program.spawned or not program.by_every_rank(made):
+        return False
+    seeds = (each.seed for each in program.events(SeedSet) if each.order < made.order)
+    # Seeded alike, the ranks draw alike.
+    if any(seed is None or not seed.all(_is_own_number) for seed in seeds):
+        return False
+    # Code that was not read may have seeded them.
+    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    seed = made.sampler.seed
+    return seed is not None and seed.all(_is_own_number) and not asked
+
+
+def _is_own_number(value: Value) -> bool:
+    apart = value.divergence & (Divergence.LOCAL | Divergence.UNREAD)
+    return isinstance(value, Unknown) and apart is Divergence.LOCAL
 
 
 def _differs(seed: Values | None) -> bool:
