@@ -8,6 +8,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 
 
@@ -113,6 +114,16 @@ def exception(name: str) -> type[BaseException] | None:
 def _is_above(name: str, error: str) -> bool:
     above, raised = exception(name), exception(error)
     return above is not None and raised is not None and issubclass(raised, above)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NameMissing(Event):
+    """All ranks read a name here, which is bound only where `guard` fails, and nothing is asked before."""
+
+    name: str
+    guard: Literal
+    error: str
+    """What Python raises where it is not bound."""
 
 
 @dataclass(frozen=True, kw_only=True)

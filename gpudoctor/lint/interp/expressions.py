@@ -35,7 +35,7 @@ from gpudoctor.lint.interp.narrowing import as_told
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
-from gpudoctor.lint.interp.unbound_names import is_surely_unbound
+from gpudoctor.lint.interp.unbound_names import is_surely_unbound, note_missing
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
@@ -510,7 +510,7 @@ def lookup(m: Evaluator, name: str, node: ast.AST) -> Values:
             continue
         bound = [b for b in found.bindings if b.value is not UNBOUND]
         if bound:
-            known = found if len(bound) == len(found.bindings) else _bound(m, scope, name, found)
+            known = found if len(bound) == len(found.bindings) else _bound(m, scope, name, found, node)
             return imports.resolved(m, known, node)
         if found.bindings and is_surely_unbound(m, scope, name, found):
             error = "UnboundLocalError" if m.frame.function is not None else "NameError"
@@ -519,9 +519,11 @@ def lookup(m: Evaluator, name: str, node: ast.AST) -> Values:
     return elsewhere(m, name, node)
 
 
-def _bound(m: Evaluator, scope: Hashable, name: str, found: Values) -> Values:
+def _bound(m: Evaluator, scope: Hashable, name: str, found: Values, node: ast.AST) -> Values:
     """A path on which the name is unbound ends in an error: whoever gets on has a value, and took no such path."""
     left = ValueSet([binding for binding in found.bindings if binding.value is not UNBOUND])
+    here = found.restrict(m.path).bindings
+    note_missing(m, scope, name, ValueSet([binding for binding in here if binding.value is UNBOUND]), node)
     for binding in found.bindings:
         missed = whole(binding.condition.difference(m.path)) if binding.value is UNBOUND else None
         if missed is not None and is_surely_unbound(m, scope, name, ValueSet([binding])):

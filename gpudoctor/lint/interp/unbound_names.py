@@ -7,6 +7,7 @@ import builtins
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.interning import for_one_program
 
@@ -40,6 +41,23 @@ def is_surely_unbound(m: Evaluator, scope: Hashable, name: str, missing: Values)
         and name in _bound_plainly(tree)
         and not _takes_names(tree)
     )
+
+
+def note_missing(m: Evaluator, scope: Hashable, name: str, missing: Values, node: ast.AST) -> None:
+    """Log that ranks come here on which the name is not bound, where a test on the rank alone has left it out."""
+    frame = m.frame
+    tree = frame.function.node if frame.function is not None else frame.file.source.tree
+    # A test around the reading may ask for the rank in other words.
+    if scope != frame.scope or frame.name == "<class>" or m.path.literals - frame.path.literals:
+        return
+    guards = [each.condition.difference(m.path).literals for each in missing.bindings]
+    if len(guards) != 1 or len(guards[0]) != 1 or name not in _bound_plainly(tree) or m.frame.file.source.cells:
+        return
+    (guard,) = guards[0]
+    taken = frame.function is None and (hasattr(builtins, name) or _takes_names(tree))
+    if guard.atom.ranks and guard.atom.divergence is Divergence.RANK and not taken:
+        error = "UnboundLocalError" if frame.function is not None else "NameError"
+        m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error=error)
 
 
 @for_one_program

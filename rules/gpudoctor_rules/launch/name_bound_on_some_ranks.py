@@ -1,0 +1,81 @@
+"""A variable is assigned on some ranks only, and all of them read it.
+
+## What goes wrong
+
+All ranks (the processes of a distributed program) run the same code, and each has variables of its own. What stands
+under `if rank == 0:` is assigned on rank 0 alone: the others have no such name, and where they read it they end with
+`UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value`, or in a module with
+`NameError: name 'writer' is not defined`. The launcher then ends the job. With one GPU there is only rank 0, and the
+program works.
+
+## Fix
+
+Give the name a value on all ranks, such as `writer = None` before the test, and ask for it where it is used; or use it
+under the same test. There is no automatic fix, since what the other ranks should do there is for the author to say.
+
+## Silent when
+
+Any test stands around the place that reads it, which may ask for the rank in other words; the function was called under
+such a test; the name is also bound in a loop, a `with` or a `try`; a handler takes the error.
+
+## Sources
+
+https://docs.python.org/3/faq/programming.html#why-am-i-getting-an-unboundlocalerror-when-the-variable-has-a-value; run
+on two CPU ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.events.process import NameMissing
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+REMEDY = "Assign it on all ranks, be it None, or use it under the same test."
+
+
+class NameBoundOnSomeRanks(Rule):
+    """A variable is assigned on some ranks only, and all of them read it."""
+
+    code = "GPU470"
+    name = "name-bound-on-some-ranks"
+    severity = Severity.ERROR
+    stops = True
+    since = "0.1"
+    shows_in_run = True
+    of_ranks = True
+    needs = (NameMissing,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or not program.distributed:
+            return
+        told: set[object] = set()
+        for event in program.events(NameMissing):
+            # What led here may keep the other ranks away, in words that were not understood.
+            if event.condition.divergence or program.is_caught(event, event.error) or event.guard.atom.key in told:
+                continue
+            # The ranks end at the first of them: what one test has left out is one mistake.
+            told.add(event.guard.atom.key)
+            where = event.guard.atom.ranks if not event.guard.holds else f"the ranks besides {event.guard.atom.ranks}"
+            place = event.guard.atom.place
+            yield self.found(
+                at=event.location,
+                message=f"`{event.name}` is assigned on {where} only, and all ranks read it here: the others end with "
+                f"`{event.error}`.",
+                remedy=REMEDY,
+                because=[("this test lets only some ranks assign it", place if isinstance(place, Location) else None)],
+            )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if self.code in recording.suspected:
+            for error in ("is not associated with a value", "referenced before assignment", "is not defined"):
+                yield from self.crashed(recording, error, remedy=REMEDY)
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and recording.ended_well
