@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, singl
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.position import NONE_SET
+from gpudoctor.lint.library.library_names import shows
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
@@ -111,8 +112,9 @@ def _enter_generator(m: Evaluator, generator: Generator, inside: Body, node: ast
 def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> None:
     opening = find_method(m, value, "__enter__")
     if opening is None:
-        # Code that was not read may let one rank in after the other; a file lets everybody in.
-        unread = isinstance(value, Unknown) and not isinstance(value.term, OpenFile)
+        # Code that was not read may let one rank in after the other; a file or a progress bar lets everybody in.
+        open_to_all = isinstance(value, Unknown) and (isinstance(value.term, OpenFile) or shows(value.escaped_from))
+        unread = isinstance(value, Unknown) and not open_to_all
         _inside(m, "unread" if unread else "", inside, singleton(value))
         return
     entered = m.call(opening, NO_ARGUMENTS, node)

@@ -37,9 +37,6 @@ from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
-from gpudoctor_rules.gradient._steps import feeds
-from gpudoctor_rules.wrap._drift import drifts
-from gpudoctor_rules.wrap._training import averaged_by_hand
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -52,7 +49,7 @@ Step = OptimizerStep | SchedulerStep
 class StepOnSomeRanks(Rule):
     """An optimizer or its learning rate schedule steps on some ranks only, while all of them train."""
 
-    code = "GPU714"
+    code = "GPU516"
     name = "step-on-some-ranks"
     severity = Severity.ERROR
     since = "0.1"
@@ -84,12 +81,15 @@ class StepOnSomeRanks(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        seen = drifts(recording, self.code)
-        if seen is not None:
-            at, what = seen
+        # That parameters differ does not say why: only the code does.
+        drift = recording.drift
+        if drift is None or self.code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
+            return
+        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
             yield self.found(
                 at,
-                f"{what}: an optimizer or its schedule steps on some of them only.",
+                f"After step {drift.step} the ranks held different values in parameter {drift.name}: an optimizer or "
+                "its schedule steps on some of them only.",
                 remedy="Step on all ranks, with the same learning rate.",
             )
 
@@ -109,11 +109,17 @@ def _learns_alone(program: Program, step: Step, backwards: list[Backward]) -> bo
         return True
     around = {loop.identity for loop in step.loops if loop.repeats}
     together = (each for each in backwards if any(loop.identity in around for loop in each.loops))
-    return not any(not each.rank_guards and feeds(program, each, optimizer) for each in together)
+    return not any(not each.rank_guards and _feeds(program, each, optimizer) for each in together)
+
+
+def _feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
+    """The backward leaves gradients in something that the optimizer holds."""
+    held = [program.within(each) for each in optimizer.modules]
+    return any(program.within(call.module) & parts for call in program.calls_in_graph(backward) for parts in held)
 
 
 def _is_shared(program: Program, step: Step) -> bool:
-    """The other ranks may be told of it: by a broadcast behind the step, or of the weights."""
-    behind = (each for each in program.events(Collective) if each.order > step.order)
-    told = any(each.hands_on or each.objects for each in behind)
-    return told or (isinstance(step, OptimizerStep) and averaged_by_hand(program, seldom=True))
+    """The other ranks may be told of it behind the step: of the rate, or of the weights."""
+    behind = [each for each in program.events(Collective) if each.order > step.order and not each.waits]
+    # Weights may be averaged as well as handed on.
+    return any(isinstance(step, OptimizerStep) or each.hands_on or each.objects for each in behind)
