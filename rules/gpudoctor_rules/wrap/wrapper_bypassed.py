@@ -66,6 +66,12 @@ class WrapperBypassed(Rule):
         # A framework may install hooks on the bare module, so that calling it is no bypass.
         if program.managed_by or not program.has(Wrap):
             return
+        # What happens by default is told first: of one wrapper the rest is the same mistake.
+        found = sorted(self._bypasses(program), key=lambda pair: pair[0])
+        yield from (finding for _, finding in found)
+
+    def _bypasses(self, program: Program) -> Iterator[tuple[bool, Finding]]:
+        """Each with whether it happens only with an option that is left out."""
         told: set[Location] = set()
         by_hand = averaged_by_hand(program)
         for backward in program.events(Backward):
@@ -84,7 +90,8 @@ class WrapperBypassed(Rule):
                 # Backward for the gradients of inputs, as in an attack, changes no weights.
                 if stepped_after(program, backward, core_of(call.module)) is not None:
                     told.add(place)
-                    yield self._finding(program, call, wrap, place)
+                    unusual = bool(program.unusual(place, (call.location,)))
+                    yield unusual, self._finding(program, call, wrap, place)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         drift = recording.drift
