@@ -472,15 +472,6 @@ class Program:
         passed = event.condition.passed_by is PassedBy.EVERY_RANK
         return self.whole and passed and not self.by_one_process(event) and not self._without_others(event)
 
-    def importing(self, event: Event) -> Spawn | None:
-        """What starts processes each of which does this again when it imports the program; None where none does."""
-        told_apart = event.condition.divergence & (Divergence.RANK | Divergence.UNREAD)
-        # New processes know `__main__.py` and do not import it again, and nothing imports a notebook.
-        imported = event.context.on_import and not self.entry.endswith(("__main__.py", ".ipynb"))
-        if not self.whole or not self.spawned or not imported or told_apart:
-            return None
-        return next((spawn for spawn in self.events(Spawn) if spawn.imports and spawn.guarded), None)
-
     def _without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train
         in more."""

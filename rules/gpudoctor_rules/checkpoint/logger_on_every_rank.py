@@ -33,6 +33,7 @@ from gpudoctor.lint.events.reporting import StartLogger, UseLogger
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import importing
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -56,7 +57,7 @@ class LoggerOnEveryRank(Rule):
         told: set[tuple[Location, ...]] = set()
         for start in program.events(StartLogger):
             # `shared` holds for grouped runs and for a folder or mode that depends on the rank: meant for all.
-            spawn = None if program.by_every_rank(start) else program.importing(start)
+            spawn = None if program.by_every_rank(start) else importing(program, start)
             everywhere = spawn is not None or program.by_every_rank(start)
             if start.shared or not everywhere or start.led_there in told:
                 continue

@@ -37,7 +37,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
-from gpudoctor_rules.checkpoint._paths import one_path, shown
+from gpudoctor_rules.checkpoint._paths import importing, one_path, shown
 from gpudoctor_rules.checkpoint._written import written_by_several
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class SaveOnEveryRank(Rule):
 def _importing(program: Program, save: Save) -> Spawn | None:
     """What starts the processes that write it as they import the program."""
     # The process that starts them has written it before, where that is asked.
-    return None if missing(save.condition, save.path) else program.importing(save)
+    return None if missing(save.condition, save.path) else importing(program, save)
 
 
 def _by_itself(program: Program, save: Save) -> bool:
