@@ -58,9 +58,13 @@ class Budget:
         return Budget(min(max(self.left, least), most))
 
     def check(self) -> None:
-        """Raise where the time is over; where no timer looks, also where too much memory was taken."""
+        """Raise where the time is over or too much memory was taken, unless a timer looks by itself."""
+        # Asking for the time is a call of the system, which takes as long as many steps.
         if not self._looking:
-            self._check_memory()
+            self._check()
+
+    def _check(self) -> None:
+        self._check_memory()
         if cpu_time() > self._deadline:
             raise OutOfBudget(f"more than {self.seconds:.0f} seconds of execution")
 
@@ -101,8 +105,7 @@ class Budget:
                 return
             frame = frame.f_back
         try:
-            self.check()
-            self._check_memory()
+            self._check()
         except OutOfBudget:
             self._stop_looking()
             raise
