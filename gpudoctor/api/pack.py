@@ -10,7 +10,7 @@ from __future__ import annotations
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import Device, on_cpu, on_gpu
-from gpudoctor.lint.domain.function import Namespace
+from gpudoctor.lint.domain.function import Method, Namespace
 from gpudoctor.lint.domain.group import ManagedObject, Work
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -51,7 +51,10 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     in_code,
+    int_of,
     name_of,
+    single_of,
+    text_of,
 )
 from gpudoctor.lint.events.acting_place import calls_behind, entered_in, first_asked, parting, under_the_test
 from gpudoctor.lint.events.collective import (
@@ -96,6 +99,7 @@ from gpudoctor.lint.events.model import (
     WeightsDrawn,
     Wrap,
 )
+from gpudoctor.lint.events.option_defaults import comes_to
 from gpudoctor.lint.events.placement import (
     ConstantMixed,
     ContextMade,
@@ -115,6 +119,7 @@ from gpudoctor.lint.events.process import (
     EnvironmentRead,
     EnvironmentWrite,
     InitGroup,
+    NameMissing,
     RankTextUsed,
     SeedSet,
     SetStartMethod,
@@ -135,9 +140,10 @@ from gpudoctor.lint.events.training_step import (
     Recompute,
     ScaleGradients,
     ScalerCall,
+    SchedulerStep,
     TakeGradient,
 )
-from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.program import (
     LaunchWorld,
@@ -202,6 +208,7 @@ __all__ = [
     "FALSE",
     "FROM_LAUNCHER",
     "LOCAL",
+    "MAYBE_BY_RANK",
     "NONE",
     "SILENT_SAMPLER",
     "TRUE",
@@ -294,6 +301,7 @@ __all__ = [
     "ManagedObject",
     "Mark",
     "MarkKind",
+    "Method",
     "MethodResult",
     "MetricShown",
     "Mixed",
@@ -302,6 +310,7 @@ __all__ = [
     "ModuleClassFlaw",
     "Move",
     "MoveUp",
+    "NameMissing",
     "Namespace",
     "NodeProduct",
     "OneOf",
@@ -334,6 +343,7 @@ __all__ = [
     "Scaler",
     "ScalerCall",
     "Scheduler",
+    "SchedulerStep",
     "SeedSet",
     "SetArgument",
     "SetArguments",
@@ -383,6 +393,7 @@ __all__ = [
     "asked_of",
     "batch_loop",
     "calls_behind",
+    "comes_to",
     "core_of",
     "dataclass",
     "entered_in",
@@ -392,6 +403,7 @@ __all__ = [
     "in_code",
     "in_every_round",
     "in_last_round",
+    "int_of",
     "is_first",
     "is_whole",
     "local_rank",
@@ -410,6 +422,8 @@ __all__ = [
     "replace",
     "same_round",
     "shares_nothing",
+    "single_of",
+    "text_of",
     "training_loop",
     "trains",
     "under_the_test",

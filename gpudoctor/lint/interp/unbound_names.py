@@ -51,10 +51,11 @@ def note_missing(m: Evaluator, scope: Hashable, name: str, missing: Values, node
     if scope != frame.scope or frame.name == "<class>" or m.path.literals - frame.path.literals:
         return
     guards = [each.condition.difference(m.path).literals for each in missing.bindings]
-    if len(guards) != 1 or len(guards[0]) != 1 or name not in _bound_plainly(tree) or m.frame.file.source.cells:
+    if len(guards) != 1 or len(guards[0]) != 1 or name not in _bound_plainly(tree):
         return
     (guard,) = guards[0]
-    taken = frame.function is None and (hasattr(builtins, name) or _takes_names(tree))
+    cells = frame.file.source.cells
+    taken = frame.function is None and (hasattr(builtins, name) or _takes_names(tree) or cells is not None)
     if guard.atom.ranks and guard.atom.divergence is Divergence.RANK and not taken:
         error = "UnboundLocalError" if frame.function is not None else "NameError"
         m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error=error)

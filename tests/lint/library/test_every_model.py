@@ -192,8 +192,8 @@ def in_turn(monkeypatch):
 OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 """Kinds of values that only one such file makes."""
 REFUSED_TO_OTHERS = {
-    ("Class", "apply"), ("Class", "from_pretrained"), ("Instance", "args"), ("Scaler", "called"),
-    ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
+    ("Class", "apply"), ("Class", "from_pretrained"), ("Function", "main"), ("Instance", "args"),
+    ("Scaler", "called"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
 }  # fmt: skip
 """What such files answer for kinds of values that others make, too: tried below."""
 
@@ -226,6 +226,10 @@ class Net(nn.Module):
     def forward(self, x):
         return x
 
+def start():
+    pass
+
+start.main()
 dist.init_process_group("nccl")
 model = DistributedDataParallel(nn.Linear(2, 2).cuda())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
