@@ -132,6 +132,17 @@ def of_text(text: str, method: str, args: Sequence[Const]) -> Const | None:
     return _made(lambda: getattr(text, method)(*given))
 
 
+def split(text: str, given: Sequence[object]) -> list[str] | None:
+    """`text.split()` or `text.split(separator)`."""
+    by = [each.value for each in given if isinstance(each, Const)]
+    if len(by) < len(given) or len(given) > 1 or not fits(text):
+        return None
+    try:
+        return text.split(*by)  # type: ignore[arg-type]
+    except _REFUSED:
+        return None
+
+
 def _stays_short(text: str, given: Sequence[object]) -> bool:
     old, new = given[:2] if len(given) > 1 else ("", "")
     grown = len(new) - len(old) if isinstance(old, str) and isinstance(new, str) else 0

@@ -119,6 +119,9 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) 
     if isinstance(left, Const) and isinstance(right, Const):
         # What Python would refuse is not ours to report.
         return TRUE if compared(op, left, right) else FALSE
+    answers = {compared(op, one, other) for one in _choices(left) for other in _choices(right)}
+    if len(answers) == 1 and None not in answers:
+        return TRUE if answers == {True} else FALSE
     if isinstance(op, (ast.Is, ast.Eq)):
         known = _same(op, left, right)
         if known is not None:
@@ -175,6 +178,13 @@ def bound_in(key: Hashable) -> Inequality | Equality | None:
     return Inequality(left, kind, number)
 
 
+def _choices(value: Value) -> tuple[Const, ...]:
+    """All that a value can be, where that is known."""
+    if isinstance(value, Const):
+        return (value,)
+    return value.among if isinstance(value, Unknown) else ()
+
+
 def negate(value: Value) -> Value:
     """`not value`, for a truth value."""
     if isinstance(value, Truth):
@@ -193,9 +203,6 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
             return False
     if left == right and type(left) not in HOOKS.comparisons:
         return True
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, Unknown) and one.among and isinstance(other, Const) and other not in one.among:
-            return False
     if isinstance(left, Library) and isinstance(right, (Library, Class)) and is_canonical(left.name):
         # Names of torch are canonical; a class of the project is none of them.
         return False if isinstance(right, Class) or is_canonical(right.name) else None

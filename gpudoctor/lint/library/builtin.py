@@ -9,7 +9,7 @@ from operator import or_
 from gpudoctor.lint.contents import known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text
+from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text, split
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import Device
@@ -318,7 +318,7 @@ def _join(call: Call[Const]) -> Values:
 @MODELS.method(Text)
 def _text_method(call: Call[Const | Text]) -> Values:
     if (text := text_of(call.receiver)) is not None:
-        return singleton(_folded(call, text))
+        return _parted(call, text) or singleton(_folded(call, text))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
     if call.name == "exists":
         asked = CallResult("os.path.exists", (singleton(call.receiver),))
@@ -329,16 +329,27 @@ def _text_method(call: Call[Const | Text]) -> Values:
     return singleton(Text((call.receiver,)))
 
 
-@MODELS.method(Unknown, "lower", "upper")
-def _in_one_case(call: Call[Unknown]) -> Values:
+@MODELS.method(Unknown, "lower", "upper", "strip", "title", "startswith", "endswith", "replace")
+def _of_each_choice(call: Call[Unknown]) -> Values:
     """Of an option with known choices: what they are then."""
     choices = [item.single for item in items_held(call.do.state(call.receiver, SettingState.can_be))]
     texts = [text for each in choices if (text := text_of(each)) is not None]
     among = [found for text in texts if isinstance(found := _folded(call, text), Const)]
     if not choices or len(among) < len(choices):
         return NOT_ANSWERED
-    term, label = MethodResult(call.receiver, call.name), f"{call.label}()"
+    if len(set(among)) == 1:
+        return singleton(among[0])
+    if any(text_of(each) is None for each in among):
+        return NOT_ANSWERED
+    term, label = MethodResult(call.receiver, call.name, call.args), f"{call.label}()"
     return singleton(Unknown(term, "chosen at the start", label, config=True, kind="str", among=tuple(among)))
+
+
+def _parted(call: Call, text: str) -> Values | None:
+    """`"loss,accuracy".split(",")`."""
+    given = [values.single for values in call.args]
+    parts = split(text, given) if call.name == "split" and not call.keywords else None
+    return new_list(call.do, [singleton(Const(part)) for part in parts], call.node) if parts is not None else None
 
 
 def _folded(call: Call, text: str) -> Value:

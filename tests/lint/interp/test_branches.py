@@ -417,6 +417,7 @@ LOOPS = {
         reveal([0] * 3)  #: [0, 0, 0]
         reveal(2 * (None, 1))  #: (None, 1, None, 1)
         reveal([0] * -1)  #: []
+        reveal("a,b".split(","))  #: ['a', 'b']
         reveal([0] * n)  #: [...]
         reveal(([0] * n)[0])  #: 0
         counts = [0] * 3

@@ -72,6 +72,11 @@ SETTINGS = {
         reveal(args.many == "C")  #: args.many == 'C'
         reveal(args.late is None)  #: args.late is None
         reveal(args.data.lower() == "d")  #: False
+        parser.add_argument("--arch", choices=["vit_s", "vit_b", "vit"], default="vit")
+        chosen = parser.parse_args()
+        reveal(("vit" in chosen.arch, "xcit" in chosen.arch, chosen.arch.startswith("vit")))  #: (True, False, True)
+        reveal("_" in chosen.arch)  #: '_' in chosen.arch
+        reveal(chosen.arch.replace("_s", "_b") == "vit_s")  #: False
         tables = {"a": 1, "b": 2, "d": 3}
         reveal(tables[args.data.lower()])  #: 1 if args.data.lower() == 'a' | 2 if not (args.data.lower() == 'a')
         parser.set_defaults(data="D")
