@@ -218,8 +218,12 @@ class Program:
             return next(iter(self.frameworks))
         asked = [each.rank for each in self.events(InitGroup)]
         asked += [each.value for each in self.events(EnvironmentWrite) if each.name == "RANK"]
-        ranks = [part for values in asked for value in values or () for part in _parts_of(value)]
+        given = [value for values in asked for value in values or ()]
+        ranks = [part for value in given for part in (value.parts if isinstance(value, Text) else (value,))]
         sources = {rank.source for rank in ranks if isinstance(rank, Rank) and rank.kind is RankKind.GLOBAL}
+        # `if args.under_mpi: ... elif "RANK" in os.environ:`, where ranks that are equal have become one.
+        if self.world is LaunchWorld.TORCHRUN and any(each.name == "RANK" for each in self.events(EnvironmentRead)):
+            sources.add(RankSource.ENVIRONMENT)
         starter = _STARTERS.get(sources.pop(), "") if len(sources) == 1 else ""
         if self.world is not LaunchWorld.TORCHRUN:
             return starter
@@ -633,10 +637,6 @@ be handed to them."""
 
 
 _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.SLURM: "slurm"}
-
-
-def _parts_of(value: Value) -> tuple[Value, ...]:
-    return value.parts if isinstance(value, Text) else (value,)
 
 
 _TELL_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})

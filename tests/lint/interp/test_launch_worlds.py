@@ -452,6 +452,11 @@ def test_processes_without_a_group_are_asked_for_their_number(paper, text: str, 
         ("dist.init_process_group('nccl', rank=args.rank, world_size=args.n)", "options"),
         ("dist.init_process_group('nccl', rank=int(os.environ['SLURM_PROCID']), world_size=2)", "slurm"),
         ("os.environ['RANK'] = str(MPI.COMM_WORLD.Get_rank())\ndist.init_process_group('nccl')", "mpi"),
+        (
+            "rank = int(os.environ['OMPI_COMM_WORLD_RANK']) if args.mpi else int(os.environ['RANK'])\n"
+            "dist.init_process_group('nccl', rank=rank, world_size=2)",
+            "",
+        ),
     ],
 )
 def test_what_starts_the_processes(paper, group: str, launcher: str):
@@ -462,6 +467,7 @@ def test_what_starts_the_processes(paper, group: str, launcher: str):
     parser = argparse.ArgumentParser()
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--n", type=int, default=1)
+    parser.add_argument("--mpi", action="store_true")
     args = parser.parse_args()
     """
     found = paper(textwrap.dedent(text) + group, launch="auto")
