@@ -5,7 +5,7 @@ Asked by models and by the evaluation of Python alike."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingState
@@ -242,12 +242,25 @@ def add_more(do: LibraryContext, value: ListOf | DictOf, new: Values) -> None:
     do.set_state(value, ContainerState.more, union([old, new]) if old is not None else new)
 
 
+def is_grown(do: LibraryContext, value: Value | None) -> bool:
+    """How many items it has is not known, even where each that was seen is."""
+    return isinstance(value, ListOf) and do.flag(value, ContainerState.grown) is not NO
+
+
+def note_grown(do: LibraryContext, made: Values, sources: Iterable[Value | None]) -> None:
+    """A list has an item for each of these have."""
+    if isinstance(made.single, ListOf) and any(is_grown(do, each) for each in sources):
+        do.set_flag(made.single, ContainerState.grown)
+
+
 def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = True) -> None:
     """Items come to a list."""
     if not isinstance(value, ListOf):
         return
     if do.path.divergence & Divergence.RANK and do.flag(value, ContainerState.made_by_some_ranks) is NO:
         note_rank_decides(do, singleton(value))
+    if do.execution.outlives_round(value):
+        do.set_flag(value, ContainerState.grown)
     items = known_items(do, value)
     # The body is followed twice, so a list that grows in a loop has no known length.
     in_loop = any(loop.event.times != 1 for loop in do.execution.open_loops)

@@ -175,6 +175,9 @@ class Execution(Protocol):
     def open_loops(self) -> Sequence[LoopRound]:
         """The loops whose bodies are being followed, innermost last."""
 
+    def outlives_round(self, owner: Hashable) -> bool:
+        """It was there before the round of a loop that goes round any number of times."""
+
     @property
     def augmenting(self) -> bool:
         """What is written now is the result of an augmented assignment."""

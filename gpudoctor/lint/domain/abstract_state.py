@@ -269,6 +269,9 @@ class ContainerState:
     more: ValueCell[ListOf | DictOf] = CollectingCell()
     """What further items may be, whose number or keys are not known; None where there are none. Written by `contents`
     and the collectives, read by all who ask what is inside."""
+    grown: Flag[ListOf] = Flag()
+    """It came to have its items in the rounds of a loop, which are followed twice: nobody knows how many there are.
+    Written by `contents`, read where a length is asked for."""
     by_rank: Flag[ListOf] = Flag()
     """Each rank puts other items into it. Written by `contents`, read by `torch_data`."""
     made_by_some_ranks: Flag[ListOf] = Flag()

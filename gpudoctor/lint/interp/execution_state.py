@@ -302,6 +302,10 @@ class ExecutionState(Position):
         """Come by again as if for the first time: what is made gets the identities that it got then."""
         self._visits = visits.copy()
 
+    def outlives_round(self, owner: Hashable) -> bool:
+        """It was there before the round of a loop that goes round any number of times."""
+        return any(loop.of_any_number and self.age((owner, "")) < loop.begun for loop in self.open_loops)
+
     @property
     def clock(self) -> int:
         """How much has been made: things and frames."""

@@ -14,6 +14,7 @@ from gpudoctor.lint.contents import (
     new_dict,
     new_list,
     new_tuple,
+    note_grown,
     note_rank_decides,
     possible_pairs,
 )
@@ -328,9 +329,10 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
     found: list[Values] = []
     keys: list[Values] = []
     filters: list[Literal] = []
+    sources: list[Value | None] = []
     # As behind a loop: what was learnt about one item does not hold behind all of them, of which there may be none.
     with m.on_path(m.path):
-        exact = _follow(m, node.generators, filters, partial(_collect, m, node, element, keys, found, m.path))
+        exact = _follow(m, node.generators, filters, sources, partial(_collect, m, node, element, keys, found, m.path))
     m.unreachable = m.unreachable and exact
     if isinstance(node, ast.DictComp):
         entries: list[tuple[Values | None, Values]] = list(zip(keys, found, strict=True))
@@ -339,6 +341,7 @@ def _comprehension(m: Evaluator, node: ast.ListComp | ast.SetComp | ast.Generato
         found, distinct = in_a_set(found)
         exact = exact and distinct
     made = new_list(m, found, node, exact=exact)
+    note_grown(m, made, sources)
     if isinstance(node, ast.SetComp):
         for told in HOOKS.sets_made:
             told(m, made, found)
@@ -365,6 +368,7 @@ def _follow(
     m: Evaluator,
     generators: list[ast.comprehension],
     filters: list[Literal],
+    sources: list[Value | None],
     then: Callable[[], None],
     room: int = MAX_ITEMS,
 ) -> bool:
@@ -376,6 +380,7 @@ def _follow(
     iterable = m.evaluate(first.iter)
     if m.unreachable:
         return True
+    sources.append(iterable.single)
     known = known_items(m, iterable.single) if iterable.single is not None else None
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
     one_by_one = known is not None and len(known) <= min(16, room)
@@ -385,7 +390,7 @@ def _follow(
         assign(m, first.target, values)
         with m.on_path(m.path):
             if all(_passes(m, test, filters) for test in first.ifs):
-                exact = _follow(m, rest, filters, then, room // max(1, len(rounds))) and exact
+                exact = _follow(m, rest, filters, sources, then, room // max(1, len(rounds))) and exact
     return exact
 
 

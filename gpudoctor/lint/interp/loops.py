@@ -99,7 +99,10 @@ def _run(
         for index, bind in enumerate([*rounds, *extra], first):
             over = loaders[0].value if loaders else None
             event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, items)
-            loop = OpenLoop(event, outer_depth, frame_depth=len(m.frames), repeats=alike and index > 0, source=source)
+            loop = OpenLoop(
+                event, outer_depth, frame_depth=len(m.frames), of_any_number=alike and times != 1, begun=m.clock,
+                repeats=alike and index > 0, source=source,
+            )  # fmt: skip
             with m.in_round(loop):
                 # An epoch begins once for each time the loop is entered.
                 for loader in loaders if index == first else ():

@@ -80,6 +80,10 @@ class OpenLoop:
     continues: list[PathExit] = field(default_factory=list)
     breaks: list[PathExit] = field(default_factory=list)
     frame_depth: int = 0
+    of_any_number: bool = False
+    """Its rounds stand for others, of which nobody knows how many there are."""
+    begun: int = 0
+    """When this round began, by the clock."""
     repeats: bool = False
     """A later round of a body that was followed before, not the first one and not another item."""
     inside_generator: bool = False

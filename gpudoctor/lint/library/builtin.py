@@ -6,7 +6,7 @@ import re
 from functools import reduce
 from operator import or_
 
-from gpudoctor.lint.contents import known_items, new_list
+from gpudoctor.lint.contents import is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text, split
@@ -197,7 +197,7 @@ def _next(call: Call) -> Values:
 def _len(call: Call) -> Values:
     only = call.first
     items = known_items(call.do, only) if only is not None else None
-    if items is not None:
+    if items is not None and not is_grown(call.do, only):
         return singleton(Const(len(items)))
     if isinstance(only, Const) and isinstance(only.value, (str, bytes)):
         return singleton(Const(len(only.value)))

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import extend, in_a_set, known_items, new_dict, new_list, pairs, possible_pairs, set_item
+from gpudoctor.lint.contents import (
+    extend,
+    in_a_set,
+    known_items,
+    new_dict,
+    new_list,
+    note_grown,
+    pairs,
+    possible_pairs,
+    set_item,
+)
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
@@ -38,11 +48,13 @@ def _sequence(call: Call) -> Values:
     if items is not None and call.name.endswith("tuple"):
         return singleton(TupleOf(items))
     known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]
-    if not call.name.endswith("set"):
-        return new_list(call.do, known, call.node, exact=items is not None)
-    known, distinct = in_a_set(known)
+    distinct = True
+    if call.name.endswith("set"):
+        known, distinct = in_a_set(known)
     made = new_list(call.do, known, call.node, exact=items is not None and distinct)
-    _note_set(call.do, made, known)
+    note_grown(call.do, made, [given])
+    if call.name.endswith("set"):
+        _note_set(call.do, made, known)
     return made
 
 

@@ -411,6 +411,20 @@ LOOPS = {
             reveal(third.n)  #: 2
         reveal(third.n)  #: 2 if args.b | 1 if not (args.b)
         """,
+    "lists that grow in loops": """
+        import os
+        names, two = [], []
+        for name in os.listdir("data"):
+            names.append(name)
+            pair = [name]
+            pair.append(len(names))
+            reveal(len(pair))  #: 2
+        reveal((len(names) > 3, len(names) == len(set(names))))  #: (len(names) > 3, len(names) == len(set(names)))
+        reveal(len([each for each in names]) == 2)  #: len([each for each in names]) == 2
+        for number in (1, 2, 3):
+            two.append(number)
+        reveal(len(two))  #: 3
+        """,
     "repeated sequences": """
         import argparse
         n = argparse.ArgumentParser().parse_args().n
