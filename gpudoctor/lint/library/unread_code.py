@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
@@ -226,11 +226,12 @@ def _keep(do: LibraryContext, method: Unknown, arguments: Arguments) -> None:
 def _entries_by_name(do: LibraryContext, values: Values) -> list[tuple[str, Values]]:
     """What a dictionary holds, where all of its keys are known to be texts."""
     only = values.single
-    known = known_items(do, only) if isinstance(only, DictOf) else None
-    names = [each.single.value if isinstance(each.single, Const) else None for each in known or ()]
-    if not all(isinstance(each, str) for each in names):
+    # With entries under other keys besides, it is not known under which names they come.
+    if not isinstance(only, DictOf) or known_items(do, only) is None:
         return []
-    return [(str(name), held) for name, (_, held) in zip(names, pairs(do, only) or (), strict=True)]
+    named = [(text_of(key.single), held) for key, held in pairs(do, only) or ()]
+    texts = [(name, held) for name, held in named if name is not None]
+    return texts if len(texts) == len(named) else []
 
 
 def _note_logged(do: LibraryContext, value: Unknown, node: ast.AST) -> None:

@@ -59,6 +59,13 @@ SETTINGS = {
             company.fill(args)
             reveal(args.lr is None)  #: args.lr is None
         """,
+    "a dictionary with entries that are not known goes into what is unknown": """
+        import company
+        more = {"lr": 1, **company.settings()}
+        config = company.config()
+        config.update(more)
+        reveal(config.lr == 1)  #: config.lr == 1
+        """,
     "options with choices": """
         import argparse
         parser = argparse.ArgumentParser()
