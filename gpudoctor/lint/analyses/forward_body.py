@@ -59,7 +59,7 @@ KEEPING = frozenset(
     """.split()
 )
 """Methods that leave a tensor on its device, and with a dimension at least."""
-MOST_STATEMENTS = 8_000
+MOST_STATEMENTS = 12_000
 """A program that took more than this before a model is called is not looked at from inside."""
 _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_indices", "triu_indices"})
 _SIZED = frozenset({"zeros", "ones", "empty", "randn", "rand", "full"})

@@ -20,6 +20,7 @@ class Module(Allocated):
     """
 
     is_model = True
+    is_choice = True
 
     identity: Hashable
     place: Location
@@ -56,6 +57,7 @@ class Wrapper(Allocated):
     """A module around another one. `inner` may itself be a wrapper."""
 
     is_model = True
+    is_choice = True
 
     identity: Hashable
     place: Location
