@@ -35,7 +35,8 @@ class Cause(enum.Enum):
     UNREAD = "unread"
     """Objects go into code that could not be read."""
     UNKNOWN_MODEL = "unknown model"
-    """Gradients are asked for, and no call of a model was seen that they may come from."""
+    """Gradients are asked for, and no call of a model was seen that they may come from, or one that was not followed
+    into the model."""
     NOT_CALLED = "not called"
     """There is training in the files of the program, and no call that was followed leads to it."""
     NO_ENTRY = "no entry"
@@ -47,9 +48,10 @@ class Silence:
     """Rules that could not judge a program, and where the cause of that begins.
 
     `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
-    that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has
-    chosen, the error where the statement that ends all paths does not say it, or the wrapper that no program makes.
-    `missed` says that the training was not reached on account of it, `beside` that paths which do not train live on.
+    that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has X
+    `forward` was not followed, the error where the statement that ends all paths does not say it, or the wrapper that
+    no program makes. `missed` says that the training was not reached on account of it, `beside` that paths which do not
+    train live on.
     """
 
     cause: Cause
@@ -88,6 +90,8 @@ class Silence:
                 return f"the training was not reached: {by} chooses at run time what `{self.about}` calls{at}"
             case Cause.UNREAD:
                 return f"{f'`{self.about}`' if self.about else 'it'} goes into `{self.what}`{at}, which was not read"
+            case Cause.UNKNOWN_MODEL if self.about:
+                return f"the `forward` of `{self.about}`, called{at}, was not followed"
             case Cause.UNKNOWN_MODEL:
                 return f"the training{at} was followed, and which model it trains is not known"
             case Cause.NOT_CALLED:

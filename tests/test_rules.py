@@ -37,8 +37,8 @@ def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterat
     coverage_of = ask_rules.coverage_of
     overlooked: list[str] = []
 
-    def asked_all_the_same(program: Program, silenced: Any, unasked: list[RuleCard]) -> Coverage:
-        coverage = coverage_of(program, silenced, unasked)
+    def asked_all_the_same(program: Program, silenced: Any, unasked: list[RuleCard], quiet: Any) -> Coverage:
+        coverage = coverage_of(program, silenced, unasked, quiet)
         overlooked.extend(f"{finding.code} {finding.location}" for card in unasked for finding in _asked(card, program))
         return coverage
 

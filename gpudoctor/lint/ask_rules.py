@@ -34,10 +34,10 @@ def judged_by(
     """What the rules say of a program, and what they could not say."""
     silenced: dict[str, Silence] = {}
     unasked: list[RuleCard] = []
-    findings = list(
-        _findings(program, cards, failures, left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS), silenced, unasked)
-    )
-    return findings, coverage_of(program, silenced, unasked)
+    quiet: list[RuleCard] = []
+    budget = left.part(MIN_PART_SECONDS, MAX_RULES_SECONDS)
+    findings = list(_findings(program, cards, failures, budget, silenced, unasked, quiet))
+    return findings, coverage_of(program, silenced, unasked, quiet)
 
 
 def _findings(
@@ -47,6 +47,7 @@ def _findings(
     budget: Budget,
     silenced: dict[str, Silence],
     unasked: list[RuleCard],
+    quiet: list[RuleCard],
 ) -> Iterator[Finding]:
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.has_entry else ""
@@ -76,6 +77,8 @@ def _findings(
                 # What it has found it has judged.
                 elif answers:
                     silenced[card.code] = answers[-1]
+                else:
+                    quiet.append(card)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.knowledge import Escape, Imprecision
+from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
 from gpudoctor.lint.events.model import ForwardTalks, ModuleClassFlaw, UnusedPart
 from gpudoctor.lint.events.placement import ConstantMixed, Crossed, FixedMet, TensorKept
 from gpudoctor.lint.flow.condition import Divergence
@@ -186,7 +186,10 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     if not isinstance(core, Module) or not isinstance(cls, Class):
         return
     own = find_method(do, core, "forward")
-    if own is None or do.execution.statements > MOST_STATEMENTS or cls in do.execution.studied:
+    too_long = do.execution.statements > MOST_STATEMENTS
+    if own is None or too_long or cls in do.execution.studied:
+        if own is not None and cls not in do.execution.studied:
+            do.emit(ForwardSkipped, at=call.place, module=core)
         _call_handed(call)
         return
     # A class has one `forward`: its hundred objects would tell the same.

@@ -41,6 +41,13 @@ class Imprecision(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ForwardSkipped(Event):
+    """A model of the project is called, and its `forward` was not followed: the program had grown too long by then."""
+
+    module: Value
+
+
+@dataclass(frozen=True, kw_only=True)
 class Guess(Event):
     """What was made here is taken for something (`means`: `an optimizer`) on account of its name alone."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.lint.events.knowledge import ForwardSkipped
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
@@ -18,15 +19,30 @@ if TYPE_CHECKING:
 
 _ABOUT_MODELS = frozenset({"Forward", "Move", "ModeChange", "UnusedPart", "ModuleClassFlaw"})
 """Events of a model that is known."""
+_INSIDE = frozenset(
+    {
+        "Collective",
+        "ConstantMixed",
+        "Crossed",
+        "FixedMet",
+        "ForwardTalks",
+        "ModuleClassFlaw",
+        "ReplicaWrite",
+        "UnusedPart",
+    }
+)
+"""Events inside of its `forward`."""
 _STARTING = frozenset({"ArgumentDeclared", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"})
 """Events of a script before it trains."""
 _SETTINGS = "TrainingArguments"
 _TRAINERS = ("Trainer", "Runner", _SETTINGS, "LightningCLI", "Engine", "build_runner", "Learner")
 
 
-def coverage_of(program: Program, silenced: Mapping[str, Silence], unasked: Sequence[RuleCard]) -> Coverage:
+def coverage_of(
+    program: Program, silenced: Mapping[str, Silence], unasked: Sequence[RuleCard], quiet: Sequence[RuleCard]
+) -> Coverage:
     """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
-    nothing happened that they are about."""
+    nothing happened that they are about, and `quiet` the others that found nothing."""
     # Whoever runs tests trains nothing by it.
     main = _not_reached(program) if not program.only_tests else None
     told = [] if main is None else [main]
@@ -38,9 +54,7 @@ def coverage_of(program: Program, silenced: Mapping[str, Silence], unasked: Sequ
         told = [_with_rules(main, (*about, *also))]
         silenced = {code: answer for code, answer in silenced.items() if code not in also}
     told += _grouped(program, silenced)
-    if program.of_unknown_model is not None and program.has_entry:
-        about_models = (card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs))
-        told.append(_with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about_models))
+    told += _of_models(program, unasked, quiet)
     # What a finding says already is not said again.
     ended = program.ended if program.has_entry and program.trained_at and main is None else None
     if ended is not None and not ended.error_told:
@@ -63,6 +77,26 @@ def coverage_of(program: Program, silenced: Mapping[str, Silence], unasked: Sequ
         awaits=tuple(sorted({each.at.path for each in program.untaken})) if program.has_entry else (),
         idle=tuple(Silence(Cause.NO_ENTRY, (), each.what, each.at, missed=True) for each in program.idle),
     )
+
+
+def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[RuleCard]) -> Iterator[Silence]:
+    """What could not be said of a model: nobody knows which one it is, or its `forward` was not followed."""
+    if not program.has_entry:
+        return
+    # What a rule finds beside models it has not found in this one.
+    happens = _INSIDE if program.world.several_processes else _INSIDE - {"Collective"}
+    inside = {card.code for card in quiet if card.needs and happens.issuperset(card.needs)}
+    of_model = happens - {"Collective"}
+    inside |= {card.code for card in unasked if happens.issuperset(card.needs) or not of_model.isdisjoint(card.needs)}
+    if program.of_unknown_model is not None:
+        about = {card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs)}
+        yield _with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about | inside)
+        return
+    skipped = next(program.events(ForwardSkipped), None)
+    if skipped is not None and program.trained_at:
+        label = getattr(getattr(skipped.module, "cls", None), "label", "a model")
+        silence = Silence(Cause.UNKNOWN_MODEL, (), "its forward", skipped.location, about=label)
+        yield _with_rules(silence, inside)
 
 
 def _weight(program: Program, main: Silence | None) -> int:
