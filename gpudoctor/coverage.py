@@ -48,10 +48,10 @@ class Silence:
     """Rules that could not judge a program, and where the cause of that begins.
 
     `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
-    that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has X
-    `forward` was not followed, the error where the statement that ends all paths does not say it, or the wrapper that
-    no program makes. `missed` says that the training was not reached on account of it, `beside` that paths which do not
-    train live on.
+    that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has
+    chosen, the model whose `forward` was not followed, the error where the statement that ends all paths does not say
+    it, or the wrapper that no program makes. `missed` says that the training was not reached on account of it, `beside`
+    that paths which do not train live on.
     """
 
     cause: Cause

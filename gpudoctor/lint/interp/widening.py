@@ -16,7 +16,7 @@ def widened(key: Hashable, values: Values) -> Values:
     """Fewer values: several unknown ones become one, and too many of any kind too."""
     if len(values.bindings) <= 2:
         return values
-    if len(values.bindings) > MAX_VALUES:
+    if len(values.bindings) > most(values):
         values = without_conditions(values)
     unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
     if len(values.bindings) > MAX_VALUES and not unknown:
