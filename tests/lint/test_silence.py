@@ -14,6 +14,7 @@ import pytest
 from gpudoctor import cli
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.analyses import forward_body
 from gpudoctor.lint.events.event_context import EventContext
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import ALWAYS
@@ -536,6 +537,60 @@ def test_a_model_that_is_not_known(tell: Tell) -> None:
     told = tell("train.py", train=made, engine=TRAINING)
     assert told.programs == {"train.py": "partly"}
     assert "train.py: the training at engine.py:8 was followed, and which model it trains is not known" in told.lines[0]
+
+
+UNKNOWN_ON_RANKS = """
+    import os, sys, torch
+    import torch.distributed as dist
+    from importlib import import_module
+    from torch.nn.parallel import DistributedDataParallel
+
+    gpu = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = DistributedDataParallel(import_module(sys.argv[1]).Net().cuda(), device_ids=[gpu])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(100):
+        optimizer.zero_grad()
+        model(torch.randn(8, 4, device="cuda")).sum().backward()
+        optimizer.step()
+    """
+INSIDE_OF_MODELS = {"GPU112", "GPU211", "GPU212", "GPU213", "GPU214", "GPU215", "GPU501"}
+
+
+@pytest.mark.parametrize("beside", ["", "dist.barrier()"], ids=["nothing", "a collective"])
+def test_what_may_stand_in_a_model_that_is_not_known(tell: Tell, beside: str) -> None:
+    told = tell("train.py", train=dedent(UNKNOWN_ON_RANKS) + beside)
+    (unknown,) = (each for each in told.document["programs"][0]["silent_for"] if each["cause"] == "unknown model")
+    assert set(unknown["rules"]) >= INSIDE_OF_MODELS | {"GPU202"}
+
+
+def test_a_forward_that_was_not_followed(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = dedent(UNKNOWN_ON_RANKS).replace("import_module(sys.argv[1])", "nets")
+    train = train.replace("import os", "import nets, os").replace("model(torch", "made = model(torch")
+    train = train.replace(".sum()", "\n    made.sum()")
+    followed = tell("train.py", train=train, nets=NET_OF_ONE_LAYER)
+    assert followed.lines == ["No mistake found in 1 file."]
+    monkeypatch.setattr(forward_body, "MOST_STATEMENTS", 5)
+    told = tell("train.py", train=train, nets=NET_OF_ONE_LAYER)
+    assert told.lines[0].startswith("train.py: the `forward` of `Net`, called at line 14, was not followed: ")
+    assert told.programs == {"train.py": "partly"}
+    (silent,) = told.document["programs"][0]["silent_for"]
+    assert set(silent["rules"]) >= INSIDE_OF_MODELS
+    assert "GPU202" not in silent["rules"]
+
+
+NET_OF_ONE_LAYER = """
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
 
 
 TRAINER = """

@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.symbols import (
     asked_of,
 )
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.lint.flow.condition import Equality, Literal
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -108,8 +108,21 @@ def only_with(asked: Iterable[Asked], options: Options, most: int) -> list[str]:
 def only_where(asked: Iterable[Literal], options: Options) -> list[str]:
     """Which tests of settings must come out how for all this to be so, of those that may come out either way: a
     sentence for each."""
-    told = (_where(each) for each in asked if each.atom.switch and comes_to(each, options) is None)
+    asked = tuple(asked)
+    told = (
+        _where(each)
+        for each in asked
+        if each.atom.switch and comes_to(each, options) is None and not any(_says(other, each) for other in asked)
+    )
     return [f"Only where {text}." for text in told if text]
+
+
+def _says(one: Literal, other: Literal) -> bool:
+    """`name == "a"` says that `name != "b"`."""
+    bounds = one.atom.bound, other.atom.bound
+    if not one.holds or other.holds or not all(isinstance(each, Equality) for each in bounds):
+        return False
+    return one != other and bounds[0].settles(True, bounds[1]) is False  # type: ignore[union-attr, arg-type]
 
 
 def _where(literal: Literal) -> str:

@@ -28,7 +28,7 @@ from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, 
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
-from gpudoctor.lint.interp.limits import LONG_DRAW, MAX_VALUES
+from gpudoctor.lint.interp.limits import LONG_DRAW
 from gpudoctor.lint.interp.operators import compare
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.interp.widening import most
@@ -209,7 +209,9 @@ def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]],
     among = key.among if isinstance(key, Unknown) else ()
     # What cannot be asked for is left out, as long as something is left.
     known = [(each, found) for each, found in known if not among or each.single in (None, *among)] or known
-    plain = isinstance(key, Unknown) and not key.divergence and 1 < len(known) <= most(union([found for _, found in known]))
+    plain = (
+        isinstance(key, Unknown) and not key.divergence and 1 < len(known) <= most(union([found for _, found in known]))
+    )
     names = [each.single for each, _ in known]
     # Another value for each key: the last one is what is left.
     if not plain or key is None or not all(isinstance(each, Const) for each in names):

@@ -90,6 +90,7 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
     inside |= {card.code for card in unasked if happens.issuperset(card.needs) or not of_model.isdisjoint(card.needs)}
     if program.of_unknown_model is not None:
         about = {card.code for card in unasked if not _ABOUT_MODELS.isdisjoint(card.needs)}
+        about |= {card.code for card in quiet if card.needs == ("Forward",)}
         yield _with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about | inside)
         return
     skipped = next(program.events(ForwardSkipped), None)
