@@ -164,7 +164,7 @@ def has_parameters(do: LibraryContext, value: Value) -> bool | None:
     if core.parameters is not None:
         return core.parameters
     # `nn.Parameter` set on the module itself counts, as in class tokens and learned positions.
-    if do.flag(core, ModuleState.own_parameters) is not NO:
+    if do.flag(core, ModuleState.own_parameters) is not NO or _derives_from(core, _WITH_WEIGHTS):
         return True
     surely_not = True
     for child in children_of(do, core):
@@ -181,9 +181,26 @@ def _has_unseen(do: LibraryContext, core: Module) -> bool:
 
 
 def _foreign_base(core: Module) -> bool:
+    # A base such as `LightningModule` brings no layers; `PreTrainedModel` brings all of them. `class Linear(nn.Linear)`
+    # has what the layer has.
+    known = _WITH_WEIGHTS | layers("buffers")
+    return any(not name.endswith("Module") and _layer_named(name) not in known for name in _library_bases(core))
+
+
+def _derives_from(core: Module, kinds: frozenset[str]) -> bool:
+    """A class of the project whose base is one of these layers."""
+    return any(_layer_named(name) in kinds for name in _library_bases(core))
+
+
+def _library_bases(core: Module) -> frozenset[str]:
     bases: frozenset[str] = getattr(core.cls, "library_bases", frozenset())
-    # A base such as `LightningModule` brings no layers; `PreTrainedModel` brings all of them.
-    return any(name != "torch.nn.Module" and not name.endswith("Module") for name in bases)
+    return bases
+
+
+def _layer_named(name: str) -> str:
+    """`Linear` of `torch.nn.Linear` and `torch.nn.modules.linear.Linear`; not that of `torch.nn.quantized`."""
+    package, _, last = name.rpartition(".")
+    return last if package == "torch.nn" or package.startswith("torch.nn.modules") else ""
 
 
 def has_buffers(do: LibraryContext, value: Value) -> bool | None:
@@ -193,7 +210,7 @@ def has_buffers(do: LibraryContext, value: Value) -> bool | None:
         return None
     if core.buffers is not None:
         return core.buffers
-    if do.flag(core, ModuleState.own_buffers) is not NO:
+    if do.flag(core, ModuleState.own_buffers) is not NO or _derives_from(core, layers("buffers")):
         return True
     # Layers that only a setting adds are there in one of several lists.
     lists = [getattr(held, "items", ()) for held in do.state(core, ModuleState.children) or (NONE,)]
