@@ -1,4 +1,4 @@
-"""Processes that the program spawns are not told where and as whom they meet.
+"""Processes are told wrongly, or not at all, where and as whom they meet.
 
 ## What goes wrong
 
@@ -7,16 +7,20 @@ and `MASTER_PORT`, and also `RANK` and `WORLD_SIZE` where they are not given as 
 `torch.multiprocessing.spawn` sets none, so every spawned process ends with `ValueError: Error initializing
 torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expected, but not set`.
 
+A port is a number from 0 to 65535. With another one, as `os.environ["MASTER_PORT"] = "80000"`, every process ends with
+`ValueError: port must have value from 0 to 65535 but was 80000`, whoever has started it.
+
 ## Fix
 
 Set the two variables before the processes are spawned, or at the start of each; hand `rank` and `world_size` to
-`init_process_group`. Unsafe: an address for one machine is assumed.
+`init_process_group`. Unsafe: an address for one machine is assumed. No automatic fix for a port that is none: write
+another number, such as 29500.
 
 ## Silent when
 
 The variables are set anywhere before, by whichever function; an `init_method` with an address, or a store, is given, or
 one that cannot be known; the program asks for these variables itself, so that the user must set them; a framework
-starts the processes.
+starts the processes. Of a port nothing is said that is not surely the number written there.
 
 ## Sources
 
@@ -26,12 +30,13 @@ https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, Const, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Const, Values, single_of, text_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
@@ -46,10 +51,11 @@ ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 
 # 29500 is the port that PyTorch's own launchers take.
 VALUES = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
+PORTS = range(65536)
 
 
 class RendezvousMissing(Rule):
-    """Processes that the program spawns are not told where and as whom they meet."""
+    """Processes are told wrongly, or not at all, where and as whom they meet."""
 
     code = "GPU403"
     name = "rendezvous-missing"
@@ -57,9 +63,32 @@ class RendezvousMissing(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (Spawn,)
+    needs = (InitGroup,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        yield from self._refused_port(program)
+        yield from self._not_told(program)
+
+    def _refused_port(self, program: Program) -> Iterator[Finding]:
+        # A framework may choose the port itself.
+        if program.managed_by:
+            return
+        told: set[Location] = set()
+        for event in program.events(InitGroup):
+            written = _last_port(program, event)
+            port = None if written is None else _port_of(written)
+            if written is None or port is None or port in PORTS or written.location in told:
+                continue
+            told.add(written.location)
+            yield self.found(
+                at=written.location,
+                message=f"`MASTER_PORT` is set to {port}, and ports end at {PORTS[-1]}: each process ends in "
+                f"`init_process_group` with `ValueError: port must have value from 0 to {PORTS[-1]} but was {port}`.",
+                remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
+                because=[("the processes meet here", event.location)],
+            )
+
+    def _not_told(self, program: Program) -> Iterator[Finding]:
         # `torchrun` sets all four; a single process has nobody to meet.
         if not program.has(Spawn):
             return
@@ -99,6 +128,13 @@ class RendezvousMissing(Rule):
             "`world_size`.",
         )
 
+        yield from self.crashed(
+            recording,
+            f"port must have value from 0 to {PORTS[-1]}",
+            because="`MASTER_PORT` is no port",
+            remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
+        )
+
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
 
@@ -116,6 +152,22 @@ def _from_environment(method: Values | None) -> bool:
     """The meeting point is read from the environment, on all paths."""
     # `tcp://` and `file://` name the meeting point themselves.
     return method is None or method.all(lambda given: given == NONE or given == Const("env://"))
+
+
+def _last_port(program: Program, event: InitGroup) -> EnvironmentWrite | None:
+    """What the port surely is when the processes meet: the last that was written before, on the way that led there."""
+    if not _from_environment(event.init_method):
+        return None
+    names = ("MASTER_PORT", "")
+    before = [each for each in program.events(EnvironmentWrite) if each.name in names and each.order < event.order]
+    last = before[-1] if before else None
+    return last if last is not None and last.name and event.condition.implies(last.condition) else None
+
+
+def _port_of(written: EnvironmentWrite) -> int | None:
+    """The number that was written, as text."""
+    text = text_of(written.value.single) or ""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
 
 def _counts_nodes(event: InitGroup) -> bool:
