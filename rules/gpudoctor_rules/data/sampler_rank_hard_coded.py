@@ -17,10 +17,10 @@ data; that is the point. Of `seed=args.seed + rank` the part that all ranks shar
 
 ## Silent when
 
-The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` on one node, where
-the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read the same data; one replica for an
-evaluation, which then sees all of the data, for data of which each rank has read its own part, or in a group of one;
-numbers for both in a test, which plays several ranks in one process.
+The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` in a program that
+does not number its nodes, where the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read
+the same data; one replica for an evaluation, which then sees all of the data, for data of which each rank has read its
+own part, or in a group of one; numbers for both in a test, which plays several ranks in one process.
 
 ## Sources
 
@@ -220,10 +220,20 @@ def _plays_ranks(program: Program, replicas: Value | None) -> bool:
 
 
 def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -> bool:
-    # A spawned process counts like its node, and a count of devices belongs to one node: both mean a single one.
-    from_launcher = program.world is LaunchWorld.TORCHRUN and rank.source is not RankSource.SPAWN_INDEX
+    if rank.kind is not RankKind.LOCAL:
+        return False
     over_nodes = replicas is None or (isinstance(replicas, Size) and replicas.kind is SizeKind.WORLD)
-    return rank.kind is RankKind.LOCAL and from_launcher and over_nodes
+    # A spawned process counts like its node, and a count of devices belongs to one node: both mean a single one, but
+    # where the program itself counts its nodes.
+    if rank.source is RankSource.SPAWN_INDEX:
+        several = [event for event in program.events(InitGroup) if _counts_nodes(event)]
+        return any(over_nodes or replicas == single_of(event.world_size) for event in several)
+    return program.world is LaunchWorld.TORCHRUN and over_nodes
+
+
+def _counts_nodes(group: InitGroup) -> bool:
+    """The group is told the rank as `node * gpus + local_rank`."""
+    return group.rank is not None and group.rank.all(lambda told: isinstance(told, Rank) and told.formula is not None)
 
 
 def _shuffles(sampler: Sampler) -> bool:
