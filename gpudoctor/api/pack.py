@@ -114,6 +114,7 @@ from gpudoctor.lint.events.placement import (
 )
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
+    ArgumentsParsed,
     Caught,
     DestroyGroup,
     EnvironmentRead,
@@ -219,6 +220,7 @@ __all__ = [
     "Anonymous",
     "AnyOf",
     "ArgumentDeclared",
+    "ArgumentsParsed",
     "Assign",
     "AtEnd",
     "Atom",

@@ -71,7 +71,8 @@ def _findings(
                     from gpudoctor.lint.results.enrich import told
 
                     in_world = [
-                        replace(each, world=each.world or world, launcher=program.launcher) for each in findings
+                        replace(each, world=each.world or world, launcher=each.launcher or program.launcher)
+                        for each in findings
                     ]
                     yield from told(in_world, program)
                 # What it has found it has judged.

@@ -133,6 +133,8 @@ class Program:
     known."""
     launchers_named: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
     """Says with which launchers the project's own scripts start it."""
+    launchers_naming_it: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
+    """The same, of command lines that name the program."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
@@ -228,7 +230,7 @@ class Program:
         if self.world is not LaunchWorld.TORCHRUN:
             return starter
         named = self.launchers_named()
-        if starter in ("", "slurm") and "launch" in named and "torchrun" not in named:
+        if starter in ("", "slurm") and not named.isdisjoint(_OLD_LAUNCHER) and "torchrun" not in named:
             return "launch"
         if starter in ("", "mpi") and named == {"mpi"}:
             return "mpi"
@@ -237,10 +239,22 @@ class Program:
 
     @property
     def takes_local_rank(self) -> bool:
-        """Its launcher passes the local rank as an option."""
+        """Its launcher passes the local rank as an option, and it takes that one."""
         declared = any(event.name == "local_rank" for event in self.events(ArgumentDeclared))
         # Before that, the variable was set for those alone who asked for it.
-        return self.launcher == "launch" and (declared or self.is_before_torch(1, 9))
+        return self.is_passed_local_rank and (declared or self.is_before_torch(1, 9))
+
+    @property
+    def is_passed_local_rank(self) -> bool:
+        """Its launcher passes the local rank as an option, whether it takes one or not."""
+        return self.launcher == "launch" and _OLD_LAUNCHER[1] not in self.launchers_named()
+
+    @property
+    def is_started_by_launch(self) -> bool:
+        """The project's own scripts start it by torch's old launcher, which then passes the local rank as an option;
+        others may start it by torchrun."""
+        own = self.launchers_naming_it()
+        return _OLD_LAUNCHER[0] in (own or self.launchers_named() if own or self.launched_in_several else ())
 
     @cached_property
     def distributed(self) -> bool:
@@ -646,6 +660,7 @@ def _may_begin_group(escape: Escape) -> bool:
     return escape.told_world_size or not _GROUP_WORDS.isdisjoint(_words_of(escape.into))
 
 
+_OLD_LAUNCHER = ("launch", "launch --use_env")
 _GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
 _WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 

@@ -164,6 +164,11 @@ class ArgumentDeclared(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArgumentsParsed(Event):
+    """`parser.parse_args()` of the command line: an option that is not declared ends the program."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SettingDefault(Event):
     """A setting is read with what it is where it was never made: `getattr(args, "amp", False)`."""
 

@@ -357,5 +357,6 @@ def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, see
         assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults),
         too_new_torch=m.project.too_new_torch,
         launchers_named=m.project.launchers_named,
+        launchers_naming_it=m.project.launchers_naming_it,
         evaluations=m.evaluations,
     )

@@ -13,6 +13,7 @@ from gpudoctor.lint.events.host_waits import ClockRead
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
+    ArgumentsParsed,
     Caught,
     EnvironmentRead,
     SeedSet,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.position import Frame
 
 # To see these a second time would tell no rule anything new.
-REPEATABLE = (Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ReadFile)
+REPEATABLE = (Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ArgumentsParsed, ReadFile)
 MINOR = (Caught, Swallowed, Discard, SeedSet, ChangeFolder)
 """Of these rules know once they have happened in a function."""
 MAX_ARGUMENTS = 2

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.events.process import ArgumentDeclared, SettingRead
+from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.hidden_ranks import hide_rank
@@ -219,6 +219,10 @@ def _converts_to_number(call: Call) -> bool:
 
 @MODELS.method(Parser, "parse_args", "parse_intermixed_args")
 def _parse(call: Call[Parser]) -> Values:
+    # A list that is handed over may be another one than the launcher's.
+    given = call.arg(0, "args")
+    if (given is None or given.single == NONE) and not call.open_ended:
+        call.emit(ArgumentsParsed)
     return singleton(_namespace(call))
 
 

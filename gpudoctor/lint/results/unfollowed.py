@@ -32,7 +32,9 @@ _INSIDE = frozenset(
     }
 )
 """Events inside of its `forward`."""
-_STARTING = frozenset({"ArgumentDeclared", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"})
+_STARTING = frozenset(
+    {"ArgumentDeclared", "ArgumentsParsed", "EnvironmentRead", "EnvironmentWrite", "InitGroup", "Spawn"}
+)
 """Events of a script before it trains."""
 _SETTINGS = "TrainingArguments"
 _TRAINERS = ("Trainer", "Runner", _SETTINGS, "LightningCLI", "Engine", "build_runner", "Learner")

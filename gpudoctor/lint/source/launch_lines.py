@@ -18,6 +18,8 @@ _MOST_FOLDERS = 60
 _IS_LAUNCH = r"-m\s+torch\.distributed\.launch\b"
 _IS_TORCHRUN = r"\btorchrun\s+(?:-|.*\.py\b)|-m\s+torch\.distributed\.run\b"
 _IS_MPI = r"\b(?:mpiexec|mpirun)\b\s+-"
+_BY_VARIABLE = r"\s--use[_-]env\b"
+"""What makes the old launcher tell the local rank as torchrun does."""
 _LAUNCHERS = {"launch": _IS_LAUNCH, "torchrun": _IS_TORCHRUN, "mpi": _IS_MPI}
 _PROGRAM = r"[\w./-]+\.py\b"
 
@@ -66,4 +68,6 @@ def _lines(path: str) -> Iterator[tuple[str, ...]]:
             continue
         for launcher, written in _LAUNCHERS.items():
             if re.search(written, line):
-                yield (launcher, *dict.fromkeys(os.path.basename(each) for each in re.findall(_PROGRAM, line)))
+                by_variable = launcher == "launch" and re.search(_BY_VARIABLE, line)
+                name = "launch --use_env" if by_variable else launcher
+                yield (name, *dict.fromkeys(os.path.basename(each) for each in re.findall(_PROGRAM, line)))

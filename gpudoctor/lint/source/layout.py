@@ -133,14 +133,22 @@ def launch_lines(root: str) -> list[list[str]]:
 
 def launchers_of(start: str, root: str, is_marked: bool) -> frozenset[str]:
     """The launchers in the command lines of a project that name a file, or in all where none does."""
+    own = launchers_naming(start, root, is_marked)
+    if own or not is_marked:
+        # Without a mark, what else lies there may be of another project.
+        return own
+    return frozenset(launcher for launcher, *_ in launch_lines(root))
+
+
+def launchers_naming(start: str, root: str, is_marked: bool) -> frozenset[str]:
+    """The launchers in the command lines of a project that name a file."""
     name, here = os.path.basename(start), os.path.dirname(start)
     # The nearest folder that speaks of it, as in a folder of examples with scripts of their own.
     for folder in _up_to(here, root) if is_marked else (here, home(here)):
         own = frozenset(launcher for launcher, *files in launch_lines(folder) if name in files)
         if own:
             return own
-    # Without a mark, what else lies there may be of another project.
-    return frozenset(launcher for launcher, *_ in launch_lines(root)) if is_marked else frozenset()
+    return frozenset()
 
 
 @question

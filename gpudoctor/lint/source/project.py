@@ -13,6 +13,7 @@ from gpudoctor.lint.source.layout import (
     is_inside,
     is_near,
     is_package,
+    launchers_naming,
     launchers_of,
     modules_in,
     package_root,
@@ -136,6 +137,10 @@ class Project:
     def launchers_named(self) -> frozenset[str]:
         """With which launchers its scripts and READMEs start the program, or others where they say nothing of it."""
         return launchers_of(real_path(self._start), self.root, self.is_marked)
+
+    def launchers_naming_it(self) -> frozenset[str]:
+        """With which launchers they start the program by its name."""
+        return launchers_naming(real_path(self._start), self.root, self.is_marked)
 
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""

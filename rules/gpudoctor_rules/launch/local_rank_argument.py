@@ -17,7 +17,8 @@ a launcher that passes the option still has the last word.
 ## Silent when
 
 The program reads `LOCAL_RANK` somewhere, if only where the option is missing, and no GPU is surely set by the option
-in spite of that; the option is declared and never used, or is overwritten before it is; the program spawns its
+in spite of that, and the project's scripts do not start it by a `torch.distributed.launch` that passes what is not
+declared; the option is declared and never used, or is overwritten before it is; the program spawns its
 processes itself, or is one process; a framework is in charge whose launcher passes the option; the project's scripts
 start it by `torch.distributed.launch`, and the spelling is declared that this passes since PyTorch 2. With a torch
 before that, it is a suggestion. A run is silent where the option is right by the time of the first step, and speaks
@@ -39,7 +40,7 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Const, Value, single_of
 from gpudoctor.lint.events.placement import DeviceUsed
-from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, SettingRead
+from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, EnvironmentRead, SettingRead
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.repair.repair import (
     Code,
@@ -52,6 +53,7 @@ from gpudoctor.lint.repair.repair import (
     Source,
     Step,
 )
+from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -81,6 +83,11 @@ class LocalRankArgument(Rule):
         # DeepSpeed's launcher, for one, does pass the option.
         if program.world is not LaunchWorld.TORCHRUN or program.managed_by or not program.whole:
             return
+        kept = list(self._kept(program))
+        yield from kept or self._refused(program)
+
+    def _kept(self, program: Program) -> Iterator[Finding]:
+        """The option is not passed, so it keeps its default."""
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
             return
@@ -108,6 +115,28 @@ class LocalRankArgument(Rule):
                 repair=_declare(event),
             )
             return
+
+    def _refused(self, program: Program) -> Iterator[Finding]:
+        """The launcher of the project passes a spelling that is not declared. Where else the local rank is asked for
+        does not count: nobody comes there."""
+        if program.is_before_torch(2, 0) or not program.has(ArgumentsParsed) or not program.is_started_by_launch:
+            return
+        # Whoever writes of it, as one that rewrites `sys.argv`, knows it.
+        if any("--local-rank" in source.text for source in program.sources):
+            return
+        event = next((each for each in program.events(ArgumentDeclared) if "--local_rank" in each.flags), None)
+        if event is not None:
+            found = self.found(
+                at=event.location,
+                message="Since PyTorch 2 `torch.distributed.launch`, by which the project starts this, passes "
+                "`--local-rank`, which is not declared: every process ends with "
+                "`error: unrecognized arguments: --local-rank=0`.",
+                remedy='Declare both spellings: `"--local_rank", "--local-rank"`. Or start it with `torchrun`, which '
+                "passes neither.",
+                repair=Repair("Declare both spellings", _other_spelling(event)),
+            )
+            # Other scripts may start it by torchrun.
+            yield replace(found, launcher="launch")
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         refused = [
@@ -137,7 +166,7 @@ class LocalRankArgument(Rule):
 
 def _passed(program: Program) -> str:
     """The option that the launcher of the project passes, with the torch that it asks for; empty for torchrun."""
-    if program.launcher != "launch":
+    if not program.is_passed_local_rank:
         return ""
     return "--local_rank" if program.is_before_torch(2, 0) else "--local-rank"
 
@@ -190,14 +219,16 @@ def _share_a_gpu(recording: Recording) -> bool:
 
 def _declare(event: ArgumentDeclared) -> Repair:
     at = event.location
-    other = next(iter(sorted(OPTIONS.difference(event.flags))), "")
     before = Either(((Source(at, "default"),), ("0",)))
     default: Code = ("int(", Imported("os.environ"), '.get("LOCAL_RANK", ', before, "))")
-    steps: list[Step] = [SetArgument(at, "default", default), RemoveArgument(at, "required", if_given=True)]
-    if other:
-        last = str(len(event.flags) - 1)
-        steps.append(Replace(at, (Source(at, last), f', "{other}"'), part=last))
-    return Repair("Take the default from the environment", tuple(steps))
+    steps = (SetArgument(at, "default", default), RemoveArgument(at, "required", if_given=True))
+    return Repair("Take the default from the environment", (*steps, *_other_spelling(event)))
+
+
+def _other_spelling(event: ArgumentDeclared) -> tuple[Step, ...]:
+    at, last = event.location, str(len(event.flags) - 1)
+    missing = sorted(OPTIONS.difference(event.flags))
+    return tuple(Replace(at, (Source(at, last), f', "{other}"'), part=last) for other in missing[:1])
 
 
 def _is_other_rank(device: Value) -> bool:

@@ -143,6 +143,37 @@ def test_the_option_that_the_launcher_passes_is_declared(tmp_path: Path) -> None
     assert not lint(tmp_path / "train.py", folder=tmp_path, select=("GPU411",))
 
 
+READS_BOTH = OPTION.replace("default=0", "default=None").replace(
+    "torch.cuda.set",
+    "import os\nif args.local_rank is None:\n    args.local_rank = int(os.environ['LOCAL_RANK'])\ntorch.cuda.set",
+)
+BY_TORCHRUN = "torchrun --nproc_per_node 8 train.py"
+
+
+@pytest.mark.parametrize(
+    ("needs", "start", "program", "refused"),
+    [
+        ("torch", LAUNCH.format("train.py"), READS_BOTH, True),
+        ("torch", LAUNCH.format("train.py") + BY_TORCHRUN, READS_BOTH, True),
+        ("torch", LAUNCH.format("--use_env train.py"), READS_BOTH, False),
+        ("torch", LAUNCH.format("other.py") + BY_TORCHRUN, READS_BOTH, False),
+        ("torch", BY_TORCHRUN, READS_BOTH, False),
+        ("torch==1.13.1", LAUNCH.format("train.py"), READS_BOTH, False),
+        ("torch", LAUNCH.format("train.py"), READS_BOTH.replace("parse_args()", "parse_known_args()[0]"), False),
+        ("torch", LAUNCH.format("train.py"), READS_BOTH.replace("k\", type", "k\", \"--local-rank\", type"), False),
+    ],
+)  # fmt: skip
+def test_what_the_launcher_passes_is_refused_whatever_else_is_read(
+    needs: str, start: str, program: str, refused: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{needs}\n")
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "run.sh").write_text(start)
+    (tmp_path / "train.py").write_text(program)
+    found = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU411",))
+    assert ["unrecognized arguments" in each.message for each in found] == [True] * refused
+
+
 def test_an_old_torch_is_started_by_its_old_launcher(tmp_path):
     (tmp_path / "requirements.txt").write_text("torch==1.7.1\n")
     (tmp_path / "train.py").write_text(
