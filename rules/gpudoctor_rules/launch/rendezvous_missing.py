@@ -30,7 +30,6 @@ https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initi
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -52,6 +51,7 @@ ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 # 29500 is the port that PyTorch's own launchers take.
 VALUES = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 PORTS = range(65536)
+MOST_DIGITS = 20
 
 
 class RendezvousMissing(Rule):
@@ -167,7 +167,7 @@ def _last_port(program: Program, event: InitGroup) -> EnvironmentWrite | None:
 def _port_of(written: EnvironmentWrite) -> int | None:
     """The number that was written, as text."""
     text = text_of(written.value.single) or ""
-    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) < MOST_DIGITS else None
 
 
 def _counts_nodes(event: InitGroup) -> bool:
