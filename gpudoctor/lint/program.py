@@ -129,12 +129,10 @@ class Program:
     """The limit that was met with all that the user can choose; then it was followed with the defaults instead."""
     assumptions: Assumptions = field(default_factory=Assumptions, compare=False)
     too_new_torch: Callable[[], Sequence[int]] = field(default=tuple, compare=False)
-    """Says the first version of torch that the project cannot be installed with, as `(2, 0)`; nothing where none is
-    known."""
+    """Says the first version of torch that the project cannot be installed with, as `(2, 0)`, or nothing."""
     launchers_named: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
-    """Says with which launchers the project's own scripts start it."""
     launchers_naming_it: Callable[[], AbstractSet[str]] = field(default=frozenset, compare=False)
-    """The same, of command lines that name the program."""
+    """Say with which launchers the project's own scripts start it; the second, in command lines that name it."""
     evaluations: int = 0
     """Expressions that were evaluated for it: what executing it once more takes."""
     answers: GuardLog = field(default_factory=GuardLog, compare=False)
@@ -214,8 +212,7 @@ class Program:
 
     @cached_property
     def launcher(self) -> str:
-        """What starts its processes, where that is neither torchrun nor the program: a framework, `mpi`, `slurm`,
-        `options` where each is given its rank as one, or torch's old `launch`."""
+        """A framework, `mpi`, `slurm`, `options` that tell each its rank, torch's old `launch`; empty for all others."""
         if len(self.frameworks) == 1:
             return next(iter(self.frameworks))
         asked = [each.rank for each in self.events(InitGroup)]
@@ -230,7 +227,7 @@ class Program:
         if self.world is not LaunchWorld.TORCHRUN:
             return starter
         named = self.launchers_named()
-        if starter in ("", "slurm") and not named.isdisjoint(_OLD_LAUNCHER) and "torchrun" not in named:
+        if starter in ("", "slurm") and named & {"launch", "launch --use_env"} and "torchrun" not in named:
             return "launch"
         if starter in ("", "mpi") and named == {"mpi"}:
             return "mpi"
@@ -240,21 +237,10 @@ class Program:
     @property
     def takes_local_rank(self) -> bool:
         """Its launcher passes the local rank as an option, and it takes that one."""
-        declared = any(event.name == "local_rank" for event in self.events(ArgumentDeclared))
+        passed = self.launcher == "launch" and "launch --use_env" not in self.launchers_named()
+        declared = passed and any(event.name == "local_rank" for event in self.events(ArgumentDeclared))
         # Before that, the variable was set for those alone who asked for it.
-        return self.is_passed_local_rank and (declared or self.is_before_torch(1, 9))
-
-    @property
-    def is_passed_local_rank(self) -> bool:
-        """Its launcher passes the local rank as an option, whether it takes one or not."""
-        return self.launcher == "launch" and _OLD_LAUNCHER[1] not in self.launchers_named()
-
-    @property
-    def is_started_by_launch(self) -> bool:
-        """The project's own scripts start it by torch's old launcher, which then passes the local rank as an option;
-        others may start it by torchrun."""
-        own = self.launchers_naming_it()
-        return _OLD_LAUNCHER[0] in (own or self.launchers_named() if own or self.launched_in_several else ())
+        return declared or (passed and self.is_before_torch(1, 9))
 
     @cached_property
     def distributed(self) -> bool:
@@ -660,7 +646,6 @@ def _may_begin_group(escape: Escape) -> bool:
     return escape.told_world_size or not _GROUP_WORDS.isdisjoint(_words_of(escape.into))
 
 
-_OLD_LAUNCHER = ("launch", "launch --use_env")
 _GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
 _WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
 

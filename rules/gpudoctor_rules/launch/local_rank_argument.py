@@ -119,7 +119,7 @@ class LocalRankArgument(Rule):
     def _refused(self, program: Program) -> Iterator[Finding]:
         """The launcher of the project passes a spelling that is not declared. Where else the local rank is asked for
         does not count: nobody comes there."""
-        if program.is_before_torch(2, 0) or not program.has(ArgumentsParsed) or not program.is_started_by_launch:
+        if program.is_before_torch(2, 0) or not program.has(ArgumentsParsed) or not _started_by_launch(program):
             return
         # Whoever writes of it, as one that rewrites `sys.argv`, knows it.
         if any("--local-rank" in source.text for source in program.sources):
@@ -164,9 +164,16 @@ class LocalRankArgument(Rule):
         return recording.trained and any((rank.local_rank or 0) > 0 for rank in recording.ranks)
 
 
+def _started_by_launch(program: Program) -> bool:
+    """The project's own scripts start it by torch's old launcher, which then passes the local rank as an option; others
+    may start it by torchrun."""
+    own = program.launchers_naming_it()
+    return "launch" in (own or program.launchers_named() if own or program.launched_in_several else ())
+
+
 def _passed(program: Program) -> str:
     """The option that the launcher of the project passes, with the torch that it asks for; empty for torchrun."""
-    if not program.is_passed_local_rank:
+    if program.launcher != "launch" or "launch --use_env" in program.launchers_named():
         return ""
     return "--local_rank" if program.is_before_torch(2, 0) else "--local-rank"
 
