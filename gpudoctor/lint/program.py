@@ -212,7 +212,7 @@ class Program:
 
     @cached_property
     def launcher(self) -> str:
-        """A framework, `mpi`, `slurm`, `options` that tell each its rank, torch's old `launch`; empty for all others."""
+        """A framework, `mpi`, `slurm`, `options` that tell each its rank, torch's old `launch`; empty for others."""
         if len(self.frameworks) == 1:
             return next(iter(self.frameworks))
         asked = [each.rank for each in self.events(InitGroup)]
