@@ -68,7 +68,7 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("ignite", "Ignite", by_any_call=True)
     yield Framework("lightning", "Lightning", "Lightning", "trainer.is_global_zero")
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
-    yield Framework("mmengine", "MMEngine")
+    yield Framework("mmengine", "the runner of OpenMMLab")
     yield Framework("pipeline", "pipeline parallelism")
     yield Framework("ray", "Ray")
     yield Framework("rpc", "the RPC framework")

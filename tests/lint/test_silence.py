@@ -999,6 +999,33 @@ def test_an_optimizer_that_goes_where_nobody_has_looked(tell: Tell) -> None:
     assert told.lines[-1] == "No mistake found in what was followed of 1 file."
 
 
+@pytest.mark.parametrize(
+    ("program", "told_at"),
+    [
+        (
+            "from mmdet.apis import train_detector\ntrain_detector(build(cfg), [], cfg)",
+            "the runner of OpenMMLab runs the training at line 5: ",
+        ),
+        (
+            "from company.registry import registry\n"
+            'trainer = registry.get_trainer_class(cfg["trainer"])(cfg)\nregistry.get_task(cfg).run(trainer)',
+            "`company.registry.registry.get_trainer_class` runs the training at line 5: ",
+        ),
+        ("from company.data import train_transforms\ntrain_transforms(cfg)", ""),
+        ("from company import Trainer\nstep = torch.ones(1, requires_grad=True).sum().backward()\nTrainer(cfg)", ""),
+    ],
+    ids=["of mmdet", "of a registry", "of data", "beside a training of its own"],
+)
+def test_a_library_that_was_not_read_and_trains(tell: Tell, program: str, told_at: str) -> None:
+    told = tell("train.py", train=f"import torch, yaml\nfrom nets import build\ncfg = yaml.safe_load('c')\n{program}\n")
+    if told_at:
+        assert told.lines[0].startswith(f"train.py: {told_at}")
+        assert told.programs == {"train.py": "not"}
+        assert "GPU501" in told.document["programs"][0]["silent_for"][0]["rules"]
+    else:
+        assert "runs the training" not in told.lines[0]
+
+
 RANKS = """
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

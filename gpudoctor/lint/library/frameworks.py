@@ -19,7 +19,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.heuristics import RUNS_TRAINING
+from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.stub_models import managed_method
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
@@ -55,7 +55,7 @@ def _take_charge(call: Call) -> Values:
     known = framework_of(framework)
     if last == "PartialState":
         _begin_once(call)
-    elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or known.by_any_call:
+    elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or TRAINS.fits(last) or known.by_any_call:
         call.emit(
             UseManaged,
             framework=framework,

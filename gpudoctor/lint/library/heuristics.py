@@ -96,6 +96,14 @@ AVERAGED_MODEL = Heuristic("an average of the weights", _SURE, beginnings=("Mode
 COLLATOR = Heuristic("a collator", _SURE, beginnings=("DataCollator",))
 RUNS_TRAINING = Heuristic("what runs the training", _SURE, endings=("Trainer", "Runner", "Engine"))
 """In frameworks: where it is wrong, rules stand back that had something to say."""
+TRAINS = Heuristic(
+    "what trains",
+    _LIKELY,
+    beginnings=("train_",),
+    parts=("trainer",),
+    but=("train_test", "train_val", "train_data", "train_set", "train_load", "train_trans", "train_aug", "register"),
+)
+"""Of a library that was not read. Nothing is judged by it: it is told where a program trains nothing that was seen."""
 NORMALISED = Heuristic(
     "a model with batch normalisation",
     _SURE,

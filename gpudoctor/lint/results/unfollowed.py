@@ -8,7 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
-from gpudoctor.lint.events.knowledge import ForwardSkipped
+from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped
+from gpudoctor.lint.library.heuristics import TRAINS
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
@@ -210,13 +211,21 @@ def _not_reached(program: Program) -> Silence | None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
     if missed is not None:
         return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True)
+    stranger = next((each for each in program.events(Escape) if _trains_unread(program, each)), None)
+    if stranger is not None:
+        return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`", stranger.location, missed=True)
     into = program.optimizer_given_to
     return Silence(Cause.UNREAD, (), into.into, into.location, missed=True) if into is not None else None
 
 
 def _runs_the_training(call: str) -> bool:
     """`Trainer(…)`, `Runner.from_cfg(…)`."""
-    return any(part.endswith(_TRAINERS) for part in call.split("."))
+    return any(part.endswith(_TRAINERS) for part in call.split(".")) or TRAINS.fits(call)
+
+
+def _trains_unread(program: Program, event: Escape) -> bool:
+    """`registry.get_trainer_class(...)(...)`, `train_detector(model, ...)` of a library of which nothing is known."""
+    return "." in event.into and event.into.partition(".")[0] in program.strangers and TRAINS.fits(event.into)
 
 
 def _limit(program: Program) -> Silence:
