@@ -16,6 +16,8 @@ class UseManaged(Event):
     call: str
     several: bool = False
     shares_data: bool = True
+    trains: bool = False
+    """Its name says that it runs the training."""
 
 
 SILENT_SAMPLER = "a sampler that tells no epoch"
@@ -30,6 +32,8 @@ class Escape(Event):
     values: tuple[Value, ...] = ()
     told_world_size: bool = False
     """It gets the number of processes, as what sets up the process group does."""
+    trains: bool = False
+    """Its name says that it runs a training."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,7 @@ def _take_charge(call: Call) -> Values:
             framework=framework,
             call=call.name,
             several=known.several,
+            trains=TRAINS.fits(last),
             shares_data=framework != "deepspeed" or _may_share_data(call),
         )
         # What is handed over may be moved, wrapped and stepped out of sight.

@@ -21,6 +21,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.heuristics import TRAINS
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
@@ -104,7 +105,8 @@ def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place
     note_opened(do, reached)
     _note_functions(do, reached)
     told = any(isinstance(value, Size) and value.kind is SizeKind.WORLD for value in reached)
-    do.emit(Escape, at=place, into=into, values=tuple(filter(_matters, reached)), told_world_size=told)
+    values = tuple(filter(_matters, reached))
+    do.emit(Escape, at=place, into=into, values=values, told_world_size=told, trains=TRAINS.fits(into))
 
 
 def _note_functions(do: LibraryContext, values: list[Value]) -> None:

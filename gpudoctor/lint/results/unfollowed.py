@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped
-from gpudoctor.lint.library.heuristics import TRAINS
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
@@ -198,7 +197,7 @@ def _not_reached(program: Program) -> Silence | None:
         return Silence(
             Cause.ENDED, (), program.ended.what, program.ended.at, missed=True, about=program.ended.error_told
         )
-    running = [event for event in program.in_charge if _runs_the_training(event.call)]
+    running = [event for event in program.in_charge if event.trains or _runs_the_training(event.call)]
     if running:
         # The settings of a trainer are made before it is.
         trainer = next((event for event in running if not event.call.endswith(_SETTINGS)), running[0])
@@ -220,12 +219,12 @@ def _not_reached(program: Program) -> Silence | None:
 
 def _runs_the_training(call: str) -> bool:
     """`Trainer(…)`, `Runner.from_cfg(…)`."""
-    return any(part.endswith(_TRAINERS) for part in call.split(".")) or TRAINS.fits(call)
+    return any(part.endswith(_TRAINERS) for part in call.split("."))
 
 
 def _trains_unread(program: Program, event: Escape) -> bool:
     """`registry.get_trainer_class(...)(...)`, `train_detector(model, ...)` of a library of which nothing is known."""
-    return "." in event.into and event.into.partition(".")[0] in program.strangers and TRAINS.fits(event.into)
+    return event.trains and "." in event.into and event.into.partition(".")[0] in program.strangers
 
 
 def _limit(program: Program) -> Silence:
