@@ -236,6 +236,8 @@ def _run(
     frame.on_yield = on_yield  # type: ignore[assignment]
     frame.hint = m.hints.get(id(node), "")
     frame.handed = _was_handed(m, function, node)
+    if m.beside:
+        m.beside.discard(frame.file.source.shown)
     bound = _bind_parameters(m, function, arguments, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.

@@ -71,6 +71,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
+        "beside": "Files that were imported for the package around another one, and of which nothing was called.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
     }
@@ -94,6 +95,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.main_scope: Hashable = None
         self.chosen_calls: dict[ast.AST, ChosenCall] = {}
         self.strangers: set[str] = set()
+        self.beside: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.decorated: dict[ast.AST, Registrar] = {}
         self.at_end: list[LastCall] = []

@@ -194,8 +194,14 @@ def load(m: Evaluator, dotted: str, level: int, node: ast.AST) -> Value:
         # Python executes the packages around a module first: they may fill a table with what lies beside it.
         around = m.project.find(m.frame.file, dotted.rpartition(".")[0])
         if isinstance(around, ModuleFile) and around is not m.frame.file:
+            known = {*m.packages}
             load(m, dotted.rpartition(".")[0], 0, node)
-    return enter(m, found, node)
+            came = (each for scope, each in m.packages.items() if scope not in known)
+            m.beside |= {each.source.shown for each in came if isinstance(each, ModuleFile)}
+    module = enter(m, found, node)
+    if isinstance(found, ModuleFile):
+        m.beside.discard(found.source.shown)
+    return module
 
 
 def enter(m: Evaluator, found: ModuleFile | Package, node: ast.AST) -> Value:

@@ -341,7 +341,7 @@ def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, see
         world=world,
         log=log,
         has_entry=whole,
-        files=frozenset(file.source.shown for file in files),
+        files=frozenset(file.source.shown for file in files) - m.beside,
         sources=tuple(file.source for file in files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,

@@ -274,3 +274,14 @@ def test_a_program_that_only_a_test_imports_is_a_program_of_its_own(tmp_path: Pa
     write(tmp_path, {"test_train.py": f"{test}\nif __name__ == '__main__':\n    unittest.main()\n"})
     assert alone
     assert lint(tmp_path, folder=tmp_path, select=("GPU302",)) == alone
+
+
+def test_a_file_that_only_the_package_of_a_program_imports_is_read_for_itself(tmp_path: Path) -> None:
+    """The program has executed it, and called nothing of it."""
+    steps = WORK.replace("steps.step()", "steps.step()\n            print(x.cuda().sum().item())")
+    write(tmp_path, {"pyproject.toml": "", "pkg/__init__.py": "from .work import cook\n", "pkg/work.py": steps})
+    write(tmp_path, {"pkg/store.py": STORE})
+    alone = lint(tmp_path, folder=tmp_path, select=("GPU801",))
+    assert alone
+    write(tmp_path, {"tool.py": "from pkg.store import data\n\nif __name__ == '__main__':\n    print(data())\n"})
+    assert lint(tmp_path, folder=tmp_path, select=("GPU801",)) == alone
