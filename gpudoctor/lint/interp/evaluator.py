@@ -53,6 +53,7 @@ class Evaluator(ExecutionState, LibraryContext):
     # One for the whole execution, too: a module is executed once, whoever has asked for it.
     __slots__ = {
         "at_end": "What is called when the program has ended.",
+        "beside": "Files that were imported for the package around another one, and of which nothing was called.",
         "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
         "decorated": "What each decorator has done that gave functions back as they were.",
@@ -71,7 +72,6 @@ class Evaluator(ExecutionState, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
-        "beside": "Files that were imported for the package around another one, and of which nothing was called.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
     }
