@@ -139,6 +139,9 @@ def _call_methods(m: Evaluator, cls: Class, mentioned: frozenset[str]) -> None:
         first = single_of(find_in_class(m, cls, "__init__"))
         given = _numbers(first) if isinstance(first, Function) else {}
         made = instantiate(m, cls, Arguments((), given), cls.node).single
+        # It needs what other code prepares, as options that are global: none of its users has such an object.
+        if m.unreachable:
+            return
         if made is not None:
             for told in HOOKS.made_alone:
                 told(m, made)

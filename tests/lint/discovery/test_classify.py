@@ -285,3 +285,24 @@ def test_a_file_that_only_the_package_of_a_program_imports_is_read_for_itself(tm
     assert alone
     write(tmp_path, {"tool.py": "from pkg.store import data\n\nif __name__ == '__main__':\n    print(data())\n"})
     assert lint(tmp_path, folder=tmp_path, select=("GPU801",)) == alone
+
+
+def test_a_class_that_needs_what_others_prepare_is_not_judged_alone(tmp_path: Path) -> None:
+    options = "_OPTIONS = None\n\ndef get():\n    _ask(_OPTIONS)\n    return _OPTIONS\n"
+    options += "\ndef _ask(given):\n    assert given is not None, 'not parsed'\n"
+    layers = """
+from torch import nn
+from options import get
+
+class Words(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.words = nn.Embedding(get().words, size)
+
+    def add_types(self, count, size):
+        self.types = nn.Embedding(count, size)
+"""
+    write(tmp_path, {"pyproject.toml": "", "options.py": options, "layers.py": layers})
+    assert not lint(tmp_path, folder=tmp_path, select=("GPU214",))
+    write(tmp_path, {"layers.py": layers.replace("super().__init__()", "pass").replace("get().words", "9")})
+    assert lint(tmp_path, folder=tmp_path, select=("GPU214",))
