@@ -370,6 +370,8 @@ BY_ALL = "gpudoctor.record"
 NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
+    # What a report says of a program; where all is known already, no event is looked at.
+    "gpudoctor.lint.events.knowledge",
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",

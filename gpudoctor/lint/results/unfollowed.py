@@ -8,12 +8,12 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
-from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.knowledge import Escape
     from gpudoctor.lint.program import Program
     from gpudoctor.rule import RuleCard
 
@@ -95,6 +95,9 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
         about |= {card.code for card in quiet if card.needs == ("Forward",)}
         yield _with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about | inside)
         return
+    # Imported late: where all is known already, the interpreter is not needed.
+    from gpudoctor.lint.events.knowledge import ForwardSkipped
+
     skipped = next(program.events(ForwardSkipped), None)
     if skipped is not None and program.trained_at:
         label = getattr(getattr(skipped.module, "cls", None), "label", "a model")
@@ -210,6 +213,9 @@ def _not_reached(program: Program) -> Silence | None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
     if missed is not None:
         return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True)
+    # Imported late, as above.
+    from gpudoctor.lint.events.knowledge import Escape
+
     stranger = next((each for each in program.events(Escape) if _trains_unread(program, each)), None)
     if stranger is not None:
         return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`", stranger.location, missed=True)
