@@ -244,13 +244,16 @@ def add_more(do: LibraryContext, value: ListOf | DictOf, new: Values) -> None:
 
 def is_grown(do: LibraryContext, value: Value | None) -> bool:
     """How many items it has is not known, even where each that was seen is."""
+    if isinstance(value, Enumerated):
+        return any(is_grown(do, column.single) for column in value.items)
     return isinstance(value, ListOf) and do.flag(value, ContainerState.grown) is not NO
 
 
-def note_grown(do: LibraryContext, made: Values, sources: Iterable[Value | None]) -> None:
-    """A list has an item for each of these have."""
+def note_grown(do: LibraryContext, made: Values, sources: Iterable[Value | None]) -> Values:
+    """A list that was made of the items of these: where nobody knows how many there are, nor of this one."""
     if isinstance(made.single, ListOf) and any(is_grown(do, each) for each in sources):
         do.set_flag(made.single, ContainerState.grown)
+    return made
 
 
 def extend(do: LibraryContext, value: Value, new: list[Values], exact: bool = True) -> None:

@@ -13,6 +13,7 @@ from gpudoctor.lint.contents import (
     known_items,
     new_list,
     new_tuple,
+    note_grown,
     note_rank_decides,
     possible_pairs,
     set_item,
@@ -157,7 +158,9 @@ def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -
         return new_list(m, [item], node, exact=False)
     start, stop, step = numbers
     chosen = known[start:stop:step]
-    return singleton(TupleOf(chosen)) if isinstance(value, TupleOf) else new_list(m, list(chosen), node)
+    if isinstance(value, TupleOf):
+        return singleton(TupleOf(chosen))
+    return note_grown(m, new_list(m, list(chosen), node), [value])
 
 
 def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
@@ -232,7 +235,7 @@ def concatenate(m: Evaluator, left: Value, right: Value, node: ast.AST) -> Value
     if first is not None and second is not None:
         if isinstance(left, TupleOf):
             return new_tuple(m, [*first, *second], node)
-        return new_list(m, [*first, *second], node)
+        return note_grown(m, new_list(m, [*first, *second], node), [left, right])
     # An empty one adds nothing: `groups = []`, then `groups += ...` in a loop.
     sides = [side for side, known in ((left, first), (right, second)) if known is None or known]
     return new_list(m, [_item_of(m, side, node) for side in sides], node, exact=False)
@@ -246,7 +249,7 @@ def repeat(m: Evaluator, value: TupleOf | ListOf, times: Value, node: ast.AST) -
         return new_list(m, [_item_of(m, value, node)], node, exact=False)
     if isinstance(value, TupleOf):
         return new_tuple(m, [*known] * count, node)
-    return new_list(m, [*known] * count, node)
+    return note_grown(m, new_list(m, [*known] * count, node), [value])
 
 
 def unpack(m: Evaluator, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.contents import is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, singleton
@@ -91,6 +91,7 @@ def _run(
     ends: list[PathExit] = []
     entered = len(m.log)
     items = frozenset(_objects_in(m, source))
+    of_any_number = (alike and times != 1) or is_grown(m, source.single)
     with m.store.delta() as outer:
         outer_depth = m.store.depth
         counted: set[Hashable] = set()
@@ -100,7 +101,7 @@ def _run(
             over = loaders[0].value if loaders else None
             event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, items)
             loop = OpenLoop(
-                event, outer_depth, frame_depth=len(m.frames), of_any_number=alike and times != 1, begun=m.clock,
+                event, outer_depth, frame_depth=len(m.frames), of_any_number=of_any_number, begun=m.clock,
                 repeats=alike and index > 0, source=source,
             )  # fmt: skip
             with m.in_round(loop):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import (
     extend,
     in_a_set,
+    is_grown,
     known_items,
     new_dict,
     new_list,
@@ -45,7 +46,7 @@ def _sequence(call: Call) -> Values:
     if isinstance(given, Range) and given.divergence:
         return new_list(call.do, [unknown(call, "a number", [given])], call.node, exact=False)
     items = known_items(call.do, given) if given is not None else None
-    if items is not None and call.name.endswith("tuple"):
+    if items is not None and call.name.endswith("tuple") and not is_grown(call.do, given):
         return singleton(TupleOf(items))
     known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]
     distinct = True

@@ -424,6 +424,17 @@ LOOPS = {
         for number in (1, 2, 3):
             two.append(number)
         reveal(len(two))  #: 3
+        copied = []
+        for name in names:
+            copied.append(name)
+        reveal(len(copied) == 2)  #: len(copied) == 2
+        reveal(len(names[1:]) == 1)  #: len(names[1:]) == 1
+        reveal(len(names + two) == 5)  #: len(names + two) == 5
+        reveal(len(names * 2) == 4)  #: len(names * 2) == 4
+        reveal(len(tuple(names)) == 2)  #: len(tuple(names)) == 2
+        reveal(len(sorted(names)) == 2)  #: len(sorted(names)) == 2
+        reveal(len(list(zip(names, copied))) == 2)  #: len(list(zip(names, copied))) == 2
+        reveal(len(two[1:] + two) == 5)  #: True
         """,
     "repeated sequences": """
         import argparse
