@@ -1026,6 +1026,24 @@ def test_a_library_that_was_not_read_and_trains(tell: Tell, program: str, told_a
         assert "runs the training" not in told.lines[0]
 
 
+@pytest.mark.parametrize("arguments", [("train.py",), (".",)], ids=["named", "in its folder"])
+@pytest.mark.parametrize("beside", ["", "import models\n"], ids=["alone", "beside a file of its own"])
+def test_a_library_that_was_not_read_trains_in_a_program_that_names_no_framework(
+    tell: Tell, arguments: tuple[str, ...], beside: str
+) -> None:
+    starts = f"import sys\nfrom company.registry import registry\n{beside}if __name__ == '__main__':\n"
+    starts += "    trainer = registry.get_trainer_class(sys.argv[1])(sys.argv[2])\n    trainer.run()\n"
+    told = tell(*arguments, train=starts, models="sizes = {'small': 8}\n")
+    assert told.programs == {"train.py": "not"}
+    assert told.lines[0].startswith("train.py: `company.registry.registry.get_trainer_class` runs the training at line ")
+    assert "not followed to the end" in told.lines[-1] or "in what was followed of" in told.lines[-1]
+
+
+def test_a_script_that_names_no_framework_and_trains_nothing(tell: Tell) -> None:
+    plots = "from company.data import train_data\nprint(train_data('a.csv').mean())\n"
+    assert tell("plots.py", plots=plots).lines == ["No mistake found in 1 file."]
+
+
 RANKS = """
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel

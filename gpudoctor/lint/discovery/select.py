@@ -15,8 +15,8 @@ from gpudoctor.lint.discovery.classify import (
     may_start,
     settled,
 )
-from gpudoctor.lint.discovery.top_level import calls_own_code, reaches_training
-from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded
+from gpudoctor.lint.discovery.top_level import calls_own_code, may_train_unread, reaches_training
+from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded, speaks_of_training
 from gpudoctor.lint.discovery.written_files import Origin, written_files
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
@@ -100,7 +100,8 @@ def _sorted_out(
     paths: Sequence[str], named: frozenset[str], cache: Cache, edited: Mapping[str, bytes]
 ) -> tuple[list[str], list[str]]:
     """The files that name training, and those that do not and may yet start it through helpers of their own."""
-    plain, others = [], []
+    plain: list[str] = []
+    others: list[tuple[str, bool]] = []
     for path in paths:
         raw = edited.get(real_path(path)) if edited else None
         raw = _raw(path) if raw is None else raw
@@ -111,9 +112,10 @@ def _sorted_out(
             if raw is not None and len(raw) <= most_bytes(path):
                 cache.note_content(real_path(path), digest_of(raw))
         elif path in named or may_start(path, raw):
-            others.append(path)
-    # In a folder of files that have nothing to do with training, none is looked at but those that were named.
-    return plain, [path for path in others if plain or path in named]
+            others.append((path, speaks_of_training(raw)))
+    # In a folder of files that have nothing to do with training, none is looked at but those that were named, and those
+    # that may have a library run it.
+    return plain, [path for path, trains in others if plain or path in named or trains]
 
 
 def _glances_at(
@@ -177,5 +179,5 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
         if in_package(module.source.path):
             return module.source
         if not calls_own_code(what.deeds, module, project):
-            return None
-    return module.source if reaches_training(module, project) else None
+            return module.source if may_train_unread(module, project) else None
+    return module.source if reaches_training(module, project) or may_train_unread(module, project) else None

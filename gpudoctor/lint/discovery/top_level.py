@@ -16,7 +16,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.walk import concerns_training
+from gpudoctor.lint.discovery.walk import concerns_training, speaks_of_training
+from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile, Package
 from gpudoctor.manifest.compiled import pattern, prefixes, trains
 from gpudoctor.record import dataclass
@@ -228,6 +229,16 @@ def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: 
 def looks_elsewhere(module: ModuleFile) -> bool:
     """It says where modules are looked for, or imports some whose names it computes."""
     return re.search(_SEARCHES, module.source.text) is not None
+
+
+def may_train_unread(module: ModuleFile, project: Project) -> bool:
+    """A library of which nothing is known may train in it, as `registry.get_trainer_class(…)` says. Whether it is asked
+    to, its execution shows."""
+    if not speaks_of_training(module.source.text.encode("utf-8", "replace")):
+        return False
+    imports = _bindings(ast.walk(module.source.tree))
+    roots = {_library_of(name, imports) for name in imports}
+    return any(is_strange(root) and project.find(module, root) is None for root in sorted(roots))
 
 
 _SEARCHES = r"\bsys\.path\b|from sys import .*\bpath\b|\baddsitedir\b|\bimport_module\b"

@@ -63,6 +63,11 @@ def concerns_training(data: bytes) -> bool:
     return any(name in data for name in _FRAMEWORKS)
 
 
+def speaks_of_training(data: bytes) -> bool:
+    """The file may have a library train of which nothing is known: it names no framework, and something that trains."""
+    return b"train" in data.lower()
+
+
 class _Exclusion:
     """Globs that leave files and folders out."""
 
