@@ -1035,7 +1035,9 @@ def test_a_library_that_was_not_read_trains_in_a_program_that_names_no_framework
     starts += "    trainer = registry.get_trainer_class(sys.argv[1])(sys.argv[2])\n    trainer.run()\n"
     told = tell(*arguments, train=starts, models="sizes = {'small': 8}\n")
     assert told.programs == {"train.py": "not"}
-    assert told.lines[0].startswith("train.py: `company.registry.registry.get_trainer_class` runs the training at line ")
+    assert told.lines[0].startswith(
+        "train.py: `company.registry.registry.get_trainer_class` runs the training at line "
+    )
     assert "not followed to the end" in told.lines[-1] or "in what was followed of" in told.lines[-1]
 
 
