@@ -160,7 +160,7 @@ def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTrait
     for look in looks:
         if look.role is not Role.MAIN and (is_command(look.path) or _may_be_part(look)):
             project, module = project_of(look.path, sources)
-            look = look if module is None else look._replace(role=classify(module, project).role)
+            look = look if module is None else replace(look, role=classify(module, project).role)
         yield look
 
 

@@ -10,34 +10,36 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.limits import MAX_AT_END
+from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.lint.source.setting_files import named_under
-from gpudoctor.record import replace
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.arguments import Arguments
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.interp.function_traits import Registrar
-    from gpudoctor.lint.interp.position import Frame
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object
 
 
-class LastCall(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LastCall:
     """A function that is called when the program has ended, from where it was said, on the paths that came there."""
 
     function: Values

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -23,6 +23,7 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -33,7 +34,8 @@ Ask = Callable[[Value], "bool | None"]
 Parts = list[tuple[Binding[Value], "bool | None"]]
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Held:
     """Where what a test asks is kept, and what is kept there."""
 
     key: Hashable

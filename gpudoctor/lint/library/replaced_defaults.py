@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import ancestry, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
@@ -16,16 +17,17 @@ from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library_call import singleton
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
 DEPTH = 3
 """How deep sections of a configuration are gone through."""
 
 
-class EntryText(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EntryText:
     """How the source writes a part of a configuration, and where it is opened."""
 
     text: str

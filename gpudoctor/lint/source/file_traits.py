@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+
+from gpudoctor.record import dataclass
 
 
 class Role(enum.IntEnum):
@@ -17,7 +18,8 @@ class Role(enum.IntEnum):
     """It says what to do as the main program, as only a program does."""
 
 
-class FileTraits(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FileTraits:
     """What was seen of a file: `path` without links, and `shown` to users.
 
     `quiet` says that it is about nothing that a built-in rule is about, unless it is a program; `commented` that

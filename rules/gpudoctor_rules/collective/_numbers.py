@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,7 +14,8 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording.call_counts import Read, Result, Sum
 
 
-class Answer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Answer:
     """A number that a rank has read, and that comes from a sum over the ranks in some way."""
 
     rank: Process

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.record import dataclass
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-class JointStep(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class JointStep:
     """Something that all ranks do together, and how a message calls it."""
 
     name: str

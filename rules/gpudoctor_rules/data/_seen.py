@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -13,7 +15,8 @@ _MOST = 0.9
 """Of the data set: who draws so much of it has no share of it."""
 
 
-class Whole(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Whole:
     """A training pass in which every rank drew all of the data, or all drew the same."""
 
     training: Pass
@@ -130,7 +133,8 @@ def drawn_of(passed: Pass) -> str:
     return f"{count} of {passed.size} samples" if passed.places and passed.size else count
 
 
-class Parts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Parts:
     """What a rank trained on and evaluated with, of one data set that was cut into parts: places in the whole."""
 
     rank: int
