@@ -386,6 +386,8 @@ LATE = {
     # Most programs make no mistake.
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
+    # What is named on the command line is mostly one file, which surely is a program.
+    "gpudoctor.lint.discovery.prefilter",
     # Mostly whole folders are linted, or programs.
     "gpudoctor.lint.discovery.importers",
     # Programs are mostly named: no folder is searched.

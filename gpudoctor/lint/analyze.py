@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.ask_rules import Failures, judged_by
 from gpudoctor.lint.discovery.classify import classify
-from gpudoctor.lint.discovery.prefilter import relevant_definitions
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.flow.interning import own_keys
 from gpudoctor.lint.interp.budget import Budget
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.fix.fixes import Execute
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.request import Request
+    from gpudoctor.lint.source.file import SourceFile
 
 _QUICKLY_DONE_AGAIN = 150
 """Events of programs that are executed once more only to say what could be fixed: it takes milliseconds. Not the time
@@ -49,6 +49,13 @@ def examine(path: str, request: Request, sources: Sources) -> EntryResult:
         return replace(_examine(path, request, sources), asked=asked)
 
 
+def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
+    # Imported late: many programs are one file.
+    from gpudoctor.lint.discovery.prefilter import relevant_definitions
+
+    return relevant_definitions(file)
+
+
 @with_room
 def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     project, entry = project_of(path, sources)
@@ -56,7 +63,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         return EntryResult(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.
     if only_built_in(request.rules):
-        project.followed = relevant_definitions
+        project.followed = _relevant_definitions
     shown, failures = entry.source.shown, Failures()
     programs: list[Program] = []
     left = Budget(MAX_ALL_SECONDS)

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.commands import commands_in, is_command
-from gpudoctor.lint.discovery.prefilter import is_irrelevant
 from gpudoctor.lint.discovery.top_level import (
     STARTING,
     computes,
@@ -88,7 +87,7 @@ def classify_alone(source: SourceFile) -> Classified:
     deeds = deeds_of(source.tree)
     if deeds:
         return Classified(Role.SCRIPT, "does something at its top level", deeds[0].lineno, deeds=deeds)
-    if computes(source.tree) and not in_package(source.path) and not is_irrelevant(source):
+    if computes(source.tree) and not in_package(source.path) and not _is_irrelevant(source):
         return Classified(Role.SCRIPT, "computes something and defines nothing")
     return Classified(Role.PART, "only defines things")
 
@@ -128,8 +127,15 @@ def glance(source: SourceFile) -> FileTraits:
     tests, role = is_test(source), classify_alone(source).role
     may_be_part = role is Role.PART or (role is Role.SCRIPT and in_package(source.path))
     # That a cell cannot be read is said by whoever examines the notebook.
-    quiet = may_be_part and not source.flaws and is_irrelevant(source)
+    quiet = may_be_part and not source.flaws and _is_irrelevant(source)
     return FileTraits(source.path, source.shown, role, quiet, _is_commented(source.text.lower()), tests)
+
+
+def _is_irrelevant(source: SourceFile) -> bool:
+    # Imported late: what surely is a program is not asked.
+    from gpudoctor.lint.discovery.prefilter import is_irrelevant
+
+    return is_irrelevant(source)
 
 
 def _is_commented(text: str) -> bool:

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState
+from gpudoctor.lint.contents import new_list
+from gpudoctor.lint.domain.abstract_state import PROCESS, ClassState, ModuleState, ProcessState
+from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
@@ -37,6 +39,9 @@ LIBRARIES_OF_MODELS = prefixes("models")
 LOSSES = prefixes("losses")
 _TOOLS = prefixes("tools")
 _MODULES_SAY_SO = prefixes("modules_say_so")
+HOOKS.tells_kind.update(
+    ("builtins.isinstance", "builtins.issubclass", "builtins.hasattr", "builtins.callable", "torch.is_tensor")
+)
 
 
 @told(HOOKS.instance)
@@ -63,6 +68,26 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
     if any(map(_is_optimizer, cls.library_bases)):
         return Optimizer(identity, place, label, made_by=cls.label, complete=False, cls=cls)
     return Instance(identity, place, label, cls)
+
+
+@MODELS.callable("builtins.object.__new__")
+@MODELS.method(Class, "__new__")
+def _new(call: Call) -> Values:
+    """`super().__new__(cls)`."""
+    cls = single_of(call.arg(0, "cls"))
+    if not isinstance(cls, Class):
+        return NOT_ANSWERED
+    # A metaclass: `super().__new__(mcs, name, bases, body)`.
+    made = call.do.state(cls, ClassState.makes)
+    if made is not None:
+        return made
+    return singleton(new_object(cls, call.do.allocation_site(call.place), call.place, cls.label, call.do))
+
+
+@MODELS.method(Class, "__subclasses__")
+def _subclasses(call: Call[Class]) -> Values:
+    """Those that were made until now."""
+    return new_list(call.do, list(items_held(call.do.state(call.receiver, ClassState.subclasses))), call.node)
 
 
 @told(HOOKS.made_alone)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from types import FunctionType
 
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method, new_list, note_any_name
-from gpudoctor.lint.domain.abstract_state import ClassState
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method, note_any_name
+from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
     BoundMethod,
@@ -27,10 +26,8 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Tru
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
-from gpudoctor.lint.library.class_kinds import new_object
 from gpudoctor.lint.library.dynamic_import import member_named_by
 from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
@@ -41,29 +38,6 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, sin
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
 
 
-@MODELS.callable("builtins.object.__new__")
-@MODELS.method(Class, "__new__")
-def _new(call: Call) -> Values:
-    """`super().__new__(cls)`."""
-    cls = single_of(call.arg(0, "cls"))
-    if not isinstance(cls, Class):
-        return NOT_ANSWERED
-    # A metaclass: `super().__new__(mcs, name, bases, body)`.
-    made = call.do.state(cls, ClassState.makes)
-    if made is not None:
-        return made
-    return singleton(new_object(cls, call.do.allocation_site(call.place), call.place, cls.label, call.do))
-
-
-@MODELS.method(Class, "__subclasses__")
-def _subclasses(call: Call[Class]) -> Values:
-    """Those that were made until now."""
-    return new_list(call.do, list(items_held(call.do.state(call.receiver, ClassState.subclasses))), call.node)
-
-
-HOOKS.tells_kind.update(
-    ("builtins.isinstance", "builtins.issubclass", "builtins.hasattr", "builtins.callable", "torch.is_tensor")
-)
 _TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
 _PLAIN = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "bool")))
 _CONTAINER = {"object", "collection", "sized", "iterable", "container", "reversible"}

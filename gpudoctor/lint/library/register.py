@@ -21,7 +21,7 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
     "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "hidden_ranks",
-    "missing_attributes", "paths", "random_state", "reflection", "replaced_defaults", "stdlib", "stub_models",
+    "missing_attributes", "paths", "random_state", "replaced_defaults", "stdlib", "stub_models",
     "tensor_operations", "tensors", "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn",
     "torch_optim", "unread_code", "wrapping",
 )  # fmt: skip
@@ -37,6 +37,10 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "process_launchers": (
         "accelerate.launchers", "detectron2.engine", "horovod", "submitit", "torch.distributed.launcher",
         "torch.multiprocessing",
+    ),
+    "reflection": (
+        "builtins.callable", "builtins.getattr", "builtins.hasattr", "builtins.isinstance", "builtins.issubclass",
+        "builtins.setattr", "builtins.type", "builtins.vars", "torch.is_tensor",
     ),
     "timm": ("timm",),
     "torch_geometric": ("dgl", "torch_geometric"),
