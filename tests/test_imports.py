@@ -384,6 +384,8 @@ LATE = {
     # Most programs train without one.
     "gpudoctor.manifest.framework_roles",
     # Most programs make no mistake.
+    "gpudoctor.lint.events.option_defaults",
+    "gpudoctor.lint.suppression.directives",
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
     # What is named on the command line is mostly one file, which surely is a program.
@@ -396,6 +398,10 @@ LATE = {
     "gpudoctor.lint.interp.entry",
     # Most programs import no star of a module that was not executed.
     "gpudoctor.lint.interp.exports",
+    # Most programs have a value for each name that they ask for.
+    "gpudoctor.lint.interp.unbound_names",
+    # Most programs name their classes themselves.
+    "gpudoctor.lint.source.setting_files",
     # Most programs import no zoo of models.
     "gpudoctor.lint.interp.registries",
     # Most programs train in all of their files that do.

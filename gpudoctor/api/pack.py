@@ -8,7 +8,7 @@ so that a pack can do what they do. What a run has recorded is asked for through
 from __future__ import annotations
 
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler, shares_nothing
 from gpudoctor.lint.domain.device import Device, on_cpu, on_gpu
 from gpudoctor.lint.domain.function import Method, Namespace
 from gpudoctor.lint.domain.group import ManagedObject, Work
@@ -156,7 +156,6 @@ from gpudoctor.lint.program import (
     only_some_ranks,
     ranks_in_words,
     same_round,
-    shares_nothing,
     training_loop,
     trains,
 )

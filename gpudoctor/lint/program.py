@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
-from gpudoctor.lint.domain.data import Dataset, Sampler
+from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
 from gpudoctor.lint.domain.optim import Optimizer
@@ -26,7 +26,6 @@ from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
-from gpudoctor.lint.events.option_defaults import Option, comes_to, options_of
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
     Caught,
@@ -34,7 +33,6 @@ from gpudoctor.lint.events.process import (
     EnvironmentRead,
     EnvironmentWrite,
     InitGroup,
-    SettingDefault,
     Spawn,
 )
 from gpudoctor.lint.events.reporting import MetricShown
@@ -46,6 +44,8 @@ from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from typing import Protocol
+
+    from gpudoctor.lint.events.option_defaults import Option
 
     class CodeFile(Protocol):
         """A file, as far as rules see it."""
@@ -420,7 +420,15 @@ class Program:
     @cached_property
     def options(self) -> dict[Hashable, Option]:
         """The command line options and other settings whose default is known."""
-        return options_of(self.events(ArgumentDeclared), self.events(SettingDefault))
+        from gpudoctor.lint.events.option_defaults import options_of
+
+        return options_of(self.log)
+
+    def _is_unusual(self, literal: Literal) -> bool:
+        # Imported late, as above: most programs make no mistake, and nobody asks what is usual.
+        from gpudoctor.lint.events.option_defaults import comes_to
+
+        return comes_to(literal, self.options) is False
 
     @cached_property
     def taken_on(self) -> frozenset[Literal]:
@@ -438,13 +446,13 @@ class Program:
         # Where each model is wrapped, one more may be by an option.
         least = [each for each in asked if not any(each.implies(other) for other in asked if other != each)]
         # `if args.fsdp: ... else: ...` is launched without the option as well.
-        usual = [each for each in least if not any(comes_to(literal, self.options) is False for literal in each)]
+        usual = [each for each in least if not any(map(self._is_unusual, each))]
         return iter(usual or least)
 
     def unusual(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, and fail where the options that they ask about are left
         out. Where it is a call at which nothing happens, they lead to what it does at the places `inside`."""
-        return [each for each in self.asked_at(place, inside) if comes_to(each, self.options) is False]
+        return [each for each in self.asked_at(place, inside) if self._is_unusual(each)]
 
     def asked_at(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, but for those behind which the program trains."""
@@ -768,18 +776,7 @@ def ranks_in_words(event: Event) -> str:
     return "some ranks only"
 
 
-GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
 """Samplers that do what a loader does without one."""
-
-
-def shares_nothing(given: Values | None, when: Condition) -> bool:
-    """No sampler is given, or one that goes over all of the data."""
-    return given is None or given.restrict(when).all(
-        lambda value: (
-            value == NONE
-            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
-        )
-    )
 
 
 def is_whole(dataset: Value, shuffled: bool) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Allocated, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, Allocated, Const, Value, Values
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.record import dataclass, replace
 
 
@@ -132,3 +133,16 @@ class LoaderIterator(Allocated):
     place: Location
     label: str
     loader: Loader
+
+
+GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
+
+
+def shares_nothing(given: Values | None, when: Condition) -> bool:
+    """No sampler is given, or one that goes over all of the data."""
+    return given is None or given.restrict(when).all(
+        lambda value: (
+            value == NONE
+            or (isinstance(value, Sampler) and value.base.distributed is False and value.base.made_by in GO_OVER_ALL)
+        )
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.domain.constant_folding import of_text
@@ -18,11 +18,12 @@ from gpudoctor.lint.domain.symbols import (
     asked_of,
 )
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values
+from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import Equality, Literal
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
+    from gpudoctor.lint.events.event_context import Event
 
 Asked = Literal | Value
 """A test with the answer that it needs, or a value that must be true."""
@@ -42,16 +43,16 @@ Options = Mapping[Hashable, Option]
 """By the name of the attribute; those that have no flag by the value that is read."""
 
 
-def options_of(declared: Iterable[ArgumentDeclared], read: Iterable[SettingDefault] = ()) -> dict[Hashable, Option]:
+def options_of(log: Sequence[Event]) -> dict[Hashable, Option]:
     """The options whose default is known."""
     found: dict[Hashable, list[Option | None]] = {}
-    for event in declared:
+    for event in (each for each in log if isinstance(each, ArgumentDeclared)):
         only = event.left_out
         # `-large` with one dash is an option, too.
         flag = next(iter(sorted((flag for flag in event.flags if flag.startswith("-")), key=_dashes)), "")
         known = Option(flag, only.value, event.switch) if isinstance(only, Const) and flag else None
         found.setdefault(event.name, []).append(known)
-    for each in read:
+    for each in (event for event in log if isinstance(event, SettingDefault)):
         # What is declared has its default there.
         if _setting(each.value) not in found:
             found.setdefault(each.value, []).append(_read_as(each.text, each.left_out))

@@ -29,7 +29,6 @@ from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
-from gpudoctor.lint.interp.exports import attributes_set
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
@@ -77,6 +76,13 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     return bound if bound.bindings else stored
 
 
+def _is_set_somewhere(m: Evaluator, name: str) -> bool:
+    # Imported late: most programs ask no object for what it lacks.
+    from gpudoctor.lint.interp.exports import attributes_set
+
+    return any(name in attributes_set(file.source.tree) for file in m.files_read())
+
+
 def _fails(m: Evaluator, value: Value, name: str, node: ast.AST) -> bool:
     """This ends in an `AttributeError`: the path with it, but for what a handler takes."""
     # Those who read a file for its functions alone have made up what they are given.
@@ -86,7 +92,7 @@ def _fails(m: Evaluator, value: Value, name: str, node: ast.AST) -> bool:
         return False
     module = isinstance(value, Module)
     # `for part in model.modules(): part.index = 0` sets it on objects that were not seen.
-    if not (module and name == "module") and any(name in attributes_set(file.source.tree) for file in m.files_read()):
+    if not (module and name == "module") and _is_set_somewhere(m, name):
         return False
     if module and name == "module":
         m.emit(BareAsked, at=m.place(node), model=value)

@@ -23,7 +23,6 @@ from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
-from gpudoctor.lint.source.setting_files import named_under
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -216,6 +215,9 @@ class Evaluator(ExecutionState, LibraryContext):
 
     def named_in_settings(self, keys: Sequence[str]) -> list[str]:
         """The dotted names that stand under these keys in setting files of the project."""
+        # Imported late: most programs write the names of their classes.
+        from gpudoctor.lint.source.setting_files import named_under
+
         return named_under(self.project.root, keys) if keys else []
 
     def yielded(self, values: Values) -> None:

@@ -36,7 +36,6 @@ from gpudoctor.lint.interp.narrowing import as_told
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.interp.truthiness import as_value, bool_op, compare_values, truth
-from gpudoctor.lint.interp.unbound_names import is_surely_unbound, note_missing
 from gpudoctor.lint.library.register import HOOKS
 
 if TYPE_CHECKING:
@@ -517,15 +516,24 @@ def lookup(m: Evaluator, name: str, node: ast.AST) -> Values:
         if bound:
             known = found if len(bound) == len(found.bindings) else _bound(m, scope, name, found, node)
             return imports.resolved(m, known, node)
-        if found.bindings and is_surely_unbound(m, scope, name, found):
+        if found.bindings and _is_surely_unbound(m, scope, name, found):
             error = "UnboundLocalError" if m.frame.function is not None else "NameError"
             m.abort(name, m.place(node), error, "is not bound there")
             return m.unknown(node, "a name that is not bound")
     return elsewhere(m, name, node)
 
 
+def _is_surely_unbound(m: Evaluator, scope: Hashable, name: str, found: Values) -> bool:
+    # Imported late, as below: most programs bind each name on all paths that ask for it.
+    from gpudoctor.lint.interp.unbound_names import is_surely_unbound
+
+    return is_surely_unbound(m, scope, name, found)
+
+
 def _bound(m: Evaluator, scope: Hashable, name: str, found: Values, node: ast.AST) -> Values:
     """A path on which the name is unbound ends in an error: whoever gets on has a value, and took no such path."""
+    from gpudoctor.lint.interp.unbound_names import is_surely_unbound, note_missing
+
     left = ValueSet([binding for binding in found.bindings if binding.value is not UNBOUND])
     here = found.restrict(m.path).bindings
     note_missing(m, scope, name, ValueSet([binding for binding in here if binding.value is UNBOUND]), node)

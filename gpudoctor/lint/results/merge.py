@@ -9,13 +9,12 @@ from gpudoctor.config import LAUNCHES, matches
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety
 from gpudoctor.lint.discovery.walk import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
-from gpudoctor.lint.suppression.directives import Suppressions
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Fix
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.suppression.directives import SuppressionRemark
+    from gpudoctor.lint.suppression.directives import SuppressionRemark, Suppressions
     from gpudoctor.rule import RuleCard
 
 UNREADABLE, UNUSED, UNKNOWN = "GPU001", "GPU002", "GPU003"
@@ -154,6 +153,9 @@ def _silenced(finding: Finding, comments: dict[str, Suppressions], source_of: So
 
 def _comments_in(path: str, comments: dict[str, Suppressions], source_of: SourceOf) -> Suppressions:
     if path not in comments:
+        # Imported late: most files have neither findings nor comments for us.
+        from gpudoctor.lint.suppression.directives import Suppressions
+
         source = source_of(path)
         comments[path] = Suppressions.of(source) if source else Suppressions()
     return comments[path]

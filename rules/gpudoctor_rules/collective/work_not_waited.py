@@ -52,7 +52,7 @@ class WorkNotWaited(Rule):
     severity = Severity.ERROR
     shows_in_run = True
     of_ranks = True
-    needs = (Discard, HostSync, ReadTooEarly, ResultUsed, StartWork, WorkDone)
+    needs = (ReadTooEarly, StartWork)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a collective is done when it returns.

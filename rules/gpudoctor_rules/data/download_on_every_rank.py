@@ -56,7 +56,7 @@ class DownloadOnEveryRank(Rule):
     name = "download-on-every-rank"
     severity = Severity.WARNING
     shows_in_run = True
-    needs = (Collective, Download)
+    needs = (Download,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - LAUNCHERS:

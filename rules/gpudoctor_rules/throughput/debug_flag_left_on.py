@@ -81,7 +81,7 @@ class DebugFlagLeftOn(Rule):
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (Backward, DebugFlag, EnvironmentWrite)
+    needs = (DebugFlag, EnvironmentWrite)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole:
