@@ -776,9 +776,6 @@ def ranks_in_words(event: Event) -> str:
     return "some ranks only"
 
 
-"""Samplers that do what a loader does without one."""
-
-
 def is_whole(dataset: Value, shuffled: bool) -> bool:
     """All of the data, and not a share or a stream that may be cut out of sight."""
     # `Subset(data, range(rank, n, world_size))` is sharding by hand.

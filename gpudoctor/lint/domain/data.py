@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import NONE, Allocated, Const, Value, Values
-from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Condition
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,6 +139,7 @@ class LoaderIterator(Allocated):
 
 
 GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
+"""Samplers that do what a loader does without one."""
 
 
 def shares_nothing(given: Values | None, when: Condition) -> bool:
