@@ -112,6 +112,10 @@ def _members(
     # Python itself puts `__hash__: None` beside an `__eq__`.
     for name in [name for name in members if defined.get(name) is not None]:
         del members[name]
+    # What a base has from here is inherited.
+    for name in ("__reduce__", "__repr__"):
+        if name in members and getattr(cls, name) is members[name]:
+            del members[name]
     members[_FIELDS] = every
     members["__match_args__"] = tuple([name for name, each in every.items() if not each.kw_only])
     return members

@@ -70,7 +70,7 @@ def name_parts(node: ast.expr) -> list[str]:
 # --- what it defines and imports --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Names:
     """What the names at the top level of a module stand for."""
 

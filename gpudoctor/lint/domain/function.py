@@ -203,7 +203,7 @@ def class_of(value: Value) -> Class | None:
     return cls if isinstance(cls, Class) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChosenCall:
     """A call that was not followed, because a setting chooses what is called: `instantiate(cfg.trainer).train()`, a
     method `name` of what the library callable `by` returned, each empty where that is not known."""

@@ -37,7 +37,7 @@ else:
     LibraryContext = object
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LastCall:
     """A function that is called when the program has ended, from where it was said, on the paths that came there."""
 

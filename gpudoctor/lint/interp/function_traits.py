@@ -85,7 +85,7 @@ class Summary:
     """The most statements that it took."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Registrar:
     """A decorator, or with arguments what makes it, and how often it gave back what it was given, one time after the
     other."""
@@ -96,7 +96,7 @@ class Registrar:
     kept: int = 0
 
 
-@dataclass(slots=True)
+@dataclass
 class Habit:
     """What the calls of a function have done so far that logged nothing which rules ask about."""
 

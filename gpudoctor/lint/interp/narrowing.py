@@ -34,7 +34,7 @@ Ask = Callable[[Value], "bool | None"]
 Parts = list[tuple[Binding[Value], "bool | None"]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Held:
     """Where what a test asks is kept, and what is kept there."""
 

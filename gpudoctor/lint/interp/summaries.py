@@ -69,7 +69,7 @@ def summarized(m: ExecutionState, summary: Summary, arguments: Arguments, node: 
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EffectWatch:
     """What was there before a function was followed."""
 

@@ -26,7 +26,7 @@ DEPTH = 3
 """How deep sections of a configuration are gone through."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EntryText:
     """How the source writes a part of a configuration, and where it is opened."""
 

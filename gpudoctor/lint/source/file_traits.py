@@ -18,7 +18,7 @@ class Role(enum.IntEnum):
     """It says what to do as the main program, as only a program does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileTraits:
     """What was seen of a file: `path` without links, and `shown` to users.
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording.call_counts import Read, Result, Sum
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Answer:
     """A number that a rank has read, and that comes from a sum over the ranks in some way."""
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class JointStep:
     """Something that all ranks do together, and how a message calls it."""
 

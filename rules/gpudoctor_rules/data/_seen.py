@@ -15,7 +15,7 @@ _MOST = 0.9
 """Of the data set: who draws so much of it has no share of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Whole:
     """A training pass in which every rank drew all of the data, or all drew the same."""
 
@@ -133,7 +133,7 @@ def drawn_of(passed: Pass) -> str:
     return f"{count} of {passed.size} samples" if passed.places and passed.size else count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parts:
     """What a rank trained on and evaluated with, of one data set that was cut into parts: places in the whole."""
 
