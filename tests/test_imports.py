@@ -417,6 +417,12 @@ LATE = {
     # Most projects have no file that does not parse.
     "gpudoctor.lint.source.newer_syntax",
     "gpudoctor.lint.source.syntax_errors",
+    # A lint has no run to look at.
+    "gpudoctor_rules.checkpoint._written",
+    "gpudoctor_rules.collective._numbers",
+    "gpudoctor_rules.collective._stuck",
+    "gpudoctor_rules.data._seen",
+    "gpudoctor_rules.wrap._drift",
     # Most runs ask for no fixes.
     "gpudoctor.lint.interp.scope_snapshots",
     "gpudoctor.lint.fix.fixes",

@@ -33,7 +33,6 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.repair.snippets import asked_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import one_path, shown
-from gpudoctor_rules.checkpoint._written import OF_ONE_NODE, written_by_several
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -81,6 +80,8 @@ class SaveGuardedByLocalRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.checkpoint._written import written_by_several
+
         for each in written_by_several(recording):
             if each.by_node:
                 yield self.found(
@@ -109,6 +110,8 @@ def _on_the_node(save: Save) -> bool:
 
 
 def _is_of_the_node(path: Value) -> bool:
+    from gpudoctor_rules.checkpoint._written import OF_ONE_NODE
+
     # One part that names the node is enough.
     if isinstance(path, Text):
         return any(map(_is_of_the_node, path.parts))

@@ -38,7 +38,6 @@ from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import importing, one_path, shown
-from gpudoctor_rules.checkpoint._written import written_by_several
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -100,6 +99,8 @@ class SaveOnEveryRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.checkpoint._written import written_by_several
+
         for each in written_by_several(recording):
             if not each.by_node:
                 yield self.found(

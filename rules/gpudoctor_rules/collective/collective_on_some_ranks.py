@@ -36,7 +36,6 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
-from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
@@ -73,6 +72,8 @@ class CollectiveOnSomeRanks(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._stuck import stuck
+
         left = stuck(recording)
         if left is not None and left.code == self.code:
             yield self.found(

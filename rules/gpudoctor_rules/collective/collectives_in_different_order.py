@@ -34,7 +34,6 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import place_of
-from gpudoctor_rules.collective._stuck import stuck
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -76,6 +75,8 @@ class CollectivesInDifferentOrder(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._stuck import stuck
+
         left = stuck(recording)
         if left is not None and left.code == self.code:
             yield self.found(

@@ -35,7 +35,6 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import reached_alone, story
-from gpudoctor_rules.collective._stuck import stuck
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
@@ -85,6 +84,8 @@ class GroupMadeOnSomeRanks(Rule):
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._stuck import stuck
+
         left = stuck(recording)
         if left is not None and left.code == self.code:
             yield self.found(

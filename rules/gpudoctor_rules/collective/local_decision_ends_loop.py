@@ -45,7 +45,6 @@ from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
-from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
@@ -135,6 +134,8 @@ class LocalDecisionEndsLoop(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._stuck import stuck
+
         left = stuck(recording)
         if left is not None and left.code == self.code:
             yield self.found(

@@ -38,7 +38,6 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._numbers import added_up, answers, told
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -80,6 +79,8 @@ class ReducedTemporary(Rule):
             yield self.found(at=event.location, message=f"`{event.call}` {message}", remedy=remedy)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._numbers import added_up, answers, told
+
         for line in added_up(recording):
             read = answers(recording, line)
             own = [each for each in read if each.result.relation in ("own", "part")]
@@ -96,6 +97,8 @@ class ReducedTemporary(Rule):
             )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.collective._numbers import added_up, answers
+
         return any(answers(recording, line) for line in added_up(recording))
 
 

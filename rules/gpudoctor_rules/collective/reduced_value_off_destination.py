@@ -34,11 +34,11 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._numbers import Answer, added_up, answers, of_one_round, told
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
+    from gpudoctor_rules.collective._numbers import Answer
 
 
 class ReducedValueOffDestination(Rule):
@@ -77,6 +77,8 @@ class ReducedValueOffDestination(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._numbers import added_up, answers, of_one_round, told
+
         # A rank that says whose number it shows may show its own.
         if self.code not in recording.suspected:
             return
@@ -93,6 +95,8 @@ class ReducedValueOffDestination(Rule):
                 )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.collective._numbers import added_up, answers
+
         return any(_is_on_one(each) for line in added_up(recording) for each in answers(recording, line))
 
 

@@ -32,7 +32,6 @@ from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.rule import Rule
-from gpudoctor_rules.collective._numbers import added_up, answers
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -70,6 +69,8 @@ class SumTakenForMean(Rule):
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._numbers import added_up, answers
+
         # That the number was a mean, and not a count, is told by the code.
         if self.code not in recording.suspected:
             return
@@ -88,6 +89,8 @@ class SumTakenForMean(Rule):
                 )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.collective._numbers import added_up, answers
+
         return any(answers(recording, line) for line in added_up(recording))
 
 

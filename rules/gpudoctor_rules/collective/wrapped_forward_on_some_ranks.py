@@ -49,7 +49,6 @@ from gpudoctor.lint.program import Program, ranks_in_words, training_loop
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
-from gpudoctor_rules.collective._stuck import stuck
 from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
@@ -120,6 +119,8 @@ class WrappedForwardOnSomeRanks(Rule):
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._stuck import stuck
+
         left = stuck(recording)
         if left is not None and left.code == self.code:
             yield self.found(

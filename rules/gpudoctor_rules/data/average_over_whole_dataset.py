@@ -33,7 +33,6 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.reporting import Averaged, MetricShown
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
-from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader
@@ -78,6 +77,8 @@ class AverageOverWholeDataset(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
+
         # The division stands in the code; what was summed, and that it is all that there is, in the run.
         if self.code not in recording.suspected:
             return
@@ -92,6 +93,8 @@ class AverageOverWholeDataset(Rule):
             )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.data._seen import kept_to_themselves
+
         shares = _shares(recording)
         return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
 

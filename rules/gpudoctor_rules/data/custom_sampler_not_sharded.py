@@ -42,7 +42,6 @@ from gpudoctor_rules.data._passes import (
     trained_with,
     unused_samplers,
 )
-from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
@@ -97,6 +96,8 @@ class CustomSamplerNotSharded(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import whole_on_every_rank
+
         for each in whole_on_every_rank(recording):
             if each.custom and not each.shared_elsewhere and each.at is not None:
                 yield self.found(

@@ -39,7 +39,6 @@ from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
-from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.data_loading import Iterate
@@ -88,6 +87,8 @@ class MetricOfOneShard(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
+
         # What is shown of it stands in the code; that nothing was put together before, in the run.
         if self.code not in recording.suspected:
             return
@@ -102,6 +103,8 @@ class MetricOfOneShard(Rule):
             )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.data._seen import kept_to_themselves
+
         shares = _shares(recording)
         return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
 

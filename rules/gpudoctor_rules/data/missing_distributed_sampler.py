@@ -63,7 +63,6 @@ from gpudoctor_rules.data._passes import (
     trained_with,
     unused_samplers,
 )
-from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader
@@ -115,6 +114,8 @@ class MissingDistributedSampler(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import whole_on_every_rank
+
         for each in whole_on_every_rank(recording):
             if not each.shared_elsewhere and not each.custom and each.at is not None:
                 yield self.found(

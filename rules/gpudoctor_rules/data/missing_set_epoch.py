@@ -36,7 +36,6 @@ from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, First, Holds, Imported, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
-from gpudoctor_rules.data._seen import same_order_again, shuffled_passes
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -82,6 +81,8 @@ class MissingSetEpoch(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import same_order_again
+
         for first, second in same_order_again(recording):
             if not second.told and second.place is not None:
                 yield self.found(
@@ -93,6 +94,8 @@ class MissingSetEpoch(Rule):
                 )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.data._seen import shuffled_passes
+
         return any(len(shuffled_passes(rank)) > 1 for rank in recording.ranks)
 
 

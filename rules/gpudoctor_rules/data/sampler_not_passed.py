@@ -31,7 +31,6 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.repair.repair import Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
-from gpudoctor_rules.data._seen import whole_on_every_rank
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader, Sampler
@@ -72,6 +71,8 @@ class SamplerNotPassed(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import whole_on_every_rank
+
         for each in whole_on_every_rank(recording):
             if each.shared_elsewhere and each.at is not None:
                 yield self.found(

@@ -40,7 +40,6 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
-from gpudoctor_rules.data._seen import same_order_again, shuffled_passes, told_differently
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Loop
@@ -75,6 +74,8 @@ class SetEpochMisplaced(Rule):
                 yield self._on_sampler(other, each, flaw)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import same_order_again, told_differently
+
         at = None
         for _, second in same_order_again(recording):
             if second.told and (at := second.told_at or second.place) is not None:
@@ -94,6 +95,8 @@ class SetEpochMisplaced(Rule):
             )
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.data._seen import shuffled_passes
+
         return any(len(shuffled_passes(rank)) > 1 for rank in recording.ranks)
 
     def _on_sampler(self, event: SetEpoch, each: Repeated, flaw: str) -> Finding:

@@ -38,7 +38,6 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._seen import parts_of
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -87,6 +86,8 @@ class SplitDiffersPerRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.data._seen import parts_of
+
         parts = parts_of(recording)
         for one, other in permutations(parts, 2):
             both = one.trained & other.evaluated
@@ -104,6 +105,8 @@ class SplitDiffersPerRank(Rule):
             return
 
     def could_show(self, recording: Recording) -> bool:
+        from gpudoctor_rules.data._seen import parts_of
+
         return bool(parts_of(recording))
 
 

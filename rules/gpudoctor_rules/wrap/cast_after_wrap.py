@@ -33,7 +33,6 @@ from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import MoveUp, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ class CastAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.wrap._drift import drifts
+
         seen = drifts(recording, self.code)
         if seen is not None:
             at, what = seen

@@ -36,7 +36,6 @@ from gpudoctor.lint.domain.symbols import ParameterName
 from gpudoctor.lint.domain.value import FALSE, NONE, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ class GradFlagChangedAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.wrap._drift import drifts
+
         # Which parameters lack a gradient, and since when, the error does not say.
         if self.code in recording.suspected:
             yield from self.crashed(

@@ -36,7 +36,6 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._drift import drifts
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 from gpudoctor_rules.wrap._training import averaged_by_hand
 
@@ -76,6 +75,8 @@ class WeightsChangedOnOneRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.wrap._drift import drifts
+
         seen = drifts(recording, self.code)
         if seen is not None:
             at, what = seen
