@@ -407,6 +407,7 @@ LATE = {
     # Most programs train in all of their files that do.
     "gpudoctor.lint.interp.unreached_training",
     # Most projects have no notebooks.
+    "gpudoctor.lint.discovery.written_files",
     "gpudoctor.lint.notebooks.write",
     "gpudoctor.lint.notebooks.joined_cells",
     "gpudoctor.lint.notebooks.ipynb",

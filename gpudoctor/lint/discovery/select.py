@@ -17,11 +17,10 @@ from gpudoctor.lint.discovery.classify import (
 )
 from gpudoctor.lint.discovery.top_level import calls_own_code, may_train_unread, reaches_training
 from gpudoctor.lint.discovery.walk import collect, concerns_training, is_excluded, speaks_of_training
-from gpudoctor.lint.discovery.written_files import Origin, written_files
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
-from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_queries import digest_of, real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
@@ -29,6 +28,8 @@ from gpudoctor.lint.source.project import Sources, project_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    # Nobody reads what a field is, and most projects have no notebooks.
+    from gpudoctor.lint.discovery.written_files import Origin  # noqa: TC004
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.runtime.cache import Cache
 
@@ -79,7 +80,7 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
     # Who names a file is told that it cannot be read, whatever it is about.
     looks += [_look(found) for path, found in helped if isinstance(found, SourceFile) or (found and path in named)]
     seen = list(settled([look for look in looks if isinstance(look, FileTraits)], sources))
-    written = [(origin, _look(source)) for origin, source in written_files(seen, sources)]
+    written = _written_by([look for look in seen if look.shown.endswith(NOTEBOOK)], sources)
     looks += [look for _, look in written]
     return Listed(
         seen=(*seen, *(look for _, look in written if isinstance(look, FileTraits))),
@@ -88,6 +89,15 @@ def list_files(request: Request, sources: Sources, cache: Cache) -> Listed:
         count=len(paths) + (STDIN in request.paths),
         origins={look.shown: origin for origin, look in written},
     )
+
+
+def _written_by(notebooks: Sequence[FileTraits], sources: Sources) -> list[tuple[Origin, FileTraits | Unreadable]]:
+    if not notebooks:
+        return []
+    # Imported late: most projects have no notebooks.
+    from gpudoctor.lint.discovery.written_files import written_files
+
+    return [(origin, _look(source)) for origin, source in written_files(notebooks, sources)]
 
 
 def _as_walked(path: str) -> tuple[list[str], str]:

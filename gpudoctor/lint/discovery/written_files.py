@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.walk import concerns_training
 from gpudoctor.lint.notebooks.cells import WrittenFile
-from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
+from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def written_files(
 ) -> Iterator[tuple[Origin, SourceFile | Unreadable]]:
     """The programs that notebooks write, and that say something about training; `sources` know their text from now."""
     for each in notebooks:
-        for path, written in _programs(each, sources) if each.shown.endswith(NOTEBOOK) else ():
+        for path, written in _programs(each, sources):
             # From here on it can be imported, also by the programs of other cells. The last cell wins, as when all of
             # them are executed.
             sources.edited = {**sources.edited, path: written.text.encode("utf-8", "replace")}

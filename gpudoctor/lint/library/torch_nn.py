@@ -329,13 +329,15 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
     if do.flag(core, ModuleState.sharded) is not NO:
         return singleton(CPU) if do.flag(core, ModuleState.shards_on_cpu) is YES else None
     own = do.state(core, ModuleState.device)
-    parts = [part for part in children_of(do, core) if part != core and has_parameters(do, part) is not False]
     # CPU is only the default of what we saw; whoever made the rest may have moved it.
-    if own is not None and own.single == CPU and _may_be_elsewhere(do, core):
+    if own is None or (own.single == CPU and _may_be_elsewhere(do, core)):
         return None
-    if own is None or not parts or depth > _DEVICE_DEPTH:
+    children = children_of(do, core) if depth <= _DEVICE_DEPTH else ()
+    places = [
+        device_of(do, part, depth + 1) for part in children if part != core and has_parameters(do, part) is not False
+    ]
+    if not places:
         return own
-    places = [device_of(do, part, depth + 1) for part in parts]
     first = places[0]
     # `model.head.to(device)` moves a part without its parent: then no one device is true.
     if first is None or any(place != first for place in places) or (_holds_own(do, core) and own != first):

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Problem, Related
-from gpudoctor.lint.discovery.written_files import Origin
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
+    # Nobody reads what a field is, and most projects have no notebooks.
     from gpudoctor.coverage import Coverage
+    from gpudoctor.lint.discovery.written_files import Origin  # noqa: TC004
 
 SourceOf = Callable[[str], SourceFile | None]
 

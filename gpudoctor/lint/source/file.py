@@ -10,15 +10,19 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.notebooks.cells import Cells
 from gpudoctor.lint.process_state import fresh_stack, no_warnings
 from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
 from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.file_queries import digest_of
 from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    # Nobody reads what a field is, and most files are no notebooks.
+    from gpudoctor.lint.notebooks.cells import Cells  # noqa: TC004
 
 NOTEBOOK = ".ipynb"
 
