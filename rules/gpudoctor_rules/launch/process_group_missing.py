@@ -96,9 +96,10 @@ class ProcessGroupMissing(Rule):
 
 def _makes_group(program: Program) -> bool:
     """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
-    spoken_of = program.world.several_processes and program.names(*CALLED)
+    if program.has(InitGroup) or program.may_begin_group:
+        return True
     # In a single process the text proves nothing: it is the branch for several that names the call.
-    return spoken_of or program.may_begin_group or program.has(InitGroup)
+    return program.world.several_processes and program.names(*CALLED)
 
 
 def _without_group(event: Event) -> bool:
