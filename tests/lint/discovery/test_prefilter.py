@@ -155,7 +155,7 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
     bad = [path for case in cases(fixtures) if case.bad and case.code != "GPU001" for path in case.files]
     library = {path: text for path in bad if (text := _as_library(path)) is not None}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
-    monkeypatch.setattr(analyze, "relevant_definitions", lambda file: None)
+    monkeypatch.setattr(analyze, "_relevant_definitions", lambda file: None)
     monkeypatch.setattr(classify, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
     assert not {path: findings for path, findings in missed.items() if findings}
