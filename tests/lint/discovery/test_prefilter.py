@@ -10,8 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from gpudoctor.lint import analyze
-from gpudoctor.lint.discovery import classify
+from gpudoctor.lint.discovery import prefilter
 from gpudoctor.lint.discovery.classify import classify_alone
 from gpudoctor.lint.discovery.prefilter import _is_telling, is_irrelevant, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
@@ -155,8 +154,8 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
     bad = [path for case in cases(fixtures) if case.bad and case.code != "GPU001" for path in case.files]
     library = {path: text for path in bad if (text := _as_library(path)) is not None}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
-    monkeypatch.setattr(analyze, "_relevant_definitions", lambda file: None)
-    monkeypatch.setattr(classify, "is_irrelevant", lambda file: False)
+    monkeypatch.setattr(prefilter, "relevant_definitions", lambda file: None)
+    monkeypatch.setattr(prefilter, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
     assert not {path: findings for path, findings in missed.items() if findings}
     assert sum(map(len, found.values())) > 100
