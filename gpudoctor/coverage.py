@@ -49,9 +49,9 @@ class Silence:
 
     `what` names it: the limit, the statement that ends all paths, the framework, the code that was not read, the call
     that asks for gradients; `about` is what was handed to code that was not read, the call of what a setting has
-    chosen, the model whose `forward` was not followed, the error where the statement that ends all paths does not say
-    it, or the wrapper that no program makes. `missed` says that the training was not reached on account of it, `beside`
-    that paths which do not train live on.
+    chosen, the option with which a framework takes charge, the model whose `forward` was not followed, the error where
+    the statement that ends all paths does not say it, or the wrapper that no program makes. `missed` says that the
+    training was not reached on account of it, `beside` that paths which do not train live on.
     """
 
     cause: Cause
@@ -82,7 +82,7 @@ class Silence:
             case Cause.FRAMEWORK if self.missed:
                 return f"{self.what} runs the training{at}"
             case Cause.FRAMEWORK:
-                return f"{self.what} takes charge{at}"
+                return f"{self.what} takes charge{at}{f', {self.about}' if self.about else ''}"
             case Cause.UNREAD if self.missed and not self.about:
                 return f"no training was seen: the optimizer goes into `{self.what}`{at}, which was not read"
             case Cause.UNREAD if self.missed:

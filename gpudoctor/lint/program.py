@@ -213,7 +213,10 @@ class Program:
     @cached_property
     def launcher(self) -> str:
         """A framework, `mpi`, `slurm`, `options` that tell each its rank, torch's old `launch`; empty for others."""
-        if len(self.frameworks) == 1:
+        # Nobody needs its launcher where it is an option beside a group or a wrapper of the program.
+        own = (*self.events(InitGroup), *(each for each in self.events(Wrap) if each.kind.synchronises))
+        usual = self._is_usual
+        if len(self.frameworks) == 1 and (any(map(usual, self.in_charge)) or not any(map(usual, own))):
             return next(iter(self.frameworks))
         asked = [each.rank for each in self.events(InitGroup)]
         asked += [each.value for each in self.events(EnvironmentWrite) if each.name == "RANK"]
@@ -430,6 +433,9 @@ class Program:
 
         return comes_to(literal, self.options) is False
 
+    def _is_usual(self, event: Event) -> bool:
+        return not any(map(self._is_unusual, event.condition))
+
     @cached_property
     def taken_on(self) -> frozenset[Literal]:
         """The tests behind which the program is launched and trains: what nobody leaves out who has these troubles."""
@@ -456,13 +462,10 @@ class Program:
 
     def asked_at(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, but for those behind which the program trains."""
-        events = self.at(place) or self._through(place, inside)
+        events = self.at(place) or [each for at in inside for each in self.at(at) if place in each.context.calls]
         shared = reduce(Condition.intersection, (event.condition for event in events)) if events else ()
         found = (each for each in shared if each not in self.taken_on)
         return sorted(found, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
-
-    def _through(self, call: Location, places: Iterable[Location]) -> list[Event]:
-        return [event for place in places for event in self.at(place) if call in event.context.calls]
 
     def by_one_process(self, event: Event) -> bool:
         """The process that starts the others does this, or the only one there is."""

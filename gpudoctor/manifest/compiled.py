@@ -134,6 +134,12 @@ def taking_charge() -> dict[str, str]:
     return found
 
 
+def preparing() -> tuple[str, ...]:
+    """Those among them that only prepare it."""
+    found: tuple[str, ...] = table()["prepares"]
+    return found
+
+
 def belonging() -> dict[str, str]:
     """What dotted names begin with of which all belongs to a framework, and its name."""
     found: dict[str, str] = table()["belonging"]

@@ -242,6 +242,8 @@ def test_what_takes_an_unusual_option_says_so_and_is_a_warning(tmp_path: Path, t
         ("if not given.init", "Only where `given.init` is not set."),
         ("if given.kind != 'near'", "Only where `given.kind != 'near'`."),
         ("if given.kind is not None", "Only where `given.kind is not None`."),
+        ("if given.kind is not None and given.kind", "Only where `given.kind` is set."),
+        ("if given.kind is None and not given.kind", "Only where `given.kind is None`."),
     ],
 )
 def test_a_setting_without_a_default_is_told_and_may_well_be_so(tmp_path: Path, test: str, said: str) -> None:

@@ -439,6 +439,84 @@ def test_a_framework_beside_a_training_of_ones_own(tell: Tell) -> None:
     assert told.lines[-1] == "No mistake found in 1 file by the rules that were checked."
 
 
+BY_CHOICE = """
+    import argparse, torch, torchvision
+    import torch.distributed as dist
+    from torch import nn
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--zero", action="store_true")
+    given, _ = parser.parse_known_args()
+    if given.zero:
+        import deepspeed
+        parser = deepspeed.add_config_arguments(parser)
+    args = parser.parse_args()
+    dist.init_process_group("nccl")
+    model = nn.Linear(8, 1).cuda()
+    if args.zero:
+        model, optimizer, _, _ = deepspeed.initialize(args=args, model=model, model_parameters=model.parameters())
+    else:
+        model = nn.parallel.DistributedDataParallel(model, device_ids=[dist.get_rank()])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torchvision.datasets.CIFAR100("data", download=True)
+    for _ in range(10):
+        optimizer.zero_grad()
+        model(torch.randn(4, 8).cuda()).sum().backward()
+        optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("declared", "charge", "starts"),
+    [
+        ("", "at line 16, if `--zero` is given: ", "torchrun"),
+        (", default=True", "at line 16: ", "`deepspeed`"),
+    ],
+    ids=["off by default", "on by default"],
+)
+def test_a_framework_that_an_option_asks_for(
+    tell: Tell, declared: str, charge: str, starts: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = tell("train.py", train=BY_CHOICE.replace('action="store_true"', f'action="store_true"{declared}'))
+    assert told.lines[0].startswith(f"train.py: DeepSpeed takes charge {charge}")
+    cli.main(["lint", "--select=GPU314", "--no-cache", "train.py"])
+    assert f"happens when {starts} starts one process per GPU" in capsys.readouterr().out
+
+
+SETTINGS_OF_A_FILE = """
+    import torch, yaml
+    from torch import nn
+    from engine import train
+
+    class Section(object):
+        pass
+
+    class Config:
+        def __init__(self, path):
+            self.model = Section()
+            self.model.kind = "small"
+            self.sections = {"model": self.model, "data": Section()}
+            with open(path) as file:
+                for name, values in yaml.safe_load(file).items():
+                    for key, value in values.items():
+                        setattr(self.sections[name], key, value)
+
+        def check(self):
+            assert self.model.kind != "small", "it is too small"
+            if self.model.interpolates:
+                assert self.model.kind == "large"
+
+    Config("c.yaml").check()
+    """
+
+
+def test_a_file_of_settings_may_say_otherwise_than_the_code(tell: Tell) -> None:
+    trains = dedent(SETTINGS_OF_A_FILE) + dedent(CLEAN)
+    told = tell("train.py", train=trains, engine=TRAINING)
+    assert told.programs == {"train.py": "whole"}
+    assert told.lines == ["No mistake found in 1 file."]
+
+
 @pytest.mark.parametrize("before", [True, False])
 def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)

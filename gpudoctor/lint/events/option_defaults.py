@@ -92,6 +92,21 @@ def comes_to(asked: Asked, options: Options) -> bool | None:
     return None if known is None else bool(known.value)
 
 
+def as_chosen(asked: Iterable[Asked], options: Options) -> str:
+    """The first of these that is not so without an option of the user's, as words that end a clause; empty where all
+    may be."""
+    unusual = (each for each in asked if comes_to(each, options) is False)
+    found = next((options_in for each in unusual if (options_in := _options_in(each, options))), ())
+    if not found:
+        return ""
+    how = _off(found[0]) if len(found) == 1 else _Off.OTHER
+    if how is _Off.ON:
+        return f"if {_flags(found)} is off"
+    if how is _Off.OTHER:
+        return f"with other values of {_flags(found)} than the default{'s' if len(found) > 1 else ''}"
+    return f"if {_flags(found)} is given"
+
+
 def only_with(asked: Iterable[Asked], options: Options, most: int) -> list[str]:
     """What the user must say for all this to be so, where it is not without: a sentence for each kind of option.
 
@@ -119,7 +134,12 @@ def only_where(asked: Iterable[Literal], options: Options) -> list[str]:
 
 
 def _says(one: Literal, other: Literal) -> bool:
-    """`name == "a"` says that `name != "b"`."""
+    """`name == "a"` says that `name != "b"`, and `if name` that it is not None."""
+    match one.atom.key, other.atom.key:
+        case (IsTrue(value), Compares("==", asked, Const(None))) if one.holds and not other.holds:
+            return bool(value == asked)
+        case (Compares("==", asked, Const(None)), IsTrue(value)) if one.holds and not other.holds:
+            return bool(value == asked)
     bounds = one.atom.bound, other.atom.bound
     if not one.holds or other.holds or not all(isinstance(each, Equality) for each in bounds):
         return False

@@ -171,7 +171,8 @@ def _library_bases(bases: list[Value]) -> set[str]:
     names: set[str] = set()
     for base in bases:
         if isinstance(base, Library):
-            names.add(base.name)
+            # Every class has that one, written or not.
+            names |= {base.name} - {"builtins.object"}
         elif isinstance(base, Class):
             names |= base.library_bases
     return names

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import Escape
@@ -198,7 +198,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     if any(isinstance(each, Tensor) for each in given):
         return _with_shards(_unread(do, given, node), shards)
     divergence, config = value.divergence, isinstance(value, Unknown) and value.config
-    if isinstance(value, Unknown) and not value.config and not is_harmless(value.escaped_from):
+    if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
         divergence |= Divergence.UNREAD
     for each in given:
         divergence |= each.divergence

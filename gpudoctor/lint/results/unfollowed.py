@@ -8,6 +8,8 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
+from gpudoctor.lint.events.option_defaults import as_chosen
+from gpudoctor.manifest.compiled import preparing
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
@@ -257,8 +259,11 @@ def _in_full(program: Program, answer: Silence) -> Silence:
         case Cause.LIMIT:
             return _limit(program)
         case Cause.FRAMEWORK:
-            event = program.in_charge[0]
-            return replace(answer, what=_name(event.framework), at=event.location)
+            charged = program.in_charge
+            # Who adds a framework's options hands over the training later.
+            event = next((each for each in charged if each.call not in preparing()), charged[0])
+            chosen = as_chosen(event.condition, program.options)
+            return replace(answer, what=_name(event.framework), at=event.location, about=chosen)
     return answer
 
 
