@@ -242,7 +242,6 @@ def test_what_takes_an_unusual_option_says_so_and_is_a_warning(tmp_path: Path, t
         ("if not given.init", "Only where `given.init` is not set."),
         ("if given.kind != 'near'", "Only where `given.kind != 'near'`."),
         ("if given.kind is not None", "Only where `given.kind is not None`."),
-        ("if given.kind is not None and given.kind", "Only where `given.kind` is set."),
         ("if given.kind is None and not given.kind", "Only where `given.kind is None`."),
     ],
 )
@@ -250,6 +249,19 @@ def test_a_setting_without_a_default_is_told_and_may_well_be_so(tmp_path: Path, 
     found = _asked(tmp_path, test, TRAINING + READ)
     assert found.message.endswith(f" {said}")
     assert found.severity == "error"
+
+
+def test_of_two_tests_of_a_setting_the_one_that_says_more_is_told(tmp_path: Path) -> None:
+    read = """
+def read(name, cast, default):
+    found = os.getenv(name)
+    return (cast(found) if found is not None else cast(default)), found is None
+
+every, _ = read("EVERY", int, "0")
+"""
+    found = _asked(tmp_path, "if every", f"{TRAINING}import os\n{read}")
+    assert found.message.count("Only where") == 1
+    assert found.message.endswith(" Only where `EVERY` is set.")
 
 
 @pytest.mark.parametrize(

@@ -483,6 +483,24 @@ def test_a_framework_that_an_option_asks_for(
     assert f"happens when {starts} starts one process per GPU" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("beside", "called"), [("", False), ("from loop import save\nsave(0)\n", True)])
+def test_a_mistake_in_what_no_program_calls_says_so(
+    tell: Tell, beside: str, called: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loop = """
+        import torch, torch.distributed as dist
+
+        def save(step):
+            if dist.get_rank() == 0:
+                dist.barrier()
+    """
+    start = "import torch.distributed as dist\ndist.init_process_group('nccl')\n"
+    (found,) = tell(train=start + beside, loop=loop).document["findings"]
+    assert (found["code"], found["confidence"]) == ("GPU501", "definite" if called else "likely")
+    cli.main(["lint", "--no-cache", "."])
+    assert ("No program that was read comes here." in capsys.readouterr().out) is not called
+
+
 SETTINGS_OF_A_FILE = """
     import torch, yaml
     from torch import nn
