@@ -354,7 +354,8 @@ class Program:
     @cached_property
     def trained_at(self) -> tuple[Location, ...]:
         """Where gradients are asked for or used, and the calls that lead there."""
-        events = self.events(Backward, TakeGradient, OptimizerStep)
+        # In a file that starts nothing, a gradient that is computed may as well be that of a formula.
+        events = self.events(Backward, OptimizerStep, *((TakeGradient,) if self.has_entry else ()))
         return tuple(dict.fromkeys(place for event in events for place in (event.location, *event.context.calls)))
 
     @cached_property

@@ -511,3 +511,24 @@ if rank > 0:
 """
     (found,) = _of("GPU409", tmp_path, text)
     assert found.line == _line(tmp_path, 'rank = os.environ["RANK"]')
+
+
+def test_what_led_there_is_told_of_the_program_that_trains(tmp_path: Path) -> None:
+    experiment = "import os\nclass Experiment:\n    def __init__(self):\n        os.makedirs('cache')\n"
+    both = "import torch, torch.distributed as dist\nfrom experiment import Experiment\n"
+    both += "dist.init_process_group('nccl')\nExperiment()\n"
+    for name, text in {"experiment": experiment, "draw": both, "train": both + TRAINS}.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    (found,) = (each for each in lint(tmp_path, folder=tmp_path, extend=("GPU608",)) if each.code == "GPU608")
+    assert ("train.py", 4) in found.related
+    assert "draw.py" not in [path for path, _ in found.related]
+
+
+TRAINS = """
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    optimizer.zero_grad()
+    model(torch.randn(2, 4)).sum().backward()
+    optimizer.step()
+"""

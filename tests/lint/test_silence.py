@@ -501,6 +501,63 @@ def test_a_mistake_in_what_no_program_calls_says_so(
     assert ("No program that was read comes here." in capsys.readouterr().out) is not called
 
 
+FROM_A_MODULE = """
+    import sys, torch
+    from torch import nn
+    import trainers
+
+    model = nn.Linear(8, 1)
+    kind = getattr(trainers, sys.argv[1])
+    kind({given}).train(torch.randn(4, 8))
+    """
+TRAINERS = """
+    import torch
+
+    class Plain:
+        def __init__(self, model, optimizer=None):
+            self.model = model
+            self.optimizer = optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def train(self, x):
+            self.model(x).sum().backward()
+            self.optimizer.step()
+    """
+
+
+@pytest.mark.parametrize(
+    ("given", "told_at"),
+    [
+        ("model", "no call that was followed leads to the training at trainers.py:10"),
+        (
+            "model, torch.optim.SGD(model.parameters(), lr=0.1)",
+            "no training was seen: the optimizer goes into `kind` at line 8, which was not read",
+        ),
+    ],
+    ids=["makes its optimizer", "is given one"],
+)
+def test_a_trainer_whose_name_is_an_option(tell: Tell, given: str, told_at: str) -> None:
+    # Of a few classes each would be tried.
+    kinds = "".join(f"class Kind{number}(Plain):\n    pass\n" for number in range(30))
+    told = tell(launch=FROM_A_MODULE.format(given=given), trainers=dedent(TRAINERS) + kinds)
+    assert told.lines[0].startswith(f"launch.py: {told_at}")
+    assert told.programs["launch.py"] == "not"
+    # That no program calls what is in the other file would be untrue.
+    assert not [line for line in told.lines if "no program calls" in line]
+
+
+def test_a_gradient_of_a_formula_is_no_training(tell: Tell) -> None:
+    density = """
+        import torch
+
+        def score(x, density):
+            return torch.autograd.grad(density(x).sum(), x)[0]
+    """
+    draws = "import torch\nfrom densities import normal\nprint(normal(torch.zeros(3)))\n"
+    assert tell(draw=draws, density=density, densities="def normal(x):\n    return -x ** 2\n").lines == [
+        "No mistake found in 3 files."
+    ]
+
+
 SETTINGS_OF_A_FILE = """
     import torch, yaml
     from torch import nn

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.discovery.classify import is_test
-from gpudoctor.lint.discovery.top_level import root_name
+from gpudoctor.lint.discovery.top_level import name_parts, root_name
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.program import Chosen, NotReached, Stop
 
@@ -173,6 +173,8 @@ def _meant(part: _Part, own: AbstractSet[tuple[ModuleFile, str]]) -> _Called:
 
 
 def _may_run(part: _Part, used: set[str], called: _Called) -> bool:
+    if (not part.owner or part.name in used) and any(_ALL_OF + each in used for each in part.file.name.split(".")):
+        return True
     if not part.owner:
         return (part.file, part.name) in called or (None, part.name) in called
     if part.name == _BY_A_TRAINER:
@@ -240,16 +242,24 @@ def _uses(
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
             texts.add(node.value)
         elif isinstance(node, ast.Call):
-            names |= _choosing(node)
+            names |= _choosing(node, modules)
             if isinstance(node.func, ast.Attribute) and node.func.attr in _GRADIENTS:
                 asking.append(node)
     calls = names | of_modules
     return frozenset(calls | attributes | texts), frozenset(calls), tuple(asking)
 
 
-def _choosing(call: ast.Call) -> set[str]:
-    """The texts of `registry["train"](…)`, `find("train")(…)` and `getattr(loops, "train")`."""
+_ALL_OF = "*"
+"""Before the name of a module of which anything may be used."""
+
+
+def _choosing(call: ast.Call, modules: AbstractSet[str]) -> set[str]:
+    """The texts of `registry["train"](…)`, `find("train")(…)` and `getattr(loops, "train")`; of `getattr(loops, name)`
+    all that the module holds."""
     by_name = isinstance(call.func, ast.Name) and call.func.id == "getattr"
+    match call.args[:2]:
+        case [ast.Name() | ast.Attribute() as owner, asked] if by_name and not isinstance(asked, ast.Constant):
+            return {_ALL_OF + name_parts(owner)[-1]} if root_name(owner) in modules else set()
     where = call.args if by_name else [call.func] if isinstance(call.func, (ast.Call, ast.Subscript)) else []
     found = (inner.value for each in where for inner in ast.walk(each) if isinstance(inner, ast.Constant))
     return {each for each in found if isinstance(each, str)}

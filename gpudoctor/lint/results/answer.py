@@ -30,7 +30,9 @@ def answer_of(listed: Listed, examined: Sequence[EntryResult], request: Request,
     places, whole = Places(_source_of(sources), listed.origins), _seen_whole(examined, request)
     too_new = _too_new([places.of(file.location) for file in newer], newer)
     card = request.card(UNREADABLE)
-    found = merged(finding for each in examined for finding in each.findings)
+    # What led there is told as it is in a training, not in a tool that makes the same objects.
+    trainings_first = sorted(examined, key=lambda each: not any(program.training_loops for program in each.coverage))
+    found = merged(finding for each in trainings_first for finding in each.findings)
     found += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
     kept = wanted(found, request, places.source_of, commented, whole)

@@ -8,7 +8,6 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
-from gpudoctor.lint.events.option_defaults import as_chosen
 from gpudoctor.manifest.compiled import preparing
 from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
@@ -213,16 +212,24 @@ def _not_reached(program: Program) -> Silence | None:
     chosen = program.leads_there
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
-    if missed is not None:
+    into = program.optimizer_given_to
+    if missed is not None and (into is None or not _is_given_a_model(into)):
         return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True)
     # Imported late, as above.
     from gpudoctor.lint.events.knowledge import Escape
 
     stranger = next((each for each in program.events(Escape) if _trains_unread(program, each)), None)
-    if stranger is not None:
+    if stranger is not None and missed is None:
         return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`", stranger.location, missed=True)
-    into = program.optimizer_given_to
     return Silence(Cause.UNREAD, (), into.into, into.location, missed=True) if into is not None else None
+
+
+def _is_given_a_model(event: Escape) -> bool:
+    """With the optimizer, as what trains is; a schedule takes that alone."""
+    # Imported late, as above.
+    from gpudoctor.lint.domain.module import Module, Wrapper
+
+    return any(isinstance(value, (Module, Wrapper)) for value in event.values)
 
 
 def _runs_the_training(call: str) -> bool:
@@ -259,6 +266,9 @@ def _in_full(program: Program, answer: Silence) -> Silence:
         case Cause.LIMIT:
             return _limit(program)
         case Cause.FRAMEWORK:
+            # Imported late, as above.
+            from gpudoctor.lint.events.option_defaults import as_chosen
+
             charged = program.in_charge
             # Who adds a framework's options hands over the training later.
             event = next((each for each in charged if each.call not in preparing()), charged[0])

@@ -47,10 +47,20 @@ def _exchanges_gradients(program: Program, event: Backward) -> bool:
 
 
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:
-    """What the rank that leaves does not take part in: the next such step, or the first of a later round."""
+    """What the rank that leaves does not take part in: the next such step that all others come to, or the first that
+    they may come to. It may be one of a later round."""
     missed = [step for step in steps if _skips(leaving, step.event)]
     # A later step is met first; one that stands before it is reached in the next round.
-    return min(missed, key=lambda step: (step.event.order < leaving.order, step.event.order), default=None)
+    missed.sort(key=lambda step: (step.event.order < leaving.order, step.event.order))
+    # `if args.evaluate: gather(...)` stands before the next backward, and may be left out.
+    sure = (step for step in missed if _is_met(step.event, leaving))
+    return next(sure, missed[0] if missed else None)
+
+
+def _is_met(step: Event, leaving: LeaveLoop) -> bool:
+    """All that do not leave come there."""
+    stays = {each.negated() for each in leaving.condition}
+    return stays.issuperset(step.condition.difference(leaving.condition))
 
 
 def called_instead(program: Program, leaving: LeaveLoop, missed: JointStep) -> Collective | None:
