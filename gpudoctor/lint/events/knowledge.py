@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -34,6 +35,11 @@ class Escape(Event):
     """It gets the number of processes, as what sets up the process group does."""
     trains: bool = False
     """Its name says that it runs a training."""
+
+    @property
+    def given_model(self) -> bool:
+        """A model is among these objects."""
+        return any(isinstance(value, (Module, Wrapper)) for value in self.values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -213,7 +213,8 @@ def _not_reached(program: Program) -> Silence | None:
     if chosen is not None:
         return Silence(Cause.UNREAD, (), chosen.by, chosen.at, missed=True, about=chosen.what)
     into = program.optimizer_given_to
-    if missed is not None and (into is None or not _is_given_a_model(into)):
+    # What trains is given the model, too; a schedule takes the optimizer alone.
+    if missed is not None and (into is None or not into.given_model):
         return Silence(Cause.NOT_CALLED, (), missed.what, missed.at, missed=True)
     # Imported late, as above.
     from gpudoctor.lint.events.knowledge import Escape
@@ -222,14 +223,6 @@ def _not_reached(program: Program) -> Silence | None:
     if stranger is not None and missed is None:
         return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`", stranger.location, missed=True)
     return Silence(Cause.UNREAD, (), into.into, into.location, missed=True) if into is not None else None
-
-
-def _is_given_a_model(event: Escape) -> bool:
-    """With the optimizer, as what trains is; a schedule takes that alone."""
-    # Imported late, as above.
-    from gpudoctor.lint.domain.module import Module, Wrapper
-
-    return any(isinstance(value, (Module, Wrapper)) for value in event.values)
 
 
 def _runs_the_training(call: str) -> bool:
