@@ -372,7 +372,6 @@ NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
 LATE = {
     # What a report says of a program; where all is known already, no event is looked at.
     "gpudoctor.lint.events.knowledge",
-    "gpudoctor.lint.events.option_defaults",
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",
