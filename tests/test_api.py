@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import gc
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import threading
 import warnings
 from pathlib import Path
 
+import pytest
+
 from gpudoctor import api
-from gpudoctor.api import Outcome, Session, lint_text, pack
+from gpudoctor.api import LintOptions, Outcome, Session, UsageError, lint_paths, lint_text, pack
 from tests.support.sources import sources
 
 ROOT = Path(__file__).parents[1]
@@ -61,6 +65,89 @@ def test_a_text_counts_instead_of_the_file(tmp_path: Path, capfd) -> None:
     assert there.read_text() == "import torch\n"
     assert state_of_process() == before
     assert capfd.readouterr() == ("", "")
+
+
+BAD = ROOT / "fixtures" / "rules" / "data" / "missing_set_epoch" / "bad_page.py"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with a program that makes a mistake."""
+    shutil.copy(BAD, tmp_path / "train.py")
+    return tmp_path
+
+
+def with_baseline(folder: Path) -> LintOptions:
+    return LintOptions(jobs=1, cache=False, baseline=str(folder / "known.json"))
+
+
+def test_a_baseline_is_written_and_read(project: Path, capfd) -> None:
+    options = with_baseline(project)
+    found = lint_paths([project], config=None).findings
+    assert found
+    with Session(options, config=None) as session:
+        with pytest.raises(UsageError, match=r"baseline .*known\.json: cannot be read"):
+            session.lint_paths([project])
+        recorded = session.update_baseline([project])
+        assert (recorded.findings, recorded.known) == ((), found)
+        again = session.lint_paths([project])
+        assert (again.findings, again.known, again.gone) == ((), found, 0)
+        # A text in an editor is compared with what its file was known for.
+        text = (project / "train.py").read_text()
+        assert session.lint_text("\n\n" + text, project / "train.py").known
+        shutil.copy(project / "train.py", project / "other.py")
+        assert {Path(each.location.path).name for each in session.lint_paths([project]).findings} == {"other.py"}
+        (project / "train.py").write_text("import torch\n")
+        assert session.lint_paths([project / "train.py"]).gone == len(found)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_baseline_is_not_written_of_what_was_not_read(project: Path) -> None:
+    answer = Session(with_baseline(project), config=None).update_baseline([project, project / "missing"])
+    assert answer.findings
+    assert answer.problems
+    assert not (project / "known.json").exists()
+    with pytest.raises(UsageError, match="give options with `baseline`"):
+        Session(config=None).update_baseline([project])
+
+
+def test_only_changed_lines_count(project: Path) -> None:
+    for command in (["init", "-q"], ["add", "."], ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=project, check=True, timeout=60)
+    train = project / "train.py"
+    with Session(LintOptions(jobs=1, cache=False, since="HEAD"), config=None) as session:
+        assert not session.lint_paths([project]).findings
+        # The text in the editor is compared, whatever the file holds; all of a new file is new.
+        changed = train.read_text().replace(" in loader", "  in loader")
+        assert changed != train.read_text()
+        assert session.lint_text(changed, train).findings
+        assert not session.lint_text("\n" + train.read_text(), train).findings
+        assert session.lint_text(train.read_text(), project / "new.py").findings
+    with pytest.raises(UsageError, match="since nowhere: git knows no such revision"):
+        lint_paths([project], LintOptions(jobs=1, cache=False, since="nowhere"), config=None)
+
+
+def test_sessions_in_two_threads_share_a_baseline(tmp_path: Path) -> None:
+    """Each records its own file, again and again; none loses what the other has written, and each hides its own."""
+    folder, answers = tmp_path, {}
+    for name in ("one", "two"):
+        shutil.copy(BAD, folder / f"{name}.py")
+
+    def work(name: str) -> None:
+        own = Session(with_baseline(folder), config=None)
+        recorded = [own.update_baseline([folder / f"{name}.py"]) for _ in range(6)]
+        with Session(config=None) as plain:
+            answers[name] = [*recorded, own.lint_paths([folder / f"{name}.py"])], plain.lint_paths([folder])
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("one", "two")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for known, shown in answers.values():
+        assert all(each.known and not each.findings for each in known)
+        assert {Path(each.location.path).stem for each in shown.findings} == {"one", "two"}
+    assert not Session(with_baseline(folder), config=None).lint_paths([folder]).findings
 
 
 def test_a_pack_can_import_what_the_built_in_rules_do() -> None:

@@ -280,6 +280,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.config",
         "gpudoctor.errors",
     },
+    # Which findings count: a baseline knows them by what services know them by.
+    "gpudoctor.triage": {
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.size_limits",
+        "gpudoctor.report",
+        "gpudoctor.plain",
+        "gpudoctor.drafts",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
     # The door for those who call from Python, and for packs of rules.
     "gpudoctor.api": {
         "gpudoctor.lint.domain",
@@ -300,6 +310,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.registry",
         "gpudoctor.rule",
         "gpudoctor.run.recording",
+        "gpudoctor.triage",
     },
     "gpudoctor.lint.fix_loop": {
         "gpudoctor.lint.pipeline",
@@ -375,6 +386,9 @@ LATE = {
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",
+    # Most lints show all that they find.
+    "gpudoctor.triage.baseline",
+    "gpudoctor.triage.git_changes",
     # Most commands show no page.
     "gpudoctor.page_examples",
     # Mostly what the stubs say is known from before.

@@ -8,6 +8,9 @@
     with Session(LintOptions(select=("GPU3",))) as session:
         answer = session.lint_text(buffer, "train.py")
 
+    with Session(LintOptions(baseline="known.json")) as session:
+        session.update_baseline(["src"])  # from then on, `lint_paths` leaves out what there is now
+
 Nothing is printed, nothing of the process is changed when a call returns, and what is linted is never imported or run.
 What cannot be answered raises `GpudoctorError`; a mistake in what is linted is a finding, and what could not be read
 stands in the answer's `problems` and `unread`. Two sessions may work in two threads: neither sees what the other does.
@@ -37,6 +40,7 @@ from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule
+from gpudoctor.triage import Triage
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Request
@@ -121,10 +125,7 @@ class Session:
 
     def lint_paths(self, paths: Iterable[str | os.PathLike[str]]) -> Outcome:
         """Lint files and folders."""
-        named = tuple(os.fspath(path) for path in paths)
-        if _STDIN in named:
-            raise UsageError("-: standard input is for the command line; `lint_text` takes a text")
-        return self._lint(self._request(named, self._config_for(named[0] if named else ".")))
+        return self._lint(self._paths_request(paths))
 
     def lint_text(self, text: str | bytes, path: str | os.PathLike[str]) -> Outcome:
         """Lint a text as if it stood in the file at `path`, whatever that holds; it need not be there yet."""
@@ -136,6 +137,26 @@ class Session:
             return self._lint(replace(self._request((name,), config), edited={os.path.realpath(name): data}))
         return self._lint(replace(self._request((_STDIN,), config), stdin=data, stdin_name=name))
 
+    def update_baseline(self, paths: Iterable[str | os.PathLike[str]]) -> Outcome:
+        """Lint files and folders, and write all that is found to the baseline of the options; it need not be there yet.
+
+        What it holds of other files and rules stays. In the answer all is `known`. Where something could not be looked
+        at, the answer says what in `problems` or `failures`, and nothing is written.
+        """
+        if not self._options.baseline or self._options.since:
+            raise UsageError("update_baseline records all that is found: give options with `baseline` and no `since`")
+        # Imported late: most sessions show all that they find.
+        from gpudoctor.triage.baseline import record_findings
+
+        request = self._paths_request(paths)
+        return record_findings(self._all(request), self._options.baseline, request)[0]
+
+    def _paths_request(self, paths: Iterable[str | os.PathLike[str]]) -> Request:
+        named = tuple(os.fspath(path) for path in paths)
+        if _STDIN in named:
+            raise UsageError("-: standard input is for the command line; `lint_text` takes a text")
+        return self._request(named, self._config_for(named[0] if named else "."))
+
     def _config_for(self, path: str) -> Config:
         if self._config is None:
             return Config()
@@ -145,6 +166,10 @@ class Session:
         return request_of(paths, self._options, config, self._registry, caller=f"{__name__}.LintOptions")
 
     def _lint(self, request: Request) -> Outcome:
+        triage = Triage(request, self._options.baseline, self._options.since)
+        return triage.chosen(self._all(request))
+
+    def _all(self, request: Request) -> Outcome:
         if self._closed:
             raise UsageError("this session is closed")
         # A context of its own, so that the caller's stays as it is. And a stack of its own: the calls that the caller

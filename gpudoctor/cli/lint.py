@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, one_of, words
 from gpudoctor.cli.lint_report import report
 from gpudoctor.cli.output import refuse_bad_target
 from gpudoctor.cli.progress import Progress
-from gpudoctor.cli.settings import Settings, settings_for
+from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS
 from gpudoctor.config import FAIL_ON, LAUNCHES
 from gpudoctor.lint.pipeline import lint
@@ -19,9 +18,6 @@ from gpudoctor.report.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
-
-    from gpudoctor.lint.request import Outcome
 
 
 class Lint(Command):
@@ -47,34 +43,23 @@ class Lint(Command):
             from gpudoctor.cli.fix_report import fix_files
 
             return fix_files(settings, options.arguments)
-        choose = _chooser(settings)
+        choose = None
+        if settings.baseline or settings.since:
+            # Imported late, like all that most runs do without.
+            from gpudoctor.cli.triage_report import chooser
+
+            choose = chooser(settings)
         progress = Progress(sys.stderr, wanted=not settings.quiet)
         with SeldomCollecting():
             outcome = lint(settings.request, progress)
         progress.close()
-        outcome = choose(outcome)
+        if choose is not None:
+            outcome = choose(outcome)
         if settings.add_ignores:
             from gpudoctor.cli.ignores import add_ignores
 
             return add_ignores(outcome, settings, options.arguments)
         return report(outcome, settings, options.arguments)
-
-
-def _chooser(settings: Settings) -> Callable[[Outcome], Outcome]:
-    """What leaves findings out of the report. What it takes is asked before the work, and fails there."""
-    steps: list[Callable[[Outcome], Outcome]] = []
-    # Imported late, like all that most runs do without.
-    if settings.baseline:
-        from gpudoctor.cli.known_findings import refuse_bad_baseline, without_known
-
-        refuse_bad_baseline(settings)
-        steps.append(lambda outcome: without_known(outcome, settings))
-    if settings.since:
-        from gpudoctor.cli.git_changes import changed_since, only_changed
-
-        changed = changed_since(settings.since)
-        steps.append(lambda outcome: only_changed(outcome, changed))
-    return lambda outcome: reduce(lambda found, step: step(found), steps, outcome)
 
 
 def _declare_input(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,8 @@ class LintOptions:
     `select`, `extend_select` and `ignore` name rules by code, beginning of a code, or name. `exclude` holds patterns,
     which count from the working directory. `launch` says how programs are started. `jobs` is the most processes to work
     in; 0 leaves it to lint. `cache` keeps results from run to run, in the user's cache folder. `fixes` writes the edits
-    of fixes into the findings.
+    of fixes into the findings. `baseline` is a file of findings that are known and left out; with `since`, only those
+    are left that have to do with lines changed since this git revision.
     """
 
     select: tuple[str, ...] | None = None
@@ -34,6 +35,8 @@ class LintOptions:
     jobs: int = 0
     cache: bool = True
     fixes: bool = False
+    baseline: str = ""
+    since: str = ""
 
 
 def request_of(

@@ -54,6 +54,8 @@ class Outcome:
     bugs: what else was found is true in spite of them. `read` are the shown paths of all files that were looked into,
     also those that were only imported; `unread` says which could not be read, where no rule says so, and `partly`
     which programs a limit has cut short. `lines` gives the lines around a place: those of its file, or of its cell.
+    `known` are the findings that a baseline holds, which `findings` then leaves out; `gone` counts those that it holds
+    and that are not found any more.
     """
 
     findings: tuple[Finding, ...]
@@ -68,3 +70,5 @@ class Outcome:
     """What was followed of each program, and which rules could not judge it."""
     too_new: int = 0
     """Files that a newer Python than this one reads."""
+    known: tuple[Finding, ...] = ()
+    gone: int = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.cli import known_findings
+from gpudoctor.triage import baseline
 
 pytestmark = pytest.mark.usefixtures("on_paper")
 
@@ -128,7 +128,7 @@ class TestBaseline:
         self, write: Write, concise: Lint, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         write(train=MAIN)
-        monkeypatch.setattr(known_findings, "MAX_BYTES", 100)
+        monkeypatch.setattr(baseline, "MAX_BYTES", 100)
         code, _, err = concise("--baseline", "known.json")
         assert code == 2
         assert "2 findings are more than a baseline holds" in err

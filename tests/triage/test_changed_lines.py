@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from gpudoctor.cli.changed_lines import changed_lines
+from gpudoctor.triage.changed_lines import changed_lines
 
 
 def _text(lines: list[str]) -> bytes:

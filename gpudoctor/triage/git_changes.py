@@ -1,4 +1,4 @@
-"""`gpudoctor lint --since REV`: only what lines have to do with that were changed since a git revision.
+"""Which lines were changed since a git revision, and which findings have to do with them.
 
 Git is asked for names and for what it keeps, and the texts are compared here: `git diff` would read the files of the
 folder through filters, which are commands that the repository names. It fetches nothing either, for the same reason.
@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.changed_lines import changed_lines
 from gpudoctor.errors import UsageError
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.record import dataclass, replace
+from gpudoctor.triage.changed_lines import changed_lines
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location
@@ -43,22 +43,25 @@ class Since:
     now: frozenset[str]
 
 
-def changed_since(revision: str) -> Since:
-    """Where the branch left `revision`."""
-    top = os.path.realpath(_top())
-    then = dict(_files_of(_base(revision), top))
+def changed_since(revision: str, folder: str) -> Since:
+    """Where the branch left `revision`, in the repository that `folder` belongs to."""
+    top = os.path.realpath(_top(folder))
+    then = dict(_files_of(_base(revision, top), top))
     names = _git("ls-files", "--cached", "--others", "--exclude-standard", "-z", folder=top)
     return Since(revision, top, then, frozenset(os.fsdecode(names).split("\0")))
 
 
-def only_changed(outcome: Outcome, since: Since) -> Outcome:
-    """The outcome with those findings of which some place, the mistake or what leads to it, was changed."""
+def only_changed(outcome: Outcome, since: Since, texts: Mapping[str, bytes]) -> Outcome:
+    """The outcome with those findings of which some place, the mistake or what leads to it, was changed.
+
+    `texts` count instead of the files, by their paths.
+    """
     paths = {os.path.realpath(place.path) for finding in outcome.findings for place in _places(finding)}
-    changed = _changed(sorted(paths), since)
+    changed = _changed(sorted(paths), since, texts)
     return replace(outcome, findings=tuple(each for each in outcome.findings if _concerns(each, changed)))
 
 
-def _changed(paths: Iterable[str], since: Since) -> Changed:
+def _changed(paths: Iterable[str], since: Since, texts: Mapping[str, bytes]) -> Changed:
     """The lines of these files that differ, and all lines of files that are new."""
     changed: Changed = {}
     older: list[tuple[str, str]] = []
@@ -66,12 +69,12 @@ def _changed(paths: Iterable[str], since: Since) -> Changed:
         name = os.path.relpath(path, since.top).replace(os.sep, "/")
         if name in since.then:
             older.append((path, since.then[name]))
-        elif name in since.now:
+        elif name in since.now or (path in texts and not os.path.exists(path)):
             changed[path] = [_WHOLE]
     for start in range(0, len(older), _AT_ONCE):
         some = older[start : start + _AT_ONCE]
         for (path, _), old in zip(some, _contents(some, since), strict=True):
-            new = _content(path)
+            new = texts[path] if path in texts else _content(path)
             changed[path] = [_WHOLE] if old is None or new is None else changed_lines(old, new)
     return changed
 
@@ -94,7 +97,7 @@ def _contents(older: list[tuple[str, str]], since: Since) -> Iterator[bytes | No
     fits = [bool(size) and int(size[0]) <= most_bytes(path) for (path, _), size in zip(older, sizes, strict=True)]
     if not all(sizes):
         raise UsageError(
-            f"--since {since.revision}: this clone lacks files of that time, and nothing is fetched here; "
+            f"since {since.revision}: this clone lacks files of that time, and nothing is fetched here; "
             f"`git diff {since.revision}` fetches them"
         )
     wanted = [blob for (_, blob), fit in zip(older, fits, strict=True) if fit]
@@ -139,24 +142,24 @@ def _rows(place: Location) -> range:
     return range(first, min(last, first + 100) + 1)
 
 
-def _top() -> str:
+def _top(folder: str) -> str:
     try:
-        return os.fsdecode(_git("rev-parse", "--show-toplevel")).rstrip("\n")
+        return os.fsdecode(_git("rev-parse", "--show-toplevel", folder=folder)).rstrip("\n")
     except _Failed as error:
-        raise UsageError("--since: this folder belongs to no git repository") from error
+        raise UsageError("since: this folder belongs to no git repository") from error
 
 
-def _base(revision: str) -> str:
+def _base(revision: str, top: str) -> str:
     """The commit at which this branch and the revision parted; the revision itself where none is known."""
     try:
         # A revision that looks like an option must stay a revision.
-        found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}", folder=top)
     except _Failed as error:
         more = "; a shallow clone may lack it: fetch it first (`fetch-depth: 0` in GitHub Actions)"
-        raise UsageError(f"--since {revision}: git knows no such revision here{more}") from error
+        raise UsageError(f"since {revision}: git knows no such revision here{more}") from error
     commit = found.decode("ascii").strip()
     try:
-        return _git("merge-base", commit, "HEAD").decode("ascii").strip()
+        return _git("merge-base", commit, "HEAD", folder=top).decode("ascii").strip()
     except _Failed:
         return commit
 
@@ -165,7 +168,7 @@ class _Failed(UsageError):
     """Git ended with an error."""
 
 
-def _git(*arguments: str, folder: str | None = None, told: str = "") -> bytes:
+def _git(*arguments: str, folder: str, told: str = "") -> bytes:
     environment = {**os.environ, **_NOTHING_FETCHED, "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     command = [*_GIT, *arguments]
     try:
@@ -179,9 +182,9 @@ def _git(*arguments: str, folder: str | None = None, told: str = "") -> bytes:
             check=False,
         )
     except FileNotFoundError as error:
-        raise UsageError("--since: git is not installed, and nothing else knows what was changed") from error
+        raise UsageError("since: git is not installed, and nothing else knows what was changed") from error
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UsageError(f"--since: git cannot be asked: {error}") from error
+        raise UsageError(f"since: git cannot be asked: {error}") from error
     if run.returncode:
-        raise _Failed(f"--since: git says: {run.stderr.decode('utf-8', 'replace').strip()}")
+        raise _Failed(f"since: git says: {run.stderr.decode('utf-8', 'replace').strip()}")
     return run.stdout
