@@ -62,6 +62,11 @@ class Declared:
         """The words that stand at it."""
         return tuple(self._effects)
 
+    @property
+    def makes(self) -> tuple[str, ...]:
+        """The classes of what it returns, of several things each; empty where that is said in other words."""
+        return () if kind_of(self.returns) or not self.returns else tuple(self.returns.split(","))
+
     def effect(self, kind: type[E]) -> E | None:
         """What it does of this kind."""
         said = next((said for word, said in self._effects.items() if WORDS[word] is kind), None)

@@ -209,6 +209,25 @@ class GiveBackEffect(Effect):
 
 
 @dataclass
+class WrapEffect(Effect):
+    """It puts a wrapper around a module, and returns that. Its annotation names the class, where the wrapper is the
+    library's own: `-> tuple[Engine, object]`."""
+
+    module: Parameter = ""
+    kind: str = ""
+    """The `WrapperKind` of those that PyTorch has, too."""
+    fixed: bool = False
+    """It broadcasts no buffers, and its buckets stay as they were made."""
+
+
+@dataclass
+class BackpropagateEffect(Effect):
+    """It propagates back from a loss, in the way of its library."""
+
+    loss: Parameter = ""
+
+
+@dataclass
 class DownloadEffect(Effect):
     """It fetches a file from the network, with no lock."""
 
@@ -227,6 +246,7 @@ class GroupEffect(Effect):
 
 
 collective = CollectiveEffect
+backpropagates = BackpropagateEffect
 between_two = BetweenTwoEffect
 calls = CallEffect
 changes_folder = FolderEffect
@@ -243,6 +263,7 @@ shows = ShowEffect
 starts_logger = LoggerEffect
 starts_ranks = LaunchEffect
 trains = TrainEffect
+wraps = WrapEffect
 
 WORDS: dict[str, type[Effect]] = {
     name: kind for name, kind in [*globals().items()] if name.islower() and issubclass(type(kind), type)

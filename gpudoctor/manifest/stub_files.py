@@ -6,6 +6,7 @@ A stub says with Python's own syntax what there is to know of a library, and not
 * `from accelerate.accelerator import Accelerator as Accelerator` and `from torch.utils.data import *`: what this module
   offers is what that one has, which is the name that everybody here knows it by;
 * `gather_for_metrics = gather`: another name of the same thing;
+* `-> tuple[Engine, object]` of a class above: what it makes, beside something of which no more is known;
 * `**more`: there are other parameters, which nobody asks about.
 
 What comes of it is plain data, which `compiled.py` keeps, so that no start reads a stub.
@@ -103,13 +104,19 @@ class _Reader:
         returns = ast.unparse(node.returns) if node.returns is not None else ""
         effects = dict(self._effect(each, node) for each in words)
         # What returns None and has no word to it does nothing.
-        returns = returns if kind_of(returns) and not (returns == "None" and effects) else ""
+        returns = returns if kind_of(returns) and not (returns == "None" and effects) else self._made(node, owner)
         entry = (names, kinds, required, returns, effects)
         self.members[f"{owner}.{node.name}"] = entry
         # Who calls a class calls its constructor.
         called = owner if node.name == "__init__" else f"{owner}.{node.name}" if of_class else ""
         if called:
             self.of_class[called] = entry
+
+    def _made(self, node: ast.FunctionDef, owner: str) -> str:
+        """What a call returns where that is of classes above: their dotted names, with commas for a tuple."""
+        names = [ast.unparse(each) for each in _items(node.returns)]
+        known = [f"{owner}.{name}" if f"{owner}.{name}" in self.bases else "" for name in names]
+        return ",".join(known) if any(known) else ""
 
     def _effect(self, node: ast.expr, of: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in WORDS):
@@ -156,6 +163,12 @@ class _Reader:
     def _copy(self, owner: str, into: str) -> None:
         for name in [each for each in self.members if each.rpartition(".")[0] == owner]:
             self.members.setdefault(f"{into}{name[len(owner) :]}", self.members[name])
+
+
+def _items(annotation: ast.expr | None) -> list[ast.expr]:
+    if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
+        return annotation.slice.elts
+    return [annotation] if annotation is not None else []
 
 
 def stub_files(folder: str) -> Iterator[tuple[str, str]]:

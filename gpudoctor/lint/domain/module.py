@@ -68,6 +68,8 @@ class Wrapper(Allocated):
     broadcast_buffers: Value = NONE
     rearranges: bool = True
     """In the first forward after a backward it arranges its buckets anew, together with the other ranks."""
+    class_name: str = ""
+    """Of a library's own kind: the dotted name of its class, whose stub says what it has and does."""
 
     @property
     def core(self) -> Value:

@@ -9,18 +9,15 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
-from gpudoctor.lint.library.stub_models import managed_method
+from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
@@ -78,9 +75,8 @@ def _take_charge(call: Call) -> Values:
         if framework == "lightning" and _one_process(call):
             call.do.set_flag(managed, ManagerState.alone)
         return singleton(managed)
-    if last == "initialize" and framework == "deepspeed":
-        return singleton(_deepspeed(call))
-    return singleton(call.result(fresh=True))
+    answered = said_by_stub(call)
+    return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
 
 
 def _one_process(call: Call) -> bool:
@@ -113,19 +109,6 @@ def _begin_once(call: Call) -> None:
     """`PartialState()` makes the group where there is none, tells the rank, and takes charge of nothing else."""
     if group_exists(call.do) is not True:
         begin_group(call, "accelerate.PartialState")
-
-
-def _deepspeed(call: Call) -> Value:
-    only = single_of(call.keywords.get("model") or call.arg(1, "model"))
-    engine: Values = singleton(only) if only is not None else singleton(NONE)
-    # The engine owns placement and casts, so devices under it are not judged.
-    if isinstance(only, (Module, Wrapper)):
-        engine = singleton(Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.PREPARED, only))
-    rest = [
-        singleton(Unknown(CallResult(call.name, (call.place, i)), "made by deepspeed", escaped_from=call.name))
-        for i in range(3)
-    ]
-    return TupleOf((engine, *rest))
 
 
 @MODELS.method(
@@ -184,39 +167,6 @@ def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
             value.batch_size, value.num_workers, value.pin_memory, value.drop_last, managed=managed.framework,
         )  # fmt: skip
     return value
-
-
-@MODELS.method(ManagedObject, "backward", "manual_backward")
-def _backward(call: Call[ManagedObject]) -> Values:
-    managed = call.receiver
-    # `accelerator.backward(loss)` scales the loss before it calls `loss.backward()`.
-    for value in call.args[0] if call.args else ():
-        forwards = value.forwards if isinstance(value, Tensor) else frozenset()
-        call.emit(
-            Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed=managed.framework
-        )
-    return singleton(NONE)
-
-
-@MODELS.method(Wrapper, "backward")
-def _engine_backward(call: Call[Wrapper]) -> Values:
-    """`model.backward(loss)` of DeepSpeed's engine."""
-    if call.receiver.kind is not WrapperKind.PREPARED:
-        return NOT_ANSWERED
-    given = call.arg(0, "loss")
-    for value in given or ():
-        forwards = value.forwards if isinstance(value, Tensor) else frozenset()
-        call.emit(Backward, loss=value, forwards=forwards, complete=isinstance(value, Tensor), managed="deepspeed")
-    return given or singleton(NONE)
-
-
-@MODELS.method(Wrapper, "save_checkpoint")
-def _engine_save(call: Call[Wrapper]) -> Values:
-    """`model.save_checkpoint(folder)` of DeepSpeed's engine: each rank writes its part."""
-    if call.receiver.kind is not WrapperKind.PREPARED:
-        return NOT_ANSWERED
-    call.emit(Save, call=".save_checkpoint", path=call.arg(0, "save_dir"), collective=True)
-    return singleton(NONE)
 
 
 @MODELS.method(ManagedObject, "launch")

@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.group import Cluster, ManagedObject
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
@@ -22,7 +23,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, 
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
-from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -30,6 +31,7 @@ from gpudoctor.manifest.compiled import functions, kind_of_attribute, values
 from gpudoctor.manifest.effects import (
     KINDS,
     RANKS,
+    BackpropagateEffect,
     CollectiveEffect,
     GiveBackEffect,
     LoggerEffect,
@@ -158,9 +160,20 @@ def _gives_back(call: Call, effect: GiveBackEffect) -> Values:
     return call.given(effect.given) or singleton(NONE)
 
 
+@MODELS.effect(BackpropagateEffect)
+def _backpropagates(call: Call, effect: BackpropagateEffect) -> Values:
+    # `accelerator.backward(loss)` scales the loss before it calls `loss.backward()`.
+    for value in call.given(effect.loss) or ():
+        forwards, complete = (value.forwards, True) if isinstance(value, Tensor) else (frozenset(), False)
+        library = call.full_name.partition(".")[0]
+        call.emit(Backward, loss=value, forwards=forwards, complete=complete, managed=library)
+    return singleton(NONE)
+
+
 @MODELS.attribute(ManagedObject)
 @MODELS.attribute(Cluster)
-def _attribute(call: Call[ManagedObject | Cluster]) -> Values:
+def declared_attribute(call: Call[ManagedObject | Cluster | Wrapper]) -> Values:
+    """What the stub of its class says of an attribute."""
     owner = call.receiver
     kind = kind_of_attribute(owner.class_name, call.name)
     if kind == "Setting":
@@ -171,12 +184,31 @@ def _attribute(call: Call[ManagedObject | Cluster]) -> Values:
     return singleton(value_of_kind(kind, "", call.place, call.label)) if kind else NOT_ANSWERED
 
 
+def said_by_stub(call: Call) -> Values:
+    """What a call returns by the words of its stub, which do what they say; NOT_ANSWERED where there is none."""
+    declared = call.declared
+    words = declared.words if declared is not None else ()
+    answers = [MODELS.words[word](call) for word in words if word in MODELS.words]
+    # Of two words one says what is returned: `@gives_back(given="loss") @backpropagates(loss="loss")`.
+    return next((each for each in answers if each.single is not NONE), answers[0]) if answers else NOT_ANSWERED
+
+
 @MODELS.method(ManagedObject)
-def managed_method(call: Call[ManagedObject]) -> Values:
+@MODELS.method(Wrapper)
+def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
     """What the stub of its class says of a method."""
-    words = call.declared.words if call.declared is not None else ()
-    model = next((MODELS.words[word] for word in words if word in MODELS.words), None)
-    return model(call) if model is not None else singleton(call.method_result(call.allocation_site()))
+    if not call.receiver.class_name:
+        return NOT_ANSWERED
+    answered = said_by_stub(call)
+    if answered is not NOT_ANSWERED:
+        return answered
+    result = call.method_result(call.allocation_site())
+    match call.declared.returns if call.declared is not None else "":
+        case "Setting":
+            return call.unknown(result.term, result.why, config=True)
+        case "None":
+            return singleton(NONE)
+    return singleton(result)
 
 
 def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:

@@ -21,10 +21,12 @@ from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
+from gpudoctor.lint.library.stub_models import declared_attribute
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.effects import WrapEffect
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -40,13 +42,13 @@ BASES = {name: kind for kind, name in CALLABLES.items()}
 CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict", "torch.nn.Sequential"})
 
 
-def _wrap(call: Call, kind: WrapperKind, **extra: object) -> Values:
-    given = call.given("module")
+def _wrap(call: Call, effect: WrapEffect) -> Values:
+    given = call.given(effect.module)
     if given is None:
         return call.unknown(CallResult(call.name, call.args), "a wrapper without a module")
     given = bare(given)
     # One wrapper for each model it may be: `if args.arch == …` leaves several.
-    made = [_wrap_one(call, kind, each.value, len(given.bindings) == 1, each.condition) for each in given.bindings]
+    made = [_wrap_one(call, effect, each.value, len(given.bindings) == 1, each.condition) for each in given.bindings]
     result = given.map(lambda value: made[list(given).index(value)])
     return result
 
@@ -69,8 +71,8 @@ def bare(given: Values) -> Values:
     return given if len(kept) == len(given.bindings) else ValueSet(kept)
 
 
-def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: Condition) -> Value:
-    place = call.place
+def _wrap_one(call: Call, effect: WrapEffect, inner: Value, certain: bool, when: Condition) -> Value:
+    place, kind = call.place, WrapperKind[effect.kind]
     inner = _seen(inner, place)
     ids = call.given("device_ids")
     _use_ids(call, ids)
@@ -84,8 +86,8 @@ def _wrap_one(call: Call, kind: WrapperKind, inner: Value, certain: bool, when: 
         kind,
         inner,
         ids,
-        _broadcasts(call),
-        rearranges=not call.name.startswith("apex."),
+        FALSE if effect.fixed else _broadcasts(call),
+        rearranges=not effect.fixed,
     )
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.given("output_device"),
@@ -127,10 +129,10 @@ def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None)
 
 
 def _broadcasts(call: Call) -> Value:
-    """Whether buffers are broadcast at each forward, as given. The wrapper of apex never does that."""
+    """Whether buffers are broadcast at each forward, as given."""
     # torch 2.13 spells it `forward_sync_buffers` as well.
     given = call.keywords.get("broadcast_buffers") or call.keywords.get("forward_sync_buffers") or singleton(NONE)
-    return FALSE if call.name.startswith("apex.") else given.single or NONE
+    return given.single or NONE
 
 
 def _use_ids(call: Call, ids: Values | None) -> None:
@@ -153,20 +155,38 @@ def _use_ids(call: Call, ids: Values | None) -> None:
             call.do.emit(DeviceUsed, at=place, device=Device("cuda", each, place), purpose="output_device")
 
 
-@MODELS.callable("torch.nn.parallel.DistributedDataParallel", "apex.parallel.DistributedDataParallel")
-def _ddp(call: Call) -> Values:
-    return _wrap(call, WrapperKind.DDP)
-
-
-@MODELS.callable("torch.nn.DataParallel")
-def _data_parallel(call: Call) -> Values:
-    wrappers = _wrap(call, WrapperKind.DATA_PARALLEL)
-    only = _only_item(call, call.given("device_ids"))
-    # With several GPUs it moves nothing, and with one it brings the model there.
-    if only is not None:
-        for wrapper in wrappers:
+@MODELS.effect(WrapEffect)
+def _wraps(call: Call, effect: WrapEffect) -> Values:
+    if not effect.kind:
+        return _prepared(call, effect)
+    kind = WrapperKind[effect.kind]
+    wrappers = _wrap(call, effect)
+    only = _only_item(call, call.given("device_ids")) if kind is WrapperKind.DATA_PARALLEL else None
+    for wrapper in wrappers:
+        # With several GPUs it moves nothing, and with one it brings the model there.
+        if only is not None:
             put_on(call.do, core_of(wrapper), singleton(_gpu(call, only)))
+        # Sharding brings the parameters to the GPU by itself.
+        if kind is WrapperKind.FSDP:
+            _note_sharded(call, core_of(wrapper), stays_on_cpu=False)
     return wrappers
+
+
+def _prepared(call: Call, effect: WrapEffect) -> Values:
+    """A library's own wrapper, and what it returns beside it."""
+    model = single_of(call.given(effect.module))
+    names = call.declared.makes if call.declared is not None else ()
+    made = [singleton(_part(call, name, number, model)) for number, name in enumerate(names)]
+    return made[0] if len(made) == 1 else singleton(TupleOf(tuple(made)))
+
+
+def _part(call: Call, name: str, number: int, model: Value | None) -> Value:
+    if not name:
+        return Unknown(CallResult(call.name, (call.place, number)), f"made by {call.name}", escaped_from=call.name)
+    # The library owns placement and casts, so devices under it are not judged.
+    if isinstance(model, (Module, Wrapper)):
+        return Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.PREPARED, model, class_name=name)
+    return model or NONE
 
 
 def _only_item(call: Call, ids: Values | None) -> Value | None:
@@ -177,15 +197,6 @@ def _only_item(call: Call, ids: Values | None) -> Value | None:
 
 def _gpu(call: Call, item: Value) -> Device:
     return item if isinstance(item, Device) else Device("cuda", item, call.place)
-
-
-@MODELS.callable("torch.distributed.fsdp.FullyShardedDataParallel", "fairscale.nn.FullyShardedDataParallel")
-def _fsdp(call: Call) -> Values:
-    wrappers = _wrap(call, WrapperKind.FSDP)
-    for wrapper in wrappers:
-        # Sharding brings the parameters to the GPU by itself.
-        _note_sharded(call, core_of(wrapper), stays_on_cpu=False)
-    return wrappers
 
 
 def _note_sharded(call: Call, core: Value, stays_on_cpu: bool) -> None:
@@ -276,9 +287,10 @@ def _attribute(call: Call[Wrapper]) -> Values:
         return singleton(wrapper.inner)
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
-        if name in ("backward", "save_checkpoint"):
+        if call.declared is not None:
             return singleton(Method(wrapper, name))
-        return call.do.attribute(core_of(wrapper), name, call.node)
+        said = declared_attribute(call)
+        return said if said is not NOT_ANSWERED else call.do.attribute(core_of(wrapper), name, call.node)
     # FSDP has one of its own, for which all ranks send their parts.
     if name == "state_dict" and wrapper.kind is WrapperKind.FSDP:
         return singleton(Method(wrapper, name))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.process import SeedSet
-from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.events.training_step import Backward, GradientSync
 
 
 def test_the_path_stands_where_the_signature_says(paper):
@@ -141,3 +142,65 @@ def test_one_process_is_rank_0(paper):
         """,
         launch="single",
     )
+
+
+def test_an_engine_is_what_its_stub_says(paper):
+    found = paper(
+        """
+        import deepspeed, torch
+        net = torch.nn.Linear(2, 2)
+        engine, optimizer, loader, scheduler = deepspeed.initialize(model=net, config={})
+        reveal(engine.global_rank)  #: global rank
+        reveal(engine.local_rank)  #: local rank
+        reveal(engine.world_size)  #: world size
+        reveal(engine.device)  #: cuda:local rank
+        reveal(engine.module is net)  #: True
+        reveal(engine.step())  #: None
+        loss = engine(torch.zeros(2)).sum()
+        reveal(engine.backward(loss))  #: Tensor
+        with engine.no_sync():
+            engine.backward(loss)
+        if engine.is_gradient_accumulation_boundary():
+            engine.save_checkpoint("a")
+        engine.save_16bit_model(save_dir="b")
+        """
+    )
+    assert [event.managed for event in found.events(Backward)] == ["deepspeed"] * 2
+    assert len(list(found.events(GradientSync))) == 1
+    saves = list(found.events(Save))
+    assert [(event.call, repr(event.path), event.collective, event.checkpoint) for event in saves] == [
+        (".save_checkpoint", "'a'", True, True),
+        (".save_16bit_model", "'b'", True, True),
+    ]
+    # What the engine says is the same on all ranks.
+    assert not saves[0].context.condition.divergence
+
+
+def test_each_way_to_propagate_back(paper):
+    found = paper(
+        """
+        import torch
+        from accelerate import Accelerator
+        from lightning.fabric import Fabric
+        loss = torch.nn.Linear(2, 1)(torch.zeros(2)).sum()
+        reveal(Accelerator().backward(loss))  #: None
+        Fabric().backward(loss, model=None)
+        """
+    )
+    assert [(event.managed, event.complete) for event in found.events(Backward)] == [
+        ("accelerate", True),
+        ("lightning", True),
+    ]
+
+
+def test_collectives_under_another_name(paper):
+    found = paper(
+        """
+        import deepspeed
+        from deepspeed import comm as dist
+        deepspeed.init_distributed()
+        reveal(dist.get_rank())  #: global rank
+        dist.barrier()
+        """
+    )
+    assert [event.call for event in found.events(Collective)] == ["barrier"]

@@ -11,6 +11,7 @@ from gpudoctor.manifest.effects import (
     OwnGpu,
     Setting,
     WorldSize,
+    backpropagates,
     collective,
     gives_back,
     opens,
@@ -30,6 +31,8 @@ class Accelerator:
     distributed_type: Setting
     mixed_precision: Setting
     trackers: Setting
+    @backpropagates(loss="loss")
+    def backward(self, loss, **more): ...
     @collective(gathers=True)
     def gather(self, tensor): ...
     @collective(gathers=True)

@@ -1,8 +1,9 @@
 """What wraps models, and optimizers: that hands on all that it is asked for, and steps when they do."""
 
-from gpudoctor.manifest.effects import gives_back
+from gpudoctor.manifest.effects import gives_back, wraps
 
 class DistributedDataParallel:
+    @wraps(module="module", kind="DDP", fixed=True)
     def __init__(self, module, message_size=10000000, **more): ...
 
 class LARC:

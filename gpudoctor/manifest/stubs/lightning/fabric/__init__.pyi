@@ -7,6 +7,7 @@ from gpudoctor.manifest.effects import (
     OwnGpu,
     Setting,
     WorldSize,
+    backpropagates,
     collective,
     opens,
     saves,
@@ -20,6 +21,8 @@ class Fabric:
     is_global_zero: FirstRank
     device: OwnGpu
     strategy: Setting
+    @backpropagates(loss="tensor")
+    def backward(self, tensor, *args, model=None, **more): ...
     @collective(gathers=True)
     def all_gather(self, data, group=None, sync_grads=False): ...
     @collective(adds_up=True)

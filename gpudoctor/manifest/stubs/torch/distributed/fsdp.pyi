@@ -1,9 +1,10 @@
 """The wrapper that shards a model."""
 
-from gpudoctor.manifest.effects import trains
+from gpudoctor.manifest.effects import trains, wraps
 
 @trains()
 class FullyShardedDataParallel:
+    @wraps(module="module", kind="FSDP")
     def __init__(self, module, process_group=None, **more): ...
 
 @trains()

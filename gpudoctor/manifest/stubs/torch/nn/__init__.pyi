@@ -1,9 +1,10 @@
 """Layers: which have parameters, which buffers, and which only hold others. And the wrapper of one process."""
 
-from gpudoctor.manifest.effects import layer, matters, trains
+from gpudoctor.manifest.effects import layer, matters, trains, wraps
 
 @trains()
 class DataParallel:
+    @wraps(module="module", kind="DATA_PARALLEL")
     def __init__(self, module, device_ids=None, output_device=None, dim=0): ...
 
 @layer(weights=True)

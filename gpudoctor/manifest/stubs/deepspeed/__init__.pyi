@@ -1,0 +1,57 @@
+"""The engine that owns wrapping, placement and saving, and steps the optimizer that it was given."""
+
+from gpudoctor.manifest.effects import (
+    GlobalRank,
+    LocalRank,
+    OwnGpu,
+    Setting,
+    WorldSize,
+    backpropagates,
+    gives_back,
+    opens,
+    saves,
+    wraps,
+)
+
+class DeepSpeedEngine:
+    global_rank: GlobalRank
+    local_rank: LocalRank
+    world_size: WorldSize
+    device: OwnGpu
+    global_steps: Setting
+    micro_steps: Setting
+    @gives_back(given="loss")
+    @backpropagates(loss="loss")
+    def backward(self, loss, retain_graph=False, scale_wrt_gas=True): ...
+    def step(self, lr_kwargs=None) -> None: ...
+    @opens(keeps_gradients=True)
+    def no_sync(self): ...
+    def gradient_accumulation_steps(self) -> Setting: ...
+    def is_gradient_accumulation_boundary(self) -> Setting: ...
+    def train_batch_size(self) -> Setting: ...
+    def train_micro_batch_size_per_gpu(self) -> Setting: ...
+    @saves(path="save_dir", checkpoint=True, by_parts=True)
+    def save_checkpoint(
+        self, save_dir, tag=None, client_state={}, save_latest=True, exclude_frozen_parameters=False
+    ): ...
+    @saves(path="save_dir", checkpoint=True, by_parts=True)
+    def save_16bit_model(self, save_dir, save_filename="pytorch_model.bin", exclude_frozen_parameters=False): ...
+    def load_checkpoint(self, load_dir, tag=None, **more): ...
+
+def init_distributed(dist_backend=None, auto_mpi_discovery=True, distributed_port=29500, **more): ...
+@wraps(module="model")
+def initialize(
+    args=None,
+    model=None,
+    optimizer=None,
+    model_parameters=None,
+    training_data=None,
+    lr_scheduler=None,
+    distributed_port=29500,
+    mpu=None,
+    dist_init_required=None,
+    collate_fn=None,
+    config=None,
+    mesh_param=None,
+    config_params=None,
+) -> tuple[DeepSpeedEngine, object, object, object]: ...
