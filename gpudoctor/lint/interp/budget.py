@@ -8,9 +8,10 @@ steps count themselves; a timer of the process looks in while one of them is und
 from __future__ import annotations
 
 import sys
+from functools import cache
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.interp.limits import MAX_MEMORY
+from gpudoctor.lint.interp.limits import MAX_MEMORY, MIN_MEMORY
 
 try:
     # Of this thread alone: what others compute meanwhile takes nothing of its budget.
@@ -43,7 +44,7 @@ class Budget:
         self.seconds = seconds
         self.steps = steps
         self._deadline = cpu_time() + seconds
-        self._peak_before: int | None = None
+        self._peak_before = max(_first_peak(), _peak_memory())
         self._looking = False
         self._outer: Budget | None = None
         self._before: Any = None
@@ -126,13 +127,21 @@ class Budget:
             signal.signal(signal.SIGVTALRM, self._before)
 
     def _check_memory(self) -> None:
-        try:
-            import resource
-        except ImportError:  # Windows
-            return
-        # Kilobytes, but for macOS, which counts bytes.
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-        if self._peak_before is None:
-            self._peak_before = peak
-        elif peak - self._peak_before > MAX_MEMORY:
+        if _peak_memory() > max(_first_peak() + MAX_MEMORY, self._peak_before + MIN_MEMORY):
             raise OutOfBudget(f"more than {MAX_MEMORY // _MIB} MiB of memory")
+
+
+def _peak_memory() -> int:
+    """The most bytes that the process has taken until now; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    # Kilobytes, but for macOS, which counts bytes.
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+@cache
+def _first_peak() -> int:
+    """What it had taken before the first program: what a program takes is added to it, and not to what others took."""
+    return _peak_memory()

@@ -37,8 +37,10 @@ MAX_ALL_SECONDS = 12.0
 """The same for all that is done about an entry: executing it, asking the rules, and executing it again for fixes."""
 MIN_PART_SECONDS = 1.0
 """Of which each part has at least this, whatever those before it have taken."""
-MAX_MEMORY = 384 * 1024**2
-"""Bytes by which the process may grow meanwhile."""
+MAX_MEMORY = 352 * 1024**2
+"""Bytes by which the process may grow while it looks at programs, one after the other."""
+MIN_MEMORY = 32 * 1024**2
+"""Of which each program may take this, whatever those before it have left behind."""
 MAX_RULES_SECONDS = 2.0
 """Processor time that all rules together may take over one program."""
 MAX_UNROLLED = 6
