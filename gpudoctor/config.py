@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from importlib import import_module
 from typing import Any
@@ -80,6 +80,11 @@ def matches(pattern: str, path: str, folder: str) -> bool:
     parts = relative.split("/")
     above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
     return any(fnmatch(each, pattern) for each in above) or any(fnmatch(part, pattern) for part in parts)
+
+
+def is_excluded(path: str, exclude: Iterable[str]) -> bool:
+    """A file that is left out, also where it is named or imported; patterns count from the working directory."""
+    return any(matches(pattern, path, "") for pattern in exclude)
 
 
 def _candidates(start: str) -> Iterator[str]:

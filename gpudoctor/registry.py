@@ -20,14 +20,13 @@ from gpudoctor.card_index import keep, read_kept, read_shipped, stamp_of, writte
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError, nearest
 from gpudoctor.record import dataclass
-from gpudoctor.rule import Rule, RuleCard
+from gpudoctor.rule import BUILT_IN, Rule, RuleCard
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from gpudoctor.card_index import Entry, Stamp
 
-BUILT_IN = "gpudoctor_rules"
 ENTRY_POINTS = "gpudoctor.rules"
 
 _BUILT_IN_CODE = r"GPU\d{3}"
@@ -127,11 +126,6 @@ def find_rules() -> Registry:
     cards = [card for pack in (BUILT_IN, *_installed_packs(sys.path)) for card in cards_in(pack)]
     _refuse_twins(cards)
     return Registry(tuple(sorted(cards, key=lambda card: card.code)))
-
-
-def only_built_in(cards: Iterable[RuleCard]) -> bool:
-    """None of these rules is of another pack: it is known what they are about."""
-    return all(card.module.startswith(f"{BUILT_IN}.") for card in cards)
 
 
 def cards_in(pack: str) -> Iterable[RuleCard]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
+BUILT_IN = "gpudoctor_rules"
+"""The pack of rules that comes with gpudoctor."""
+
 
 @dataclass(frozen=True)
 class RuleCard:

@@ -250,8 +250,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.request",
         "gpudoctor.lint.process_state",
         "gpudoctor.lint.runtime",
+        "gpudoctor.lint.runtime.workers",
         "gpudoctor.lint.source",
-        "gpudoctor.registry",
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.schedule": {
@@ -260,9 +260,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
         "gpudoctor.lint.runtime",
-        "gpudoctor.lint.runtime.workers",
         "gpudoctor.lint.source",
-        "gpudoctor.registry",
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.pipeline": {

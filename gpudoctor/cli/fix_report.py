@@ -13,8 +13,8 @@ from gpudoctor.cli.output import say, write_lines
 from gpudoctor.cli.patches import write_patch
 from gpudoctor.cli.progress import Progress
 from gpudoctor.drafts import remove_drafts
-from gpudoctor.lint.discovery.select import STDIN
 from gpudoctor.lint.fix_loop import FileChange, Fixed, fix
+from gpudoctor.lint.request import STDIN
 from gpudoctor.lint.runtime.garbage import SeldomCollecting
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import encoding_of

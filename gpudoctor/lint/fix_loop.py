@@ -7,16 +7,14 @@ but for what is itself fixed in a later round.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Safety, Severity, by_place
-from gpudoctor.lint.discovery.select import STDIN
 from gpudoctor.lint.fix.edits import clash
 from gpudoctor.lint.pipeline import lint
-from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.request import STDIN, Outcome
 from gpudoctor.lint.source.atomic_write import edited
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, shown_path
 from gpudoctor.record import dataclass, field, replace
@@ -66,7 +64,7 @@ class _Files:
         self.stdin = ""
         """The path that stands for standard input, where that is read."""
         if STDIN in request.paths:
-            self.stdin = os.path.realpath(request.stdin_name)
+            self.stdin = request.stdin_path
             source = parse_text(request.stdin, self.stdin, shown_path(self.stdin))
             self.read[source.shown] = source if isinstance(source, SourceFile) else None
             self.data[self.stdin] = request.stdin

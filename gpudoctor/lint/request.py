@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.errors import InternalError
 from gpudoctor.record import dataclass, field
-from gpudoctor.rule import RuleCard
+from gpudoctor.rule import BUILT_IN, RuleCard
 
+STDIN = "-"
+"""Stands for a file among the paths of a request, as for other programs."""
 Watch = Callable[[int, int], None]
 """Is told how many entries are done, and of how many."""
 
@@ -40,6 +43,23 @@ class Request:
     cache: str = ""
     fixes: bool = False
     edited: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def given(self) -> Mapping[str, bytes]:
+        """The bytes of files that count instead of what is written there, with those from standard input."""
+        if STDIN not in self.paths:
+            return self.edited
+        return {**self.edited, self.stdin_path: self.stdin}
+
+    @property
+    def stdin_path(self) -> str:
+        """What stands for the path of standard input, without links."""
+        return os.path.realpath(self.stdin_name)
+
+    @property
+    def only_built_in(self) -> bool:
+        """None of the rules is of another pack: it is known what they are about."""
+        return all(card.module.startswith(f"{BUILT_IN}.") for card in self.rules)
 
     def card(self, code: str) -> RuleCard | None:
         """The rule of this code, where it runs."""

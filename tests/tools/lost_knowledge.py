@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.discovery.select import list_files
+from gpudoctor.lint.discovery.walk import find_files
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -73,7 +74,7 @@ def _read(name: str, options: argparse.Namespace, found: Found, seen: dict[str, 
     began = time.process_time()
     sources = Sources()
     request = Request(paths=(".",), rules=(), known=())
-    seen_files = list_files(request, sources, Cache(request, sources)).seen
+    seen_files = list_files(find_files(request), request, sources, Cache(request, sources)).seen
     read = [sources.read(str(each.path)) for each in seen_files if each.role is not Role.PART]
     starts = [file for file in read if isinstance(file, SourceFile)]
     for file in sorted(starts, key=lambda file: not TRAINS.search(file.text))[: options.entries]:

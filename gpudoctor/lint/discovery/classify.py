@@ -24,7 +24,6 @@ from gpudoctor.lint.discovery.top_level import (
     started_by_decorator,
 )
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
-from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
 from gpudoctor.lint.source.project import project_of
@@ -60,7 +59,11 @@ def classify(module: ModuleFile, project: Project) -> Classified:
     commands = commands_in(module, project)
     if commands:
         return Classified(Role.MAIN, f"is where the project's commands start: {', '.join(commands)}", 1, commands)
-    if alone.role is Role.PART or not in_package(module.source.path):
+    return _by_its_calls(alone, module, project)
+
+
+def _by_its_calls(alone: Classified, module: ModuleFile, project: Project) -> Classified:
+    if alone.role is not Role.SCRIPT or not in_package(module.source.path):
         return alone
     if leads_to_training(alone.deeds, module, project):
         return replace(alone, because="calls at its top level what trains")
@@ -116,14 +119,16 @@ _ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise Sy
 
 
 def may_start(path: str, raw: bytes) -> bool:
-    """The file may be a program. A look at its bytes, so that what cannot be one costs no parse."""
+    """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
     name = os.path.basename(path)
     known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
-    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(real_path(path))
+    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(path)
 
 
-def glance(source: SourceFile) -> FileTraits:
+def glance(source: SourceFile | Unreadable) -> FileTraits | Unreadable:
     """Look at a file that was read, without asking where it leads."""
+    if isinstance(source, Unreadable):
+        return source
     tests, role = is_test(source), classify_alone(source).role
     may_be_part = role is Role.PART or (role is Role.SCRIPT and in_package(source.path))
     # That a cell cannot be read is said by whoever examines the notebook.
@@ -149,26 +154,19 @@ def glance_at_all(paths: Sequence[str]) -> list[FileTraits | Unreadable]:
     # Trees hold no cycles: the collector would look at them again and again for nothing.
     gc.disable()
     try:
-        return [_glance_at(path) for path in paths]
+        return [glance(read_source(path)) for path in paths]
     finally:
         if was_enabled:
             gc.enable()
 
 
-def _glance_at(path: str) -> FileTraits | Unreadable:
-    # A link that leads nowhere is known by its own name.
-    source = read_source(os.path.realpath(path) if os.path.exists(path) else path)
-    return glance(source) if isinstance(source, SourceFile) else source
-
-
 def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTraits]:
     """What the project says of the role of a file: whether a command starts it, and where its calls lead."""
     for look in looks:
-        if look.role is not Role.MAIN and (is_command(look.path) or _may_be_part(look)):
+        if look.role is not Role.MAIN and is_command(look.path):
+            look = replace(look, role=Role.MAIN)
+        elif look.role is Role.SCRIPT and in_package(look.path):
             project, module = project_of(look.path, sources)
-            look = look if module is None else replace(look, role=classify(module, project).role)
+            if module is not None:
+                look = replace(look, role=_by_its_calls(classify_alone(module.source), module, project).role)
         yield look
-
-
-def _may_be_part(look: FileTraits) -> bool:
-    return look.role is Role.SCRIPT and in_package(look.path)

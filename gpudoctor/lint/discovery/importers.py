@@ -67,7 +67,7 @@ def _programs_of(root: str, *, respect_gitignore: bool) -> list[tuple[str, bytes
     paths = list(islice(files_below(root, respect_gitignore=respect_gitignore), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
-    return [(path, raw) for path in paths if may_start(path, raw := _raw(path))]
+    return [(path, raw) for path in paths if may_start(os.path.realpath(path), raw := _raw(path))]
 
 
 def _candidates(

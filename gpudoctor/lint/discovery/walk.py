@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from gpudoctor.config import matches
+from gpudoctor.config import is_excluded
+from gpudoctor.diagnostic import Problem
+from gpudoctor.errors import nearest
+from gpudoctor.lint.request import STDIN
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 from gpudoctor.manifest.compiled import mentions
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.request import Request
 
 _SUFFIXES = (".py", ".ipynb")
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
@@ -17,6 +25,30 @@ _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 _UNLESS_PACKAGE = frozenset({"build", "dist"})
 
 _FRAMEWORKS = tuple([word.encode() for word in mentions()])
+
+
+@dataclass(frozen=True)
+class FilesFound:
+    """The files to read, by their paths without links, each with the path that it was named or found by; and which
+    paths lead nowhere."""
+
+    paths: Mapping[str, str]
+    problems: tuple[Problem, ...] = ()
+
+
+def find_files(request: Request) -> FilesFound:
+    """The files that a request is about, in the order of a walk over all folders."""
+    named = sorted(path for path in request.paths if path != STDIN)
+    there = [path for path in named if os.path.lexists(path)]
+    problems = [_missing(path) for path in named if path not in there]
+    found, messages = collect(there, request.exclude, respect_gitignore=request.respect_gitignore)
+    problems += [Problem("", message) for message in messages]
+    wanted = [path for path in found if not is_excluded(path, request.exclude)]
+    # A link that leads nowhere is known by its own name.
+    paths = {real_path(path) if os.path.exists(path) else path: path for path in wanted}
+    # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
+    # through which one a helper is read.
+    return FilesFound({path: paths[path] for path in sorted(paths, key=_as_walked)}, tuple(problems))
 
 
 def collect(
@@ -44,9 +76,19 @@ def collect(
     return list(found.values()), problems
 
 
-def is_excluded(path: str, exclude: Sequence[str]) -> bool:
-    """A file that is left out, also where it is named or imported."""
-    return any(matches(pattern, path, "") for pattern in exclude)
+def _missing(path: str) -> Problem:
+    folder, name = os.path.split(path)
+    try:
+        hint = nearest(name, os.listdir(folder or "."))
+    except OSError:
+        hint = ""
+    return Problem(path, f"there is no such file or folder{hint}")
+
+
+def _as_walked(path: str) -> tuple[list[str], str]:
+    """Where a walk over all folders comes by a file: a folder's own files come first."""
+    folder, name = os.path.split(path)
+    return folder.split(os.sep), name
 
 
 def files_below(folder: str, *, respect_gitignore: bool = True) -> Iterator[str]:

@@ -105,11 +105,10 @@ class Fixes:
         for step in repair.steps:
             # What cannot be found will not be written.
             with suppress(NoFix):
+                loops = [part.loop for part in parts_of(step) if isinstance(part, Counter)]
                 nodes = self.nodes(step.at.path)
                 yield nodes.place(anchor(step, nodes))
-                for part in parts_of(step):
-                    if isinstance(part, Counter):
-                        yield nodes.place(nodes.block(part.loop).body[0])
+                yield from (nodes.place(nodes.block(loop).body[0]) for loop in loops)
 
     def without_names(self, repair: Repair, safety: Safety) -> Fix | None:
         """A fix where the repair can be made whatever the names in sight hold; it may look better with them."""

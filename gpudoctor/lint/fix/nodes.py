@@ -69,6 +69,48 @@ class FileNodes:
             raise NoFix(f"no block begins at {at}")
         return found
 
+    def part(self, at: Location, part: str) -> ast.expr:
+        """A part of what stands at a place, as `Source` names them."""
+        if part in ("target", "owner", "value", "added"):
+            return self._part_of_statement(at, part)
+        if part == "receiver":
+            node = self.expression(at)
+            node = node.func if isinstance(node, ast.Call) else node
+            if not isinstance(node, ast.Attribute):
+                raise NoFix("a function, not a method")
+            return node.value
+        call = self.call(at)
+        found = call.func if part == "function" else argument_of(call, part)
+        if found is None:
+            raise NoFix(f"no argument {part}")
+        return found
+
+    def _part_of_statement(self, at: Location, part: str) -> ast.expr:
+        statement = self.statement(at)
+        if isinstance(statement, ast.Expr) and part == "added" and isinstance(statement.value, ast.Call):
+            found = statement.value.args[-1] if statement.value.args else None
+        elif isinstance(statement, ast.AugAssign):
+            found = statement.target if part == "target" else statement.value
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            found = statement.targets[0] if part == "target" else statement.value
+            if part == "added":
+                found = self._added(statement)
+            elif part == "owner":
+                target = statement.targets[0]
+                found = target.value if isinstance(target, ast.Attribute) else None
+        else:
+            found = None
+        if found is None or (part == "added" and isinstance(found, (ast.Tuple, ast.List, ast.Dict))):
+            raise NoFix(f"no {part} here")
+        return found
+
+    def _added(self, statement: ast.Assign) -> ast.expr | None:
+        """`total = total + loss`: the operand that is not the target."""
+        value, target = statement.value, self.written(statement.targets[0])
+        sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
+        others = [each for each in sides if self.written(each) != target]
+        return others[0] if len(others) == 1 else None
+
     def _beginning(self, at: Location) -> Sequence[ast.stmt | ast.expr]:
         found = self._nodes.get((at.line, at.column), ())
         if not found:
@@ -93,6 +135,25 @@ class FileNodes:
     def function_of(self, node: ast.AST) -> ast.AST:
         """The function around a node, or the module."""
         return next(self.enclosing(node, *_FUNCTIONS), self.tree)
+
+    def outermost_test(self, at: Location) -> ast.stmt:
+        """The outermost test around a place in its function."""
+        statement = self.statement(at)
+        function = self.function_of(statement)
+        around = [each for each in self.enclosing(statement, ast.If) if self.function_of(each) is function]
+        tests = [each for each in around if isinstance(each, ast.If) and not self.is_main_guard(each)]
+        if not tests:
+            raise NoFix("no test around it here")
+        return tests[-1]
+
+    def last_around(self, at: Location) -> ast.stmt:
+        """The last statement of the function around a place, or of what is done as the main program."""
+        statement = self.statement(at)
+        function = self.function_of(statement)
+        if isinstance(function, ast.FunctionDef):
+            return function.body[-1]
+        guard = next((each for each in self.enclosing(statement, ast.If) if self.is_main_guard(each)), None)
+        return guard.body[-1] if isinstance(guard, ast.If) else self.tree.body[-1]
 
     @cached_property
     def first_returns(self) -> dict[ast.AST, int]:
@@ -175,6 +236,15 @@ class FileNodes:
         lines[-1] = lines[-1][: at.end_column - 1]
         lines[0] = lines[0][at.column - 1 :]
         return "\n".join(lines)
+
+
+def argument_of(call: ast.Call, part: str) -> ast.expr | None:
+    """The value of the argument with this name, or at this position: none where others are passed on before it."""
+    if not part.isdigit():
+        return next((each.value for each in call.keywords if each.arg == part), None)
+    plain = call.args[: int(part) + 1]
+    known = len(plain) > int(part) and not any(isinstance(each, ast.Starred) for each in plain)
+    return plain[-1] if known else None
 
 
 def stored_in(around: ast.AST) -> Iterator[str]:

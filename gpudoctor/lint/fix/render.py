@@ -126,9 +126,7 @@ class Renderer:
 
     def node(self, source: Source) -> ast.expr:
         """The expression that a `Source` means."""
-        if not source.part:
-            return self.nodes.expression(source.at)
-        return part_of(self.nodes, source.at, source.part)
+        return self.nodes.part(source.at, source.part) if source.part else self.nodes.expression(source.at)
 
     def _is_loose(self, part: Source) -> bool:
         return not isinstance(self.node(part), _ATOMS)
@@ -152,60 +150,6 @@ class Renderer:
             raise NoFix("the counter has no name")
         self.changes.append(NewExpression(self.nodes.place(target), _USUAL_COUNTER))
         return _USUAL_COUNTER
-
-
-def part_of(nodes: FileNodes, at: Location, part: str) -> ast.expr:
-    """A part of what stands at a place, as `Source` names them."""
-    if part in ("target", "owner", "value", "added"):
-        return _part_of_statement(nodes, at, part)
-    if part == "receiver":
-        node = nodes.expression(at)
-        node = node.func if isinstance(node, ast.Call) else node
-        if not isinstance(node, ast.Attribute):
-            raise NoFix("a function, not a method")
-        return node.value
-    call = nodes.call(at)
-    found = call.func if part == "function" else argument_of(call, part)
-    if found is None:
-        raise NoFix(f"no argument {part}")
-    return found
-
-
-def argument_of(call: ast.Call, part: str) -> ast.expr | None:
-    """The value of the argument with this name, or at this position: none where others are passed on before it."""
-    if not part.isdigit():
-        return next((each.value for each in call.keywords if each.arg == part), None)
-    plain = call.args[: int(part) + 1]
-    known = len(plain) > int(part) and not any(isinstance(each, ast.Starred) for each in plain)
-    return plain[-1] if known else None
-
-
-def _part_of_statement(nodes: FileNodes, at: Location, part: str) -> ast.expr:
-    statement = nodes.statement(at)
-    if isinstance(statement, ast.Expr) and part == "added" and isinstance(statement.value, ast.Call):
-        found = statement.value.args[-1] if statement.value.args else None
-    elif isinstance(statement, ast.AugAssign):
-        found = statement.target if part == "target" else statement.value
-    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        found = statement.targets[0] if part == "target" else statement.value
-        if part == "added":
-            found = _added(nodes, statement)
-        elif part == "owner":
-            target = statement.targets[0]
-            found = target.value if isinstance(target, ast.Attribute) else None
-    else:
-        found = None
-    if found is None or (part == "added" and isinstance(found, (ast.Tuple, ast.List, ast.Dict))):
-        raise NoFix(f"no {part} here")
-    return found
-
-
-def _added(nodes: FileNodes, statement: ast.Assign) -> ast.expr | None:
-    """`total = total + loss`: the operand that is not the target."""
-    value, target = statement.value, nodes.written(statement.targets[0])
-    sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
-    others = [each for each in sides if nodes.written(each) != target]
-    return others[0] if len(others) == 1 else None
 
 
 def _names_of(value: Value, visits: Visits) -> list[str]:

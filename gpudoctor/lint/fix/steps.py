@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.fix import changes as ch
 from gpudoctor.lint.fix.changes import NoFix, Where
-from gpudoctor.lint.fix.nodes import stored_in
-from gpudoctor.lint.fix.render import argument_of, part_of
+from gpudoctor.lint.fix.nodes import argument_of, stored_in
 from gpudoctor.lint.repair import repair
 
 if TYPE_CHECKING:
@@ -23,9 +22,9 @@ def anchor(step: repair.Step, nodes: FileNodes) -> ast.stmt:
     """The statement whose surroundings a step is written in."""
     match step:
         case repair.Before(at=at, outside=True):
-            return _outermost_test(at, nodes)
+            return nodes.outermost_test(at)
         case repair.AtEnd(at=at):
-            return _last_around(at, nodes)
+            return nodes.last_around(at)
         case repair.First(at=at):
             return nodes.block(at).body[0]
         case repair.Last(at=at):
@@ -64,7 +63,7 @@ def changes_of(step: repair.Step, render: Renderer) -> Sequence[ch.Change]:
         case repair.Unassign():
             return _unassign(nodes.call(step.at), nodes)
         case repair.MakeTuple():
-            node = part_of(nodes, step.at, step.part)
+            node = nodes.part(step.at, step.part)
             return [ch.NewExpression(nodes.place(node), f"({nodes.written(node)},)")]
         case repair.SuperFirst():
             return [_super_first(around, nodes)]
@@ -159,27 +158,6 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _outermost_test(at: Location, nodes: FileNodes) -> ast.stmt:
-    """The outermost test around a place in its function."""
-    statement = nodes.statement(at)
-    function = nodes.function_of(statement)
-    around = [each for each in nodes.enclosing(statement, ast.If) if nodes.function_of(each) is function]
-    tests = [each for each in around if isinstance(each, ast.If) and not nodes.is_main_guard(each)]
-    if not tests:
-        raise NoFix("no test around it here")
-    return tests[-1]
-
-
-def _last_around(at: Location, nodes: FileNodes) -> ast.stmt:
-    """The last statement of the function around a place, or of what is done as the main program."""
-    statement = nodes.statement(at)
-    function = nodes.function_of(statement)
-    if isinstance(function, ast.FunctionDef):
-        return function.body[-1]
-    guard = next((each for each in nodes.enclosing(statement, ast.If) if nodes.is_main_guard(each)), None)
-    return guard.body[-1] if isinstance(guard, ast.If) else nodes.tree.body[-1]
-
-
 def _with_its_file(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:
     """`with open(path, "wb") as file:` belongs to what is written into the file."""
     around = nodes.parents.get(statement)
@@ -255,7 +233,7 @@ def _decorate(step: repair.Decorate, statement: ast.stmt, render: Renderer) -> c
 
 def _replace(step: repair.Replace, render: Renderer) -> ch.NewExpression:
     nodes = render.nodes
-    node = part_of(nodes, step.at, step.part) if step.part else nodes.expression(step.at)
+    node = nodes.part(step.at, step.part) if step.part else nodes.expression(step.at)
     if step.constant and not isinstance(node, ast.Constant):
         raise NoFix("it is not written out there")
     return ch.NewExpression(nodes.place(node), render.text(step.to, nodes.statement_of(node)))

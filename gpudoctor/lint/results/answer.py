@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Location, Problem
-from gpudoctor.lint.discovery.walk import is_excluded
-from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.request import STDIN, Outcome
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.results.positions import Places
 from gpudoctor.lint.results.unfollowed import told_once
@@ -18,13 +18,16 @@ from gpudoctor.lint.source.file import NOTEBOOK, SourceFile
 
 if TYPE_CHECKING:
     from gpudoctor.lint.discovery.select import Listed
+    from gpudoctor.lint.discovery.walk import FilesFound
     from gpudoctor.lint.entry_result import EntryResult
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.source.file import Unreadable
     from gpudoctor.lint.source.project import Sources
 
 
-def answer_of(listed: Listed, examined: Sequence[EntryResult], request: Request, sources: Sources) -> Outcome:
+def answer_of(
+    found: FilesFound, listed: Listed, examined: Sequence[EntryResult], request: Request, sources: Sources
+) -> Outcome:
     """What is wanted of all that was found, at the places that users know."""
     unreadable, newer = _unreadable(listed, examined, request)
     places, whole = Places(_source_of(sources), listed.origins), _seen_whole(examined, request)
@@ -32,16 +35,16 @@ def answer_of(listed: Listed, examined: Sequence[EntryResult], request: Request,
     card = request.card(UNREADABLE)
     # What led there is told as it is in a training, not in a tool that makes the same objects.
     trainings_first = sorted(examined, key=lambda each: not any(program.training_loops for program in each.coverage))
-    found = merged(finding for each in trainings_first for finding in each.findings)
-    found += [unreadable_finding(file, card) for file in unreadable if card]
+    findings = merged(finding for each in trainings_first for finding in each.findings)
+    findings += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
-    kept = wanted(found, request, places.source_of, commented, whole)
+    kept = wanted(findings, request, places.source_of, commented, whole)
     programs = [program for each in examined for program in each.coverage]
     covered = told_once(programs, {each.shown for each in listed.seen})
     return Outcome(
         findings=tuple(places.placed(finding) for finding in kept),
-        files=listed.count,
-        problems=(*listed.problems, *too_new),
+        files=len(found.paths) + (STDIN in request.paths),
+        problems=(*found.problems, *too_new),
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),
         unread=() if card else tuple(places.unread(file) for file in unreadable),

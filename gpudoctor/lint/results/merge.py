@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.config import LAUNCHES, matches
+from gpudoctor.config import LAUNCHES, is_excluded, matches
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety
-from gpudoctor.lint.discovery.walk import is_excluded
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.record import replace
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,11 @@ MAX_ENTRY_BYTES = 2 * 1024 * 1024
 _KEPT_OF_FULL = 0.75
 _GLANCES = "glances at "
 
+Examine = Callable[[Sequence[str]], Iterator[EntryResult]]
+"""What comes of entries, one after the other."""
+Look = Callable[[Sequence[str]], "list[FileTraits | Unreadable]"]
+"""What is seen of files."""
+
 
 class Cache:
     """The results of earlier runs with the same settings."""
@@ -46,64 +51,54 @@ class Cache:
         self._folder = OwnFolder(request.cache) if request.cache else None
         self._answers: Asked = {}
         self._contents: dict[str, str] = {}
-        self._glances: dict[str, list[Any]] | None = None
         self._asked_for = repr(request.paths)
         self._wrote = False
 
-    def find(self, path: str) -> EntryResult | None:
-        """What an earlier run made of this entry, where it would come out the same now."""
+    def results(self, paths: Sequence[str], examine: Examine) -> Iterator[EntryResult]:
+        """What comes of entries, in order: what an earlier run made of one, where it would come out the same now; else
+        what comes of examining it, which is kept for the next run."""
+        known = {path: found for path in paths if (found := self._known(path)) is not None}
+        new = [path for path in paths if path not in known]
+        fresh = examine(new) if new else iter(())
+        for path in paths:
+            result = known.get(path)
+            if result is None:
+                result = next(fresh)
+                # A bug of ours is not kept.
+                if self._folder and not result.failures:
+                    self._write(path, _packed(result))
+            yield result
+
+    def glances(self, digests: Mapping[str, str], look: Look) -> list[FileTraits | Unreadable]:
+        """What is seen of files: what an earlier run saw of one with the same text, without parsing it; else what a
+        look at it shows, which is kept.
+
+        Digests are of files that were just read, so that they need not be read again to compare them; empty where a
+        file could not be.
+        """
         if not self._folder:
-            return None
+            return look([*digests])
+        self._contents = {path: digest for path, digest in digests.items() if digest}
+        keys = {path: _text_key(path, digest) for path, digest in self._contents.items()}
+        kept = self._read_glances()
+        known = {path: glance for path, key in keys.items() if (glance := _glance(path, kept.get(key))) is not None}
+        new = [path for path in digests if path not in known]
+        looks = {**known, **dict(zip(new, look(new), strict=True))}
+        if new:
+            self._write(_GLANCES + self._asked_for, _packed_glances(keys, looks))
+        return [looks[path] for path in digests]
+
+    def _known(self, path: str) -> EntryResult | None:
         try:
-            asked, examined = _unpacked(self._folder.read(self._name(path), MAX_ENTRY_BYTES))
+            asked, examined = _unpacked(self._read(path))
         # Written by nobody knows whom, or cut off.
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             return None
         return examined if all(self._answer(*each) == answer for each, answer in asked.items()) else None
 
-    def keep(self, path: str, examined: EntryResult) -> None:
-        """Keep the result for the next run; a bug of ours is not kept."""
-        if not self._folder or examined.failures:
-            return
-        self._write(self._name(path), _packed(examined))
-
-    def note_content(self, path: str, digest: str) -> None:
-        """The digest of a file that was just read, so that it need not be read again to compare it."""
-        self._contents[path] = digest
-
-    def find_glance(self, path: str) -> FileTraits | None:
-        """What an earlier run saw of a file with the same text, without parsing it."""
-        if not self._folder:
-            return None
-        if self._glances is None:
-            self._glances = self._read_glances(self._folder)
+    def _read_glances(self) -> dict[str, list[Any]]:
         try:
-            role, quiet, commented, is_test = self._glances[_text_key(path, self._contents[path])]
-            return FileTraits(path, shown_path(path), Role(role), bool(quiet), bool(commented), bool(is_test))
-        except (KeyError, TypeError, ValueError):
-            return None
-
-    def keep_glances(self, glances: Iterable[FileTraits], changed: bool) -> None:
-        """Keep what was seen of the files of this request, if some of it is new."""
-        if not self._folder or not changed:
-            return
-        import json
-
-        plain = {
-            _text_key(each.path, self._contents[each.path]): [each.role, each.quiet, each.commented, each.is_test]
-            for each in glances
-            if each.path in self._contents
-        }
-        text = json.dumps(plain, separators=(",", ":"))
-        self._write(self._name(_GLANCES + self._asked_for), f"{digest_of(text.encode())}\n{text}")
-
-    def _read_glances(self, folder: OwnFolder) -> dict[str, list[Any]]:
-        import json
-
-        try:
-            text = folder.read(self._name(_GLANCES + self._asked_for), MAX_ENTRY_BYTES)
-            digest, _, rest = text.partition("\n")
-            found = json.loads(rest) if digest == digest_of(rest.encode()) else {}
+            found = _checked(self._read(_GLANCES + self._asked_for))
         except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
@@ -118,8 +113,8 @@ class Cache:
         with suppress(OSError):
             self._folder.make_room(MAX_BYTES, int(MAX_BYTES * _KEPT_OF_FULL))
 
-    def _name(self, path: str) -> str:
-        return digest_of(f"{self._settings}\n{path}".encode("utf-8", "surrogateescape"))
+    def _name(self, what: str) -> str:
+        return digest_of(f"{self._settings}\n{what}".encode("utf-8", "surrogateescape"))
 
     def _answer(self, name: str, path: str) -> object:
         # Entries of a project ask the same; and what was read already is what counts, whatever is there by now.
@@ -133,12 +128,17 @@ class Cache:
                 self._answers[name, path] = answer_to(name, path)
         return self._answers[name, path]
 
-    def _write(self, name: str, text: str) -> None:
+    def _read(self, what: str) -> str:
+        if not self._folder:
+            raise FileNotFoundError
+        return self._folder.read(self._name(what), MAX_ENTRY_BYTES)
+
+    def _write(self, what: str, text: str) -> None:
         if not self._folder or len(text) > MAX_ENTRY_BYTES:
             return
         # Read only, full, somebody else's, or a path with characters that are no text.
         with suppress(OSError, UnicodeError):
-            self._folder.write(name, text)
+            self._folder.write(self._name(what), text)
             self._wrote = True
 
 
@@ -195,9 +195,24 @@ def _stamps(folder: str) -> Iterator[tuple[str, int, int]]:
 # in place of 0.09 for each entry.
 
 
-def _packed(examined: EntryResult) -> str:
+def _sealed(plain: dict[str, Any]) -> str:
+    """The data as text, with what tells whether it is whole."""
     import json
 
+    text = json.dumps(plain, separators=(",", ":"))
+    return f"{digest_of(text.encode())}\n{text}"
+
+
+def _checked(text: str) -> Any:
+    import json
+
+    digest, _, rest = text.partition("\n")
+    if digest != digest_of(rest.encode()):
+        raise ValueError("damaged")
+    return json.loads(rest)
+
+
+def _packed(examined: EntryResult) -> str:
     plain = {
         "asked": [[name, path, answer] for (name, path), answer in examined.asked.items()],
         "shown": examined.shown,
@@ -208,17 +223,11 @@ def _packed(examined: EntryResult) -> str:
         "limits": list(examined.limits),
         "coverage": [_plain_coverage(each) for each in examined.coverage],
     }
-    text = json.dumps(plain, separators=(",", ":"))
-    return f"{digest_of(text.encode())}\n{text}"
+    return _sealed(plain)
 
 
 def _unpacked(text: str) -> tuple[Asked, EntryResult]:
-    import json
-
-    digest, _, rest = text.partition("\n")
-    if digest != digest_of(rest.encode()):
-        raise ValueError("damaged")
-    plain = json.loads(rest)
+    plain = _checked(text)
     examined = EntryResult(
         shown=plain["shown"],
         findings=tuple(map(_finding, plain["findings"])),
@@ -229,6 +238,19 @@ def _unpacked(text: str) -> tuple[Asked, EntryResult]:
         coverage=tuple(map(_coverage, plain["coverage"])),
     )
     return {(name, path): answer for name, path, answer in plain["asked"]}, examined
+
+
+def _packed_glances(keys: Mapping[str, str], looks: Mapping[str, FileTraits | Unreadable]) -> str:
+    seen = [(path, each) for path, each in looks.items() if isinstance(each, FileTraits) and path in keys]
+    return _sealed({keys[path]: [each.role, each.quiet, each.commented, each.is_test] for path, each in seen})
+
+
+def _glance(path: str, plain: Any) -> FileTraits | None:
+    try:
+        role, quiet, commented, is_test = plain
+        return FileTraits(path, shown_path(path), Role(role), bool(quiet), bool(commented), bool(is_test))
+    except (TypeError, ValueError):
+        return None
 
 
 def _plain_finding(each: Finding) -> list[Any]:

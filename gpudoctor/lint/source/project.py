@@ -142,6 +142,10 @@ class Project:
         """With which launchers they start the program by its name."""
         return launchers_naming(real_path(self._start), self.root, self.is_marked)
 
+    def start(self) -> ModuleFile | None:
+        """The module that the program starts with, or None where it cannot be read."""
+        return self._module(self._start)
+
     def module_of(self, path: str) -> ModuleFile | None:
         """The module that a file of the project is, or None where it cannot be read or lies elsewhere."""
         return self._module(real_path(path))
@@ -338,7 +342,7 @@ class Project:
 def project_of(path: str, sources: Sources | None = None) -> tuple[Project, ModuleFile | None]:
     """The project of a file that is an entry, and the module that the file is; None where it cannot be read."""
     project = Project(path, sources)
-    return project, project.module_of(path)
+    return project, project.start()
 
 
 def _is_better_known(top: str, home: str) -> bool:
