@@ -83,7 +83,8 @@ def _without_last(path: Value) -> Value:
     "pathlib.PureWindowsPath",
 )  # fmt: skip
 def _pathlib(call: Call) -> Values:
-    return singleton(Text(tuple(call.all_values())))
+    # Without any part it is where the program is started.
+    return singleton(Text(tuple(call.all_values()) or (Const("."),)))
 
 
 @MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
@@ -117,12 +118,12 @@ def _part_of_path(call: Call[Text]) -> Values:
 
 def on_disk(path: Value) -> str | None:
     """The path on this machine, where it is counted from the program's own file in parts that are all known."""
-    first, *rest = path.parts if isinstance(path, Text) else (path,)
-    place = first.term
+    parts = path.parts if isinstance(path, Text) else (path,)
+    place = parts[0].term if parts else None
     if not isinstance(place, PlaceOnDisk):
         return None
     joined = place.path
-    for part in rest:
+    for part in parts[1:]:
         text = text_of(part)
         if text is None:
             return None

@@ -143,7 +143,7 @@ def _is_here(values: Values) -> bool:
 
 def _host(value: Value) -> str:
     """The constant text with which a value begins."""
-    if isinstance(value, Text):
+    if isinstance(value, Text) and value.parts:
         # `f"tcp://localhost:{port}"` has an open end; the host stands before it.
         return _host(value.parts[0])
     return text_of(value) or ""

@@ -62,6 +62,10 @@ OF_ALL = [
     'str(root).replace("out", "in")',
     '"a/%(name)s" % {"name": args.pattern}',
     'os.sep.join(["a", "b"])',
+    'Path() / "a"',
+    'os.path.join(os.path.dirname(Path()), "a")',
+    'os.path.join(os.path.split(pathlib.PurePath(*[]))[0], "a")',
+    'Path().parent / "a"',
 ]  # fmt: skip
 
 
