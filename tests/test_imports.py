@@ -67,7 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
         "gpudoctor.manifest",
     },
-    "gpudoctor.lint.suppression": {"gpudoctor.lint.source", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.suppression": {"gpudoctor.lint.source", "gpudoctor.rule", "gpudoctor.diagnostic"},
     "gpudoctor.lint.request": {"gpudoctor.rule", "gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.errors"},
     "gpudoctor.lint.entry_result": {
         "gpudoctor.lint.source",
@@ -427,6 +427,8 @@ LATE = {
     # Most programs have no finding for which it matters.
     "gpudoctor.lint.source.needed_torch",
     "gpudoctor.lint.source.launch_lines",
+    # Most programs say so themselves, or in the words of a framework.
+    "gpudoctor.lint.discovery.call_search",
     # Most projects have no file that does not parse.
     "gpudoctor.lint.source.newer_syntax",
     "gpudoctor.lint.source.syntax_errors",

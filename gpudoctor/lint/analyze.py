@@ -17,9 +17,9 @@ from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
-from gpudoctor.lint.source.file import shown_path
+from gpudoctor.lint.source.file import Sources, shown_path
 from gpudoctor.lint.source.file_queries import noting
-from gpudoctor.lint.source.project import Project, Sources, project_of
+from gpudoctor.lint.source.project import Project, project_of
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:

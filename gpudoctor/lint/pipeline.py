@@ -9,8 +9,8 @@ from gpudoctor.lint.discovery.walk import find_files
 from gpudoctor.lint.results.answer import answer_of
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.schedule import examine_in_order
+from gpudoctor.lint.source.file import Sources
 from gpudoctor.lint.source.file_queries import remembering
-from gpudoctor.lint.source.project import Sources
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Outcome, Request, Watch

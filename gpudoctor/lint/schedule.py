@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.entry_result import EntryResult
     from gpudoctor.lint.request import Request, Watch
     from gpudoctor.lint.runtime.cache import Cache
+    from gpudoctor.lint.source.file import Sources
     from gpudoctor.lint.source.file_traits import FileTraits
-    from gpudoctor.lint.source.project import Sources
 
 _MOST_HELPERS = 10
 """Of so many files it is asked which programs of the project import them; more are a whole listing."""

@@ -14,7 +14,7 @@ from gpudoctor.lint import analyze, pipeline
 from gpudoctor.lint.discovery import importers
 from gpudoctor.lint.discovery.importers import Importers
 from gpudoctor.lint.request import Outcome, Request
-from gpudoctor.lint.source.project import Sources
+from gpudoctor.lint.source.file import Sources
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 

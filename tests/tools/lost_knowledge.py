@@ -30,9 +30,9 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.interp.launch_worlds import programs_of
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
-from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.lint.source.file import SourceFile, Sources
 from gpudoctor.lint.source.file_traits import Role
-from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.lint.source.project import Project
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event

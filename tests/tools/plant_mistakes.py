@@ -26,7 +26,8 @@ sys.path.insert(0, str(ROOT))
 
 from gpudoctor.lint.discovery.classify import classify  # noqa: E402
 from gpudoctor.lint.interp.launch_worlds import programs_of  # noqa: E402
-from gpudoctor.lint.source.project import Project, Sources  # noqa: E402
+from gpudoctor.lint.source.file import Sources  # noqa: E402
+from gpudoctor.lint.source.project import Project  # noqa: E402
 from tests.support.linting import Seen, lint  # noqa: E402
 from tests.tools.editing import Code, Planted  # noqa: E402
 from tests.tools.mistakes import OPERATORS, Operator  # noqa: E402

@@ -13,24 +13,22 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.commands import commands_in, is_command
 from gpudoctor.lint.discovery.top_level import (
-    STARTING,
     computes,
     deeds_of,
-    leads_to_training,
     main_guard,
     name_parts,
     started_by_decorator,
 )
 from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
-from gpudoctor.lint.source.layout import in_package
+from gpudoctor.lint.source.layout import in_package, is_command, started_in
 from gpudoctor.lint.source.project import project_of
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.source.project import ModuleFile, Project, Sources
+    from gpudoctor.lint.source.file import Sources
+    from gpudoctor.lint.source.project import ModuleFile, Project
 
 
 @dataclass(frozen=True)
@@ -56,15 +54,14 @@ def classify(module: ModuleFile, project: Project) -> Classified:
     alone = classify_alone(module.source)
     if alone.role is Role.MAIN:
         return alone
-    commands = commands_in(module, project)
+    commands = started_in(os.path.realpath(module.source.path), project.root) if project.is_marked else ()
     if commands:
         return Classified(Role.MAIN, f"is where the project's commands start: {', '.join(commands)}", 1, commands)
-    return _by_its_calls(alone, module, project)
-
-
-def _by_its_calls(alone: Classified, module: ModuleFile, project: Project) -> Classified:
-    if alone.role is not Role.SCRIPT or not in_package(module.source.path):
+    if alone.role is Role.PART or not in_package(module.source.path):
         return alone
+    # Imported late: most files say themselves what they are.
+    from gpudoctor.lint.discovery.call_search import leads_to_training
+
     if leads_to_training(alone.deeds, module, project):
         return replace(alone, because="calls at its top level what trains")
     because = "registers or prepares something when it is imported, and trains nothing"
@@ -115,16 +112,6 @@ def is_test(source: SourceFile) -> bool:
 _NOQA = r"noqa[^\n]*gpu"
 
 
-_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
-
-
-def may_start(path: str, raw: bytes) -> bool:
-    """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
-    name = os.path.basename(path)
-    known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
-    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(path)
-
-
 def glance(source: SourceFile | Unreadable) -> FileTraits | Unreadable:
     """Look at a file that was read, without asking where it leads."""
     if isinstance(source, Unreadable):
@@ -166,7 +153,10 @@ def settled(looks: Iterable[FileTraits], sources: Sources) -> Iterator[FileTrait
         if look.role is not Role.MAIN and is_command(look.path):
             look = replace(look, role=Role.MAIN)
         elif look.role is Role.SCRIPT and in_package(look.path):
+            # Imported late, as above.
+            from gpudoctor.lint.discovery.call_search import leads_to_training
+
             project, module = project_of(look.path, sources)
-            if module is not None:
-                look = replace(look, role=_by_its_calls(classify_alone(module.source), module, project).role)
+            if module is not None and not leads_to_training(deeds_of(module.source.tree), module, project):
+                look = replace(look, role=Role.PART)
         yield look

@@ -12,14 +12,14 @@ from collections.abc import Container, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.classify import classify, is_test, may_start
-from gpudoctor.lint.discovery.walk import concerns_training, files_below
+from gpudoctor.lint.discovery.classify import classify, is_test
+from gpudoctor.lint.discovery.walk import concerns_training, files_below, may_start
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import Project, project_of
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.source.project import Sources
+    from gpudoctor.lint.source.file import Sources
 
 MOST_FILES = 600
 """In a project of more files nobody is asked who imports a file."""

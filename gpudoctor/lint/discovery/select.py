@@ -1,8 +1,7 @@
-"""Which of the files that were found are worth reading, and what each of them is at first sight."""
+"""What each of the files that were found is at first sight, and which of them could say something about training."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,20 +9,13 @@ from gpudoctor.lint.discovery.classify import (
     classify,
     glance,
     glance_at_all,
-    may_start,
     settled,
 )
-from gpudoctor.lint.discovery.top_level import calls_own_code, may_train_unread, reaches_training
-from gpudoctor.lint.discovery.walk import concerns_training, speaks_of_training
-from gpudoctor.lint.request import STDIN
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
-from gpudoctor.lint.size_limits import most_bytes
-from gpudoctor.lint.source.encoding import plain_bytes
-from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Unreadable
-from gpudoctor.lint.source.file_queries import digest_of
+from gpudoctor.lint.source.file import NOTEBOOK, SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package
-from gpudoctor.lint.source.project import Sources, project_of
+from gpudoctor.lint.source.project import project_of
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -56,14 +48,11 @@ class Listed:
 
 def list_files(found: FilesFound, request: Request, sources: Sources, cache: Cache) -> Listed:
     """Look at those of the files found that could say something about training."""
-    plain, thin = _sorted_out(found, request)
-    if STDIN in request.paths:
-        plain[request.stdin_path] = ""
-    looks = _glances_at(plain, request, sources, cache)
-    for path in thin:
+    looks = _glances_at(found.telling, request, sources, cache)
+    for path, is_named in found.others.items():
         started = _starting_through_helpers(path, sources)
         # Who names a file is told that it cannot be read, whatever it is about.
-        if isinstance(started, SourceFile) or (started and found.paths[path] in request.paths):
+        if isinstance(started, SourceFile) or (started and is_named):
             looks.append(glance(started))
     seen = list(settled([look for look in looks if isinstance(look, FileTraits)], sources))
     origins: dict[str, Origin] = {}
@@ -80,27 +69,8 @@ def list_files(found: FilesFound, request: Request, sources: Sources, cache: Cac
     return Listed(tuple(seen), tuple(look for look in looks if isinstance(look, Unreadable)), origins)
 
 
-def _sorted_out(found: FilesFound, request: Request) -> tuple[dict[str, str], list[str]]:
-    """The files that name training, each with what stands for its content where that is known, and those that do not
-    name it and may yet start it through helpers of their own."""
-    plain: dict[str, str] = {}
-    others: list[tuple[str, bool]] = []
-    for path, as_found in found.paths.items():
-        raw = request.edited.get(path)
-        raw = _raw(path) if raw is None else raw
-        # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
-        # they stand.
-        if raw is None or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:
-            plain[path] = digest_of(raw) if raw is not None and len(raw) <= most_bytes(path) else ""
-        elif as_found in request.paths or may_start(path, raw):
-            others.append((path, as_found in request.paths or speaks_of_training(raw)))
-    # In a folder of files that have nothing to do with training, none is looked at but those that were named, and those
-    # that may have a library run it.
-    return plain, [path for path, matters in others if plain or matters]
-
-
 def _glances_at(
-    plain: Mapping[str, str], request: Request, sources: Sources, cache: Cache
+    digests: Mapping[str, str], request: Request, sources: Sources, cache: Cache
 ) -> list[FileTraits | Unreadable]:
     def look(paths: Sequence[str]) -> list[FileTraits | Unreadable]:
         # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
@@ -110,17 +80,7 @@ def _glances_at(
         jobs = processes_for(request.jobs, len(paths), _WORTH_A_PROCESS)
         return [look for part in in_processes(glance_at_all, parts, jobs) for look in part]
 
-    return look([*plain]) if len(plain) < _WORTH_KEEPING else cache.glances(plain, look)
-
-
-def _raw(path: str) -> bytes | None:
-    if not os.path.isfile(path):
-        return None
-    try:
-        with open(path, "rb") as file:
-            return file.read(most_bytes(path) + 1)
-    except OSError:
-        return None
+    return look([*digests]) if len(digests) < _WORTH_KEEPING else cache.glances(digests, look)
 
 
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:
@@ -131,6 +91,9 @@ def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unrea
     what = classify(module, project)
     if what.role is Role.PART:
         return None
+    # Imported late: few files start training without a word about it.
+    from gpudoctor.lint.discovery.call_search import calls_own_code, may_train_unread, reaches_training
+
     if what.role is Role.SCRIPT:
         # In a package it is a script because of where its calls lead.
         if in_package(module.source.path):

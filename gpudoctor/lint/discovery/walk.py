@@ -1,18 +1,23 @@
-"""Which files a command is about: those named, and the Python files and notebooks in the folders named."""
+"""Which files a command is about: those named, and the Python files and notebooks in the folders named; and which of
+them are worth reading, by their bytes."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
+from gpudoctor.lint.discovery.top_level import STARTING
 from gpudoctor.lint.request import STDIN
+from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import shown_path
-from gpudoctor.lint.source.file_queries import real_path
-from gpudoctor.lint.source.layout import is_file, is_inside, project_root
+from gpudoctor.lint.source.file_queries import digest_of, real_path
+from gpudoctor.lint.source.layout import is_command, is_file, is_inside, project_root
 from gpudoctor.manifest.compiled import mentions
 from gpudoctor.record import dataclass
 
@@ -29,26 +34,51 @@ _FRAMEWORKS = tuple([word.encode() for word in mentions()])
 
 @dataclass(frozen=True)
 class FilesFound:
-    """The files to read, by their paths without links, each with the path that it was named or found by; and which
-    paths lead nowhere."""
+    """The files that a request is about, by their paths without links, in the order of a walk over all folders.
 
-    paths: Mapping[str, str]
-    problems: tuple[Problem, ...] = ()
+    Those that are `telling` name training; each comes with what stands for its content, or nothing where that is not
+    known. The `others` do not, and may yet start it through helpers of their own; each comes with whether it was named.
+    `count` counts also those that have nothing to do with it, and `problems` are about paths that lead nowhere.
+    """
+
+    telling: Mapping[str, str]
+    others: Mapping[str, bool]
+    count: int
+    problems: tuple[Problem, ...]
 
 
 def find_files(request: Request) -> FilesFound:
-    """The files that a request is about, in the order of a walk over all folders."""
+    """Find the files of a request, and those among them that are worth reading."""
     named = sorted(path for path in request.paths if path != STDIN)
-    there = [path for path in named if os.path.lexists(path)]
+    there = dict.fromkeys(path for path in named if os.path.lexists(path))
     problems = [_missing(path) for path in named if path not in there]
-    found, messages = collect(there, request.exclude, respect_gitignore=request.respect_gitignore)
+    found, messages = collect([*there], request.exclude, respect_gitignore=request.respect_gitignore)
     problems += [Problem("", message) for message in messages]
     wanted = [path for path in found if not is_excluded(path, request.exclude)]
     # A link that leads nowhere is known by its own name.
-    paths = {real_path(path) if os.path.exists(path) else path: path for path in wanted}
+    paths = {real_path(path) if os.path.exists(path) else path: path in there for path in wanted}
+    telling: dict[str, str] = {}
+    others: dict[str, bool] = {}
+    speaking: set[str] = set()
     # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
     # through which one a helper is read.
-    return FilesFound({path: paths[path] for path in sorted(paths, key=_as_walked)}, tuple(problems))
+    for path in sorted(paths, key=_as_walked):
+        raw = request.edited.get(path)
+        raw = _raw(path) if raw is None else raw
+        # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
+        # they stand.
+        if raw is None or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:
+            telling[path] = digest_of(raw) if raw is not None and len(raw) <= most_bytes(path) else ""
+        elif paths[path] or may_start(path, raw):
+            others[path] = paths[path]
+            speaking |= {path} if speaks_of_training(raw) else set()
+    if not telling:
+        # In a folder of files that have nothing to do with training, none is looked at but those that were named, and
+        # those that may have a library run it.
+        others = {path: is_named for path, is_named in others.items() if is_named or path in speaking}
+    if STDIN in request.paths:
+        telling[request.stdin_path] = ""
+    return FilesFound(telling, others, len(paths) + (STDIN in request.paths), tuple(problems))
 
 
 def collect(
@@ -108,6 +138,26 @@ def concerns_training(data: bytes) -> bool:
 def speaks_of_training(data: bytes) -> bool:
     """The file may have a library train of which nothing is known: it names no framework, and something that trains."""
     return b"train" in data.lower()
+
+
+_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
+
+
+def may_start(path: str, raw: bytes) -> bool:
+    """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
+    name = os.path.basename(path)
+    known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
+    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(path)
+
+
+def _raw(path: str) -> bytes | None:
+    if not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            return file.read(most_bytes(path) + 1)
+    except OSError:
+        return None
 
 
 class _Exclusion:

@@ -18,8 +18,8 @@ from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.source.file import Sources
     from gpudoctor.lint.source.file_traits import FileTraits
-    from gpudoctor.lint.source.project import Sources
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,8 @@ class Fixes:
         for step in repair.steps:
             # What cannot be found will not be written.
             with suppress(NoFix):
-                loops = [part.loop for part in parts_of(step) if isinstance(part, Counter)]
                 nodes = self.nodes(step.at.path)
+                loops = [part.loop for part in parts_of(step) if isinstance(part, Counter)]
                 yield nodes.place(anchor(step, nodes))
                 yield from (nodes.place(nodes.block(loop).body[0]) for loop in loops)
 
@@ -118,14 +118,25 @@ class Fixes:
 
     def fix(self, repair: Repair, sight: Sight, safety: Safety) -> Fix | None:
         """The edits of a repair, or of the one to try instead; None where it cannot be written well here."""
+        way: Repair | None = repair
+        while way is not None:
+            edits = self._edits_of(way, sight)
+            if edits is not None:
+                return Fix(way.safety or safety, way.title, edits)
+            way = way.otherwise
+        return None
+
+    def _edits_of(self, way: Repair, sight: Sight) -> tuple[Edit, ...] | None:
+        """The edits of one way, none where nothing is written; None where it is not open here."""
         try:
-            changes = tuple(dict.fromkeys(self._changes(repair, sight)))
+            changes = tuple(dict.fromkeys(self._changes(way, sight)))
             if not changes:
-                raise NoFix("there is nothing to change")
-            edits = self._edits_of(changes) if self._write else ()
+                return None
+            if self._write and changes not in self._written:
+                self._written[changes] = tuple(self._edits(changes))
         except NoFix:
-            return self.fix(repair.otherwise, sight, safety) if repair.otherwise else None
-        return Fix(repair.safety or safety, repair.title, edits)
+            return None
+        return self._written[changes] if self._write else ()
 
     def _changes(self, repair: Repair, sight: Sight) -> Iterable[Change]:
         for step in repair.steps:
@@ -148,11 +159,6 @@ class Fixes:
                 raise NoFix(f"{path} is too large")
             self._nodes[path] = FileNodes(source)
         return self._nodes[path]
-
-    def _edits_of(self, changes: tuple[Change, ...]) -> tuple[Edit, ...]:
-        if changes not in self._written:
-            self._written[changes] = tuple(self._edits(changes))
-        return self._written[changes]
 
     def _edits(self, changes: Iterable[Change]) -> Iterable[Edit]:
         # Imported late: only where an edit is written.

@@ -8,14 +8,20 @@ from gpudoctor.diagnostic import Edit, Fix, Location, Safety
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from gpudoctor.lint.suppression.directives import Ignore
+    from gpudoctor.lint.suppression.directives import Ignore, SuppressionRemark
 
 
-def without(ignore: Ignore, unused: Sequence[Ignore], every: Sequence[Ignore], lines: Sequence[str]) -> Fix | None:
-    """Take one entry out of its comment, or the comment away where nothing in it is of use. None where prose follows
-    it, which may speak of it."""
+def without(unused: Iterable[SuppressionRemark], every: Sequence[Ignore], lines: Sequence[str]) -> Iterator[Fix | None]:
+    """For each remark, a fix that takes its entry out of the comment, or the comment away where nothing in it is of
+    use. None where prose follows it, which may speak of it."""
+    ignores = [each.ignore for each in unused]
+    of_no_use = [each for each in ignores if each is not None]
+    return (None if each is None else _without(each, of_no_use, every, lines) for each in ignores)
+
+
+def _without(ignore: Ignore, unused: Sequence[Ignore], every: Sequence[Ignore], lines: Sequence[str]) -> Fix | None:
     together = [each for each in every if each.comment == ignore.comment]
     line = lines[ignore.comment.line - 1]
     before, after = line[: ignore.comment.column - 1], line[ignore.comment.end_column - 1 :]

@@ -7,7 +7,8 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_in_class
-from gpudoctor.lint.discovery.top_level import leads_to_training, root_name
+from gpudoctor.lint.discovery.call_search import leads_to_training
+from gpudoctor.lint.discovery.top_level import root_name
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Partial
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, singleton

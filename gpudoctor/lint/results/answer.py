@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Location, Problem
-from gpudoctor.lint.request import STDIN, Outcome
+from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.results.positions import Places
 from gpudoctor.lint.results.unfollowed import told_once
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.discovery.walk import FilesFound
     from gpudoctor.lint.entry_result import EntryResult
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.source.file import Unreadable
-    from gpudoctor.lint.source.project import Sources
+    from gpudoctor.lint.source.file import Sources, Unreadable
 
 
 def answer_of(
@@ -43,7 +42,7 @@ def answer_of(
     covered = told_once(programs, {each.shown for each in listed.seen})
     return Outcome(
         findings=tuple(places.placed(finding) for finding in kept),
-        files=len(found.paths) + (STDIN in request.paths),
+        files=found.count,
         problems=(*found.problems, *too_new),
         failures=tuple(failure for each in examined for failure in each.failures),
         read=tuple(sorted({each.shown for each in listed.seen}.union(*(each.files for each in examined)))),

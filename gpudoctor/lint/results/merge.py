@@ -13,7 +13,7 @@ from gpudoctor.record import replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Fix
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.suppression.directives import SuppressionRemark, Suppressions
+    from gpudoctor.lint.suppression.directives import Suppressions
     from gpudoctor.rule import RuleCard
 
 UNREADABLE, UNUSED, UNKNOWN = "GPU001", "GPU002", "GPU003"
@@ -108,7 +108,8 @@ def in_order(findings: Iterable[Finding], stopping: Container[str]) -> list[Find
 def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
     """A file that is not Python, as far as this Python can tell."""
     what = "cell" if file.in_cell else "file"
-    return _of(card, file.location, f"This {what} cannot be read: {file.message}.", _sentence(file.remedy))
+    message, remedy = f"This {what} cannot be read: {file.message}.", f"{file.remedy[:1].upper()}{file.remedy[1:]}."
+    return Finding(card.code, card.name, card.severity, message, file.location, remedy)
 
 
 def wanted(
@@ -118,17 +119,24 @@ def wanted(
 
     That a comment is of no use is known only in files that were seen as a `whole`.
     """
+    of_unknown, of_unused = request.card(UNKNOWN), request.card(UNUSED)
     comments: dict[str, Suppressions] = {}
     silenced = [finding for finding in findings if _silenced(finding, comments, source_of)]
     kept = together(findings, silenced)
     for path in judged:
         suppressions = _comments_in(path, comments, source_of)
-        unknown = suppressions.unknown((known.code, known.name) for known in request.known)
+        if of_unknown is not None:
+            unknown = suppressions.unknown((known.code, known.name) for known in request.known)
+            kept += [each.finding(of_unknown) for each in unknown]
         # A comment may be of use in a world or a file that was not followed.
         unused = suppressions.unused((rule.code, rule.name) for rule in request.rules) if path in whole else []
-        kept += _remarks(request.card(UNKNOWN), unknown)
-        for remark, found in zip(unused, _remarks(request.card(UNUSED), unused), strict=False):
-            kept.append(replace(found, fix=_without(remark, unused, suppressions, source_of(path))))
+        source = source_of(path)
+        if of_unused is not None and unused and source is not None:
+            # Imported late: most files have no such comments.
+            from gpudoctor.lint.fix.unused_comments import without
+
+            fixes = without(unused, suppressions.ignores, source.lines)
+            kept += [replace(each.finding(of_unused), fix=fix) for each, fix in zip(unused, fixes, strict=True)]
     stopping = {card.code for card in request.known if card.stops}
     return in_order((finding for finding in kept if not _ignored(finding, request)), stopping)
 
@@ -160,32 +168,6 @@ def _comments_in(path: str, comments: dict[str, Suppressions], source_of: Source
     return comments[path]
 
 
-def _remarks(card: RuleCard | None, remarks: Iterable[SuppressionRemark]) -> list[Finding]:
-    """Remarks about comments, where the rule runs that makes them."""
-    if card is None:
-        return []
-    return [_of(card, each.location, _sentence(each.message), _sentence(each.remedy)) for each in remarks]
-
-
-def _without(
-    unused: SuppressionRemark,
-    remarks: Sequence[SuppressionRemark],
-    suppressions: Suppressions,
-    source: SourceFile | None,
-) -> Fix | None:
-    # Imported late: most files have no such comments.
-    from gpudoctor.lint.fix.unused_comments import without
-
-    if source is None or unused.ignore is None:
-        return None
-    of_no_use = [each.ignore for each in remarks if each.ignore is not None]
-    return without(unused.ignore, of_no_use, suppressions.ignores, source.lines)
-
-
-def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
-
-
 def _ignored(finding: Finding, request: Request) -> bool:
     path = finding.location.path
     if is_excluded(path, request.exclude):
@@ -193,7 +175,3 @@ def _ignored(finding: Finding, request: Request) -> bool:
     return any(
         finding.code in codes and matches(pattern, path, request.folder) for pattern, codes in request.per_file_ignores
     )
-
-
-def _of(card: RuleCard, at: Location, message: str, remedy: str) -> Finding:
-    return Finding(card.code, card.name, card.severity, message, at, remedy)

@@ -28,7 +28,7 @@ from gpudoctor.lint.source.layout import is_package
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.source.project import Sources
+    from gpudoctor.lint.source.file import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
 """Of all results together. Beyond it the oldest ones go."""

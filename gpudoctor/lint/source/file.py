@@ -1,4 +1,4 @@
-"""One source file: its text and its syntax tree, or why it cannot be read."""
+"""Source files: the text and the syntax tree of each, or why it cannot be read; and those that were read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import stat
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from gpudoctor.lint.process_state import fresh_stack, no_warnings
 from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
 from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
-from gpudoctor.lint.source.file_queries import digest_of
+from gpudoctor.lint.source.file_queries import CONTENT, digest_of, note
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -181,6 +181,39 @@ class Unreadable:
         if self.is_newer:
             return f"install gpudoctor with Python {self.needs_python} or newer, so that it can read this file"
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
+
+
+class Sources:
+    """Files that were read, so that the entries of one command share them. Not for several threads."""
+
+    def __init__(self, edited: Mapping[str, bytes] | None = None) -> None:
+        self.edited: Mapping[str, bytes] = edited or {}
+        """The bytes of files that count instead of what is written there."""
+        self._read: dict[str, SourceFile | Unreadable] = {}
+        self._shown: dict[str, SourceFile | Unreadable] = {}
+        self.size = 0
+        """Characters that were parsed."""
+
+    def read(self, path: str, *, late: bool = False) -> SourceFile | Unreadable:
+        """The file at a path without links; where it is `late`, whether it can be parsed is asked later."""
+        found = self._read.get(path)
+        if found is None:
+            edited = self.edited.get(path)
+            found = read_source(path, late=True) if edited is None else parse_text(edited, path, shown_path(path))
+        if not late and isinstance(found, SourceFile) and not found.is_parsed:
+            found = found.checked()
+            self.size += len(found.text) if isinstance(found, SourceFile) else 0
+        self._read[path] = self._shown[found.shown] = found
+        note(CONTENT, path, found.digest)
+        return found
+
+    def known(self, path: str) -> SourceFile | Unreadable | None:
+        """The file, where it was read already."""
+        return self.read(path) if path in self.edited else self._read.get(path)
+
+    def shown(self, shown: str) -> SourceFile | Unreadable:
+        """The file that users know as `shown`, which need not be a path: a name may hold what cannot be printed."""
+        return self._shown.get(shown) or self.read(os.path.realpath(shown))
 
 
 def read_source(path: str, *, late: bool = False) -> SourceFile | Unreadable:

@@ -1,8 +1,10 @@
-"""Where a project begins and from which folders its imports count: questions to the file system alone."""
+"""Where a project begins, from which folders its imports count, and which of its functions it starts under a name of
+their own (`train = "package.cli:main"`): questions to the file system alone."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 
 from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
@@ -13,6 +15,15 @@ _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _WEAK_MARKERS = ("requirements.txt", "environment.yml", "environment.yaml", "LICENSE", "LICENSE.txt", "LICENSE.md")
 _WEAK_LEVELS = 4
 _UNMARKED_LEVELS = 2
+
+_TARGET = r"""["']?[\w.-]+["']?\s*=\s*["']?([\w.]+):(\w+)"""
+_SECTION = (
+    r"(?ms)^\[(?:project\.scripts|project\.entry-points\.[\"']?console_scripts[\"']?|tool\.poetry\.scripts)\]\s*$"
+    r"(.*?)(?=^\[|\Z)"
+)
+_CONSOLE = r"""(?ms)console_scripts(?:['"]?\s*[=:]|\s*\])(.*?)(?=^\s*\[|\]|\'{3}|"{3}|\Z)"""
+"""As a list, or as a section of its own in a text."""
+_OFFERING = (("pyproject.toml", _SECTION), ("setup.cfg", _CONSOLE), ("setup.py", _CONSOLE))
 
 
 def project_root(folder: str) -> tuple[str, bool]:
@@ -105,6 +116,37 @@ def search_roots(entry_folder: str, root: str) -> tuple[str, ...]:
             continue
         folders += [folder, *(os.path.join(folder, name) for name in ("src", "lib"))]
     return tuple(dict.fromkeys(folder for folder in folders if folder and is_folder(folder)))
+
+
+def is_command(path: str) -> bool:
+    """Commands of its project start functions of this file."""
+    root, is_marked = project_root(os.path.dirname(path))
+    return is_marked and bool(started_in(path, root))
+
+
+def started_in(path: str, root: str) -> tuple[str, ...]:
+    """The functions of a file that commands of the project start."""
+    inside = os.path.relpath(path, root).removesuffix(".py").removesuffix(f"{os.sep}__init__")
+    dotted = inside.replace(os.sep, ".")
+    # Of `src/package/cli.py`, the names count from some folder above.
+    pairs = (target.split(":") for target in scripts(root))
+    return tuple(dict.fromkeys(name for module, name in pairs if f".{dotted}".endswith(f".{module}")))
+
+
+@question
+def scripts(root: str) -> list[str]:
+    """The commands of a project, as `module:function`."""
+    texts = ((section, _beginning_of(os.path.join(root, name))) for name, section in _OFFERING)
+    parts = [part for section, text in texts if text for part in re.findall(section, text)]
+    return [f"{module}:{name}" for part in parts for module, name in re.findall(_TARGET, part)]
+
+
+def _beginning_of(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def packages_around(entry_folder: str, root: str) -> list[str]:

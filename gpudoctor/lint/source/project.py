@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
-from gpudoctor.lint.source.file import SourceFile, Unreadable, parse_text, read_source, shown_path
-from gpudoctor.lint.source.file_queries import CONTENT, is_file, is_folder, note, real_path
+from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
+from gpudoctor.lint.source.file_queries import is_file, is_folder, real_path
 from gpudoctor.lint.source.layout import (
     holds_python,
     is_inside,
@@ -56,39 +57,6 @@ class Package:
 
     def __repr__(self) -> str:
         return f"Package({self.name})"
-
-
-class Sources:
-    """Files that were read, so that the entries of one command share them. Not for several threads."""
-
-    def __init__(self, edited: Mapping[str, bytes] | None = None) -> None:
-        self.edited: Mapping[str, bytes] = edited or {}
-        """The bytes of files that count instead of what is written there."""
-        self._read: dict[str, SourceFile | Unreadable] = {}
-        self._shown: dict[str, SourceFile | Unreadable] = {}
-        self.size = 0
-        """Characters that were parsed."""
-
-    def read(self, path: str, *, late: bool = False) -> SourceFile | Unreadable:
-        """The file at a path without links; where it is `late`, whether it can be parsed is asked later."""
-        found = self._read.get(path)
-        if found is None:
-            edited = self.edited.get(path)
-            found = read_source(path, late=True) if edited is None else parse_text(edited, path, shown_path(path))
-        if not late and isinstance(found, SourceFile) and not found.is_parsed:
-            found = found.checked()
-            self.size += len(found.text) if isinstance(found, SourceFile) else 0
-        self._read[path] = self._shown[found.shown] = found
-        note(CONTENT, path, found.digest)
-        return found
-
-    def known(self, path: str) -> SourceFile | Unreadable | None:
-        """The file, where it was read already."""
-        return self.read(path) if path in self.edited else self._read.get(path)
-
-    def shown(self, shown: str) -> SourceFile | Unreadable:
-        """The file that users know as `shown`, which need not be a path: a name may hold what cannot be printed."""
-        return self._shown.get(shown) or self.read(os.path.realpath(shown))
 
 
 _OF_BUILDS = ("setup.py", "setup.cfg", "pyproject.toml", "CMakeLists.txt", "meson.build")
@@ -191,6 +159,24 @@ class Project:
             return self._under(os.path.dirname(package.source.path), [name]) if package.is_package else None
         found = [self._under(folder, [name]) for folder in package.folders]
         return self._best(found)
+
+    def imports_of(self, module: ModuleFile) -> Iterator[ModuleFile]:
+        """The files of the project that a module imports anywhere, in the order of its tree."""
+        for node in ast.walk(module.source.tree):
+            found: list[ModuleFile | Package | None] = []
+            if isinstance(node, ast.Import):
+                found = [each for alias in node.names for each in self._with_packages(alias.name, module)]
+            elif isinstance(node, ast.ImportFrom):
+                package = self.find(module, node.module or "", node.level)
+                found = [package] if node.level else self._with_packages(node.module or "", module)
+                if package is not None:
+                    found += [self.submodule(package, alias.name) for alias in node.names]
+            yield from (each for each in found if isinstance(each, ModuleFile))
+
+    def _with_packages(self, dotted: str, module: ModuleFile) -> list[ModuleFile | Package | None]:
+        """A module, and the packages around it, which Python executes first."""
+        parts = dotted.split(".")
+        return [self.find(module, ".".join(parts[:count])) for count in range(len(parts), 0, -1)]
 
     def module_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
         """The names of the modules inside a package, sorted; those that begin with a line below are its own affair."""

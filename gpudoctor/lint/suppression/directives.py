@@ -16,13 +16,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Location
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     import tokenize
 
     from gpudoctor.lint.source.file import SourceFile
+    from gpudoctor.rule import RuleCard
 
 ALL = ""
 """Stands for every rule, where a comment names none."""
@@ -80,6 +81,12 @@ class SuppressionRemark:
     remedy: str
     ignore: Ignore | None = None
     nearest: str = ""
+
+    def finding(self, card: RuleCard) -> Finding:
+        """What the rule says with it."""
+        return Finding(
+            card.code, card.name, card.severity, _sentence(self.message), self.location, _sentence(self.remedy)
+        )
 
 
 class Suppressions:
@@ -254,6 +261,10 @@ def _nearest(text: str, rules: Iterable[tuple[str, str]]) -> str:
         wanted = text.upper().translate(str.maketrans("OIL", "011"))
         return next(iter(get_close_matches(wanted, [code for code, _ in rules], n=1, cutoff=0.8)), "")
     return next(iter(get_close_matches(text.lower().replace("_", "-"), [name for _, name in rules], n=1)), "")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def _unused(ignore: Ignore) -> SuppressionRemark:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.lint.discovery.call_search import STARTERS, is_training_call
 from gpudoctor.lint.discovery.classify import classify, is_test
-from gpudoctor.lint.discovery.top_level import STARTERS, is_training_call
 from gpudoctor.lint.library.frameworks import TAKE_CHARGE
-from gpudoctor.lint.source.file import SourceFile, parse_text
+from gpudoctor.lint.source.file import SourceFile, Sources, parse_text
 from gpudoctor.lint.source.file_traits import Role
-from gpudoctor.lint.source.project import Project, Sources
+from gpudoctor.lint.source.project import Project
 from gpudoctor.manifest.compiled import functions
 from tests.support.linting import lint
 from tests.support.models import every_model

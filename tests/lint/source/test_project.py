@@ -11,7 +11,8 @@ import pytest
 
 from gpudoctor.lint.source import layout
 from gpudoctor.lint.source import project as project_module
-from gpudoctor.lint.source.project import ModuleFile, Package, Project, Sources
+from gpudoctor.lint.source.file import Sources
+from gpudoctor.lint.source.project import ModuleFile, Package, Project
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.discovery.commands import scripts, started_in
+from gpudoctor.lint.source.layout import scripts, started_in
 
 if TYPE_CHECKING:
     from pathlib import Path
