@@ -122,6 +122,8 @@ class CallEffect(Effect):
     """What stands behind the function is handed on to it."""
     brings: int = 0
     """So many arguments are the library's own."""
+    here: bool = False
+    """It is called at once, and has returned when this does."""
     at_end: bool = False
     """It is called when the program ends, or is told to."""
 
@@ -206,6 +208,26 @@ class GiveBackEffect(Effect):
     """It returns what it was given, or what does all that this does."""
 
     given: Parameter = ""
+    unwrapped: bool = False
+    """Of a module that is in wrappers, what lies under them."""
+
+
+@dataclass
+class PrepareEffect(Effect):
+    """It returns what it is given under the care of a framework: modules wrapped, loaders that deal out their data."""
+
+
+@dataclass
+class AskGpuEffect(Effect):
+    """It asks the driver of the GPUs, which reads `CUDA_VISIBLE_DEVICES` when that is done for the first time."""
+
+    context: bool = False
+    """It makes a context on the GPU, which a forked process cannot use."""
+
+
+@dataclass
+class WaitForGpuEffect(Effect):
+    """It waits until the GPU has done all that was asked of it."""
 
 
 @dataclass
@@ -246,6 +268,7 @@ class GroupEffect(Effect):
 
 
 collective = CollectiveEffect
+asks_gpu = AskGpuEffect
 backpropagates = BackpropagateEffect
 between_two = BetweenTwoEffect
 calls = CallEffect
@@ -256,6 +279,7 @@ layer = LayerEffect
 makes_group = GroupEffect
 matters = MatterEffect
 opens = OpenEffect
+prepares = PrepareEffect
 reads_file = ReadFileEffect
 saves = SaveEffect
 seeds = SeedEffect
@@ -263,6 +287,7 @@ shows = ShowEffect
 starts_logger = LoggerEffect
 starts_ranks = LaunchEffect
 trains = TrainEffect
+waits_for_gpu = WaitForGpuEffect
 wraps = WrapEffect
 
 WORDS: dict[str, type[Effect]] = {
@@ -278,6 +303,8 @@ LocalWorldSize: TypeAlias = int
 Nodes: TypeAlias = int
 FirstRank: TypeAlias = bool
 """Whether this process is the first one."""
+GpuCount: TypeAlias = int
+"""How many GPUs this node has: not the world size once there are two nodes."""
 IsThere: TypeAlias = bool
 """Whether there is such a file."""
 Moment: TypeAlias = object
@@ -287,7 +314,7 @@ OwnGpu: TypeAlias = object
 Setting: TypeAlias = object
 """What the user or a framework has chosen: the same on all ranks."""
 RANKS = ("GlobalRank", "LocalRank", "NodeRank", "WorldSize", "LocalWorldSize", "Nodes", "FirstRank")
-KINDS = (*RANKS, "IsThere", "Moment", "OwnGpu", "Setting", "Literal", "None")
+KINDS = (*RANKS, "GpuCount", "IsThere", "Moment", "OwnGpu", "Setting", "Literal", "None")
 """The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""
 
 

@@ -201,8 +201,9 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
         # `log_writer = SummaryWriter(...)` of a library: an object, whatever it can do.
         if isinstance(one, Const) and one.value is None and isinstance(other, Unknown) and _is_something(other):
             return False
-    if left == right and type(left) not in HOOKS.comparisons:
-        return True
+    if left == right:
+        # Of tensors `==` compares the numbers, and two of them may have the same maker.
+        return True if type(left) not in HOOKS.comparisons else None
     if isinstance(left, Library) and isinstance(right, (Library, Class)) and is_canonical(left.name):
         # Names of torch are canonical; a class of the project is none of them.
         return False if isinstance(right, Class) or is_canonical(right.name) else None

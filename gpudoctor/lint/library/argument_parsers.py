@@ -15,7 +15,6 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unk
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.choosing import one_of
-from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.missing_attributes import declares
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import replace
@@ -280,22 +279,6 @@ def _simple(call: Call) -> Values:
     made = Namespace(call.allocation_site(), call.place, call.label, "namespace")
     for name, values in call.keywords.items():
         call.do.set_own_attribute(made, name, values)
-    return singleton(made)
-
-
-@MODELS.callable(
-    "omegaconf.OmegaConf.load",
-    "omegaconf.OmegaConf.create",
-    "omegaconf.OmegaConf.from_cli",
-    "omegaconf.OmegaConf.merge",
-    "omegaconf.OmegaConf.structured",
-    "easydict.EasyDict",
-    "transformers.HfArgumentParser",
-)
-def _configuration(call: Call) -> Values:
-    # One file for all ranks: branches on it split none.
-    made = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
-    hide_rank(call.do, made, call.args)
     return singleton(made)
 
 

@@ -12,15 +12,6 @@ from gpudoctor.manifest.effects import CallEffect
 STUDIES = ("optuna.create_study.optimize", "optuna.load_study.optimize", "optuna.study.create_study.optimize")
 
 
-@MODELS.callable("wandb.agent")
-def _agent(call: Call) -> Values:
-    """`wandb.agent(sweep_id, function=train)` calls it once for each set of settings."""
-    function = call.arg(1, "function")
-    if function is not None:
-        call.do.call(function, NO_ARGUMENTS, call.node)
-    return singleton(NONE)
-
-
 @MODELS.callable(*STUDIES)
 def _optimize(call: Call) -> Values:
     """`study.optimize(objective, n_trials=20)`: what a trial suggests is chosen by the study."""
@@ -51,6 +42,9 @@ def _calls(call: Call, effect: CallEffect) -> Values:
     if function is None:
         return result
     arguments = Arguments(_handed_on(call, effect), _named(call, effect))
+    if effect.here:
+        call.do.call(function, arguments, call.node)
+        return result
     if effect.at_end:
         call.do.launch.run_at_end(function, arguments, call.node)
     else:

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
@@ -23,6 +23,7 @@ from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import belonging, taking_charge
+from gpudoctor.manifest.effects import PrepareEffect
 
 TAKE_CHARGE = taking_charge()
 _BELONGING = belonging()
@@ -111,20 +112,12 @@ def _begin_once(call: Call) -> None:
         begin_group(call, "accelerate.PartialState")
 
 
-@MODELS.method(
-    ManagedObject,
-    "prepare",
-    "prepare_model",
-    "prepare_data_loader",
-    "prepare_optimizer",
-    "setup",
-    "setup_dataloaders",
-    "setup_module",
-    "setup_optimizers",
-)
-def _prepare(call: Call[ManagedObject]) -> Values:
+@MODELS.effect(PrepareEffect)
+def _prepare(call: Call, effect: PrepareEffect) -> Values:
     """Every object comes back under the framework's care."""
     managed = call.receiver
+    if not isinstance(managed, ManagedObject):
+        return NOT_ANSWERED
     _note_broadcast(call, managed)
     prepared = tuple(bare(values).map(lambda value: _prepared(call, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
@@ -177,11 +170,6 @@ def _launch(call: Call[ManagedObject]) -> Values:
     return call.do.call(
         call.args[0], Arguments((singleton(call.receiver), *call.args[1:]), dict(call.keywords)), call.node
     )
-
-
-@MODELS.method(ManagedObject, "unwrap_model")
-def _unwrap(call: Call) -> Values:
-    return call.args[0].map(core_of) if call.args else singleton(NONE)
 
 
 @MODELS.method(ManagedObject, "save_checkpoint")

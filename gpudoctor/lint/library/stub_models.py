@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.group import Cluster, ManagedObject
-from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.module import Wrapper, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
@@ -25,6 +25,7 @@ from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import functions, kind_of_attribute, values
@@ -45,7 +46,12 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 _RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL, "NodeRank": RankKind.NODE}
-_SIZES = {"WorldSize": SizeKind.WORLD, "LocalWorldSize": SizeKind.LOCAL_WORLD, "Nodes": SizeKind.NODES}
+_SIZES = {
+    "WorldSize": SizeKind.WORLD,
+    "LocalWorldSize": SizeKind.LOCAL_WORLD,
+    "Nodes": SizeKind.NODES,
+    "GpuCount": SizeKind.DEVICES,
+}
 # Whose launcher says so. All others ask their framework, which has its processes from anywhere.
 _SOURCES = {"mpi4py": RankSource.MPI, "torch": RankSource.PROCESS_GROUP}
 
@@ -90,6 +96,10 @@ def _returns_kind(call: Call) -> Values:
     if kind == "Moment":
         moment = Anonymous("date", call.allocation_site())
         return call.unknown(moment, "a clock", Divergence.LOCAL, escaped_from=call.name)
+    if kind == "Setting":
+        setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
+        hide_rank(call.do, setting, call.args)
+        return singleton(setting)
     return singleton(value_of_kind(kind, library, call.place, call.label))
 
 
@@ -157,7 +167,8 @@ def _shows(call: Call, effect: ShowEffect) -> Values:
 
 @MODELS.effect(GiveBackEffect)
 def _gives_back(call: Call, effect: GiveBackEffect) -> Values:
-    return call.given(effect.given) or singleton(NONE)
+    given = call.given(effect.given) or singleton(NONE)
+    return given.map(core_of) if effect.unwrapped else given
 
 
 @MODELS.effect(BackpropagateEffect)
@@ -205,6 +216,7 @@ def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
     result = call.method_result(call.allocation_site())
     match call.declared.returns if call.declared is not None else "":
         case "Setting":
+            # It may be another one at each step, as whether this is the last micro-batch.
             return call.unknown(result.term, result.why, config=True)
         case "None":
             return singleton(NONE)

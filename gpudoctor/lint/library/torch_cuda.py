@@ -7,26 +7,16 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
-from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Value, Values
 from gpudoctor.lint.events.host_waits import DebugFlag, HostSync
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.manifest.effects import AskGpuEffect, WaitForGpuEffect
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
-
-MAKE_CONTEXT = frozenset({"init", "get_device_name", "get_device_properties", "get_device_capability", "mem_get_info"})
-"""What makes a context on the GPU, which a forked process cannot use."""
-STARTING = frozenset(
-    """
-    init current_device get_device_name get_device_properties get_device_capability mem_get_info synchronize
-    memory_allocated get_rng_state current_stream Stream Event
-    """.split()
-)
-"""What asks the driver. Seeds are kept until then, and `device_count` asks NVML."""
 
 
 def start(call: Call) -> None:
@@ -48,12 +38,6 @@ def _set_of_library(do: LibraryContext, owner: Value, name: str, values: Values,
     """`cudnn.enabled = False`; what the user decides is his."""
     if owner == Library("torch.backends.cudnn") and name == "enabled" and values.single in (TRUE, FALSE):
         do.emit(DebugFlag, at=place, flag="cudnn", on=values.single == FALSE)
-
-
-@MODELS.callable("torch.cuda.device_count", "torch.accelerator.device_count")
-def _device_count(call: Call) -> Values:
-    # GPUs of this node: not the world size once there are two nodes.
-    return singleton(Size(SizeKind.DEVICES, place=call.place))
 
 
 @MODELS.callable("torch.cuda.set_device", "torch.accelerator.set_device_index", "torch.cuda.device")
@@ -85,23 +69,23 @@ def _accelerator(call: Call) -> Values:
     return singleton(Device("cuda", None, call.place))
 
 
-@MODELS.callable("torch.cuda.synchronize", "torch.cuda.empty_cache", "torch.accelerator.synchronize")
-def _synchronize(call: Call) -> Values:
-    # `empty_cache` frees memory, and freeing waits for the device too.
+@MODELS.effect(AskGpuEffect)
+def _asks_gpu(call: Call, effect: AskGpuEffect) -> Values:
+    start(call)
+    if effect.context:
+        call.emit(ContextMade, call=call.name)
+    return singleton(call.result())
+
+
+@MODELS.effect(WaitForGpuEffect)
+def _waits_for_gpu(call: Call, effect: WaitForGpuEffect) -> Values:
     call.emit(HostSync, call=call.name)
     return singleton(NONE)
 
 
 @MODELS.callable("torch.cuda.*")
 def _other(call: Call) -> Values:
-    if call.name.startswith("torch.cuda.amp"):
-        return singleton(ContextManager(call.name))
-    last = call.name.rpartition(".")[2]
-    if last in STARTING:
-        start(call)
-    if last in MAKE_CONTEXT:
-        call.emit(ContextMade, call=call.name)
-    return singleton(call.result())
+    return singleton(ContextManager(call.name) if call.name.startswith("torch.cuda.amp") else call.result())
 
 
 @MODELS.attribute(Device, "type", "index")

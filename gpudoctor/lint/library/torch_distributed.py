@@ -159,11 +159,6 @@ def _rank_and_size(call: Call) -> Values:
     return singleton(TupleOf((singleton(rank), singleton(Size(SizeKind.WORLD, place=call.place)))))
 
 
-@MODELS.callable("torch.distributed.get_backend")
-def _backend(call: Call) -> Values:
-    return call.unknown(Anonymous("backend"), "the backend", config=True)
-
-
 @MODELS.effect(GroupEffect)
 def _new_group(call: Call, effect: GroupEffect) -> Values:
     members = reduce(or_, (each.divergence for each in _members(call)), Divergence.NONE)

@@ -1,8 +1,18 @@
-"""Settings that are written."""
+"""Settings that are read and written."""
 
-from gpudoctor.manifest.effects import saves
+from gpudoctor.manifest.effects import Setting, saves
 
 class OmegaConf:
+    @staticmethod
+    def load(file_) -> Setting: ...
+    @staticmethod
+    def create(obj=..., parent=None, flags=None) -> Setting: ...
+    @staticmethod
+    def from_cli(args_list=None) -> Setting: ...
+    @staticmethod
+    def merge(*configs) -> Setting: ...
+    @staticmethod
+    def structured(obj, parent=None, flags=None) -> Setting: ...
     @staticmethod
     @saves(path="f", whole=True)
     def save(config, f, resolve=False): ...

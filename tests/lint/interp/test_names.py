@@ -280,3 +280,15 @@ def test_a_folder_without_init_has_no_names_of_its_own(paper):
     )
     assert not found.program.lost
     assert found.event(Escape).into == "mxnet.cpu"
+
+
+def test_a_tensor_is_perhaps_itself(paper):
+    """Two tensors of one maker are told apart by nothing, but that they differ is never sure."""
+    paper(
+        """
+        import torch
+        loss = torch.zeros(2).sum()
+        reveal(loss is loss)  #: loss is loss
+        reveal(torch.nn is torch.nn)  #: True
+        """
+    )

@@ -6,6 +6,8 @@ import pytest
 
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.host_waits import HostSync
+from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 
@@ -204,3 +206,43 @@ def test_collectives_under_another_name(paper):
         """
     )
     assert [event.call for event in found.events(Collective)] == ["barrier"]
+
+
+def test_what_the_gpu_is_asked(paper):
+    found = paper(
+        """
+        import torch
+        reveal(torch.cuda.device_count())  #: device count
+        torch.cuda.get_device_name(0)
+        torch.cuda.mem_get_info()
+        torch.cuda.synchronize()
+        torch.accelerator.synchronize()
+        torch.cuda.empty_cache()
+        """
+    )
+    assert [event.call for event in found.events(CudaStarted)] == ["torch.cuda.get_device_name"]
+    assert [event.call for event in found.events(ContextMade)] == [
+        "torch.cuda.get_device_name",
+        "torch.cuda.mem_get_info",
+    ]
+    assert [event.call for event in found.events(HostSync)] == [
+        *("torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.cuda.empty_cache"),
+    ]
+
+
+def test_each_framework_prepares_by_its_own_methods(paper):
+    paper(
+        """
+        import torch
+        from accelerate import Accelerator
+        from accelerate.utils import extract_model_from_parallel
+        from lightning.fabric import Fabric
+        net = torch.nn.Linear(2, 2)
+        model = Accelerator().prepare(net)
+        reveal(model is net)  #: False
+        reveal(Accelerator().unwrap_model(model) is net)  #: True
+        reveal(extract_model_from_parallel(model) is net)  #: True
+        reveal(Fabric().setup(net) is net)  #: False
+        reveal(Accelerator().setup(net))  #: unknown
+        """
+    )

@@ -15,6 +15,7 @@ from gpudoctor.manifest.effects import (
     collective,
     gives_back,
     opens,
+    prepares,
     saves,
     shows,
 )
@@ -31,6 +32,16 @@ class Accelerator:
     distributed_type: Setting
     mixed_precision: Setting
     trackers: Setting
+    @prepares()
+    def prepare(self, *args, device_placement=None): ...
+    @prepares()
+    def prepare_model(self, model, device_placement=None, evaluation_mode=False): ...
+    @prepares()
+    def prepare_data_loader(self, data_loader, device_placement=None, slice_fn_for_dispatch=None): ...
+    @prepares()
+    def prepare_optimizer(self, optimizer, device_placement=None): ...
+    @gives_back(given="model", unwrapped=True)
+    def unwrap_model(self, model, keep_fp32_wrapper=True, **more): ...
     @backpropagates(loss="loss")
     def backward(self, loss, **more): ...
     @collective(gathers=True)

@@ -10,6 +10,7 @@ from gpudoctor.manifest.effects import (
     backpropagates,
     collective,
     opens,
+    prepares,
     saves,
     shows,
 )
@@ -21,6 +22,14 @@ class Fabric:
     is_global_zero: FirstRank
     device: OwnGpu
     strategy: Setting
+    @prepares()
+    def setup(self, module, *optimizers, **more): ...
+    @prepares()
+    def setup_module(self, module, move_to_device=True): ...
+    @prepares()
+    def setup_optimizers(self, *optimizers): ...
+    @prepares()
+    def setup_dataloaders(self, *dataloaders, **more): ...
     @backpropagates(loss="tensor")
     def backward(self, tensor, *args, model=None, **more): ...
     @collective(gathers=True)
