@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingStat
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, EntriesOf, Item
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS
@@ -195,11 +195,11 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
     if told is not None:
         told(do, value, new)
     only = index.restrict(do.path).single
-    if isinstance(value, Unknown) and isinstance(only, Const) and isinstance(only.value, str):
+    if isinstance(value, Unknown) and (name := text_of(only)) is not None:
         match value.term:
             # `self.__dict__["model"] = model`
             case Attribute(owner, "__dict__"):
-                do.set_own_attribute(owner, only.value, new)
+                do.set_own_attribute(owner, name, new)
     if not isinstance(only, KEYS) and not isinstance(value, ListOf):
         note_any_name(do, value, index, new, node)
     if isinstance(value, DictOf):

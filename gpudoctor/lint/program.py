@@ -685,7 +685,7 @@ def _is_known(model: Value) -> bool:
 
 def _of_bare_parameters(backward: Backward) -> bool:
     # A loss without a graph of data alone has got its graph from what was not read.
-    with_graph = isinstance(backward.loss, Tensor) and backward.loss.graph is True
+    with_graph = backward.loss.graph is True
     return backward.complete and not backward.forwards and with_graph
 
 

@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, Proce
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.symbols import Attribute
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -81,7 +81,7 @@ def _draw(call: Call) -> Values:
 
 def _owner(value: Value) -> Value | None:
     """The module whose parameter this is."""
-    if isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
+    if value.origin is TensorOrigin.PARAMETER:
         return value.batch_of or min(value.used, key=lambda each: each.place, default=None)  # type: ignore[attr-defined]
     # `layer.weight` of a layer of a library is known by its layer.
     match value.term:

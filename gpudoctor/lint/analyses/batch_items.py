@@ -12,7 +12,7 @@ from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.device import CPU, Device, on_cpu
+from gpudoctor.lint.domain.device import CPU, on_cpu
 from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
@@ -85,7 +85,7 @@ def _is_followed(do: LibraryContext, value: Value) -> bool:
 
 
 def _is_gpu(device: Value | None) -> bool:
-    return isinstance(device, Device) and device.is_accelerator
+    return device is not None and device.is_accelerator
 
 
 def _note_gpu(do: LibraryContext, loader: Loader, events: list[Event]) -> None:
@@ -99,7 +99,7 @@ def _note_gpu(do: LibraryContext, loader: Loader, events: list[Event]) -> None:
 
 
 def _is_cuda(event: Event) -> bool:
-    return isinstance(event, DeviceUsed) and isinstance(event.device, Device) and event.device.type == "cuda"
+    return isinstance(event, DeviceUsed) and event.device.is_cuda
 
 
 def _analyze_items(do: LibraryContext, dataset: Value, loader: Loader, node: ast.AST) -> None:

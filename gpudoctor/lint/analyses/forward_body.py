@@ -139,7 +139,7 @@ def check_meeting(
     """Log what cannot be computed: a constant on the CPU meets a tensor on a GPU, or tensors of two GPUs meet."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     # `meta` and the like count as an accelerator nowhere.
-    there = [each for each in tensors if isinstance(each.device, Device) and each.device.is_accelerator]
+    there = [each for each in tensors if each.on_accelerator]
     constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)
     if constant is not None and there:
         do.emit(ConstantMixed, at=place, by=by, constant=constant, other=there[0], module=module)

@@ -14,7 +14,6 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, T
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Class, Generator
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
@@ -217,7 +216,7 @@ def _is_whole(value: Value) -> bool:
 
 def _knows_rank(read: list[Value], events: list[Event]) -> bool:
     asked = any(isinstance(event, EnvironmentRead) for event in events)
-    return asked or any(isinstance(each, (Rank, Size)) or bool(each.divergence & Divergence.RANK) for each in read)
+    return asked or any(each.is_launched or bool(each.divergence & Divergence.RANK) for each in read)
 
 
 def _by_pieces(do: LibraryContext, given: Produced, node: ast.AST) -> bool:

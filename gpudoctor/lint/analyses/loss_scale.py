@@ -61,7 +61,7 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
         if isinstance(each, Tensor) and (each.mean or do.flag(each, TensorState.sum_of_means) is not NO)
     ]
     others = [each for each in operands if each not in means]
-    if by == "add" and means and all(isinstance(each, Tensor) and each.origin is FACTORY for each in others):
+    if by == "add" and means and all(each.origin is FACTORY for each in others):
         do.set_flag(result, TensorState.sum_of_means)
     return result
 

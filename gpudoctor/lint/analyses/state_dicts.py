@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult, Item
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, constant_of, single_of
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -29,7 +29,7 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Bind
     for value in content or ():
         # `if fp16: state["amp"] = …`: what is there on some path may be written.
         for key, each in possible_pairs(do, value) if isinstance(value, DictOf) else ():
-            name = key.single.value if isinstance(key.single, Const) else None
+            name = constant_of(key.single)
             # Saved as `{"model": model.state_dict(), …}`, read back by the same entry.
             if isinstance(name, str):
                 found += [(name, state) for state in each.bindings if _is_state(state.value)]
@@ -41,7 +41,7 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Bind
 def note_gathered(call: Call, owner: Value) -> None:
     """A module is asked for its state, for which FSDP brings the parameters together."""
     # What `fully_shard` made hands out the parts as they are.
-    if isinstance(owner, Wrapper) and owner.has(WrapperKind.FSDP):
+    if owner.wrapped_by(WrapperKind.FSDP):
         call.emit(ShardedState, call="state_dict", owner=owner, gathers=True)
 
 

@@ -31,6 +31,7 @@ class ListOf(Allocated):
     """A list or a set; its items stand in the store."""
 
     is_setting = True
+    is_mutable = True
 
     identity: Hashable
     place: Location
@@ -41,6 +42,8 @@ class ListOf(Allocated):
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DictOf(Allocated):
     """A dictionary; its entries stand in the store."""
+
+    is_mutable = True
 
     identity: Hashable
     place: Location

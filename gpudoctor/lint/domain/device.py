@@ -31,6 +31,10 @@ class Device(Value):
         return self.type == "cpu"
 
     @property
+    def is_cuda(self) -> bool:
+        return self.type == "cuda"
+
+    @property
     def is_accelerator(self) -> bool:
         return self.type not in ("cpu", "meta")
 
@@ -54,9 +58,9 @@ CPU = Device("cpu")
 
 def on_cpu(values: Values | None) -> bool:
     """Surely on the CPU, whatever the path."""
-    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_cpu)
+    return values is not None and values.all(lambda value: value.is_cpu)
 
 
 def on_gpu(values: Values | None) -> bool:
     """Surely on an accelerator, whatever the path."""
-    return values is not None and values.all(lambda value: isinstance(value, Device) and value.is_accelerator)
+    return values is not None and values.all(lambda value: value.is_accelerator)

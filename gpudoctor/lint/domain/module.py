@@ -73,7 +73,6 @@ class Wrapper(Allocated):
 
     @property
     def core(self) -> Value:
-        """What lies under all wrappers."""
         value = self.inner
         # `torch.compile(DDP(model))` and `DDP(torch.compile(model))` are both in use.
         while isinstance(value, Wrapper):
@@ -86,9 +85,12 @@ class Wrapper(Allocated):
         below = self.inner.chain if isinstance(self.inner, Wrapper) else ()
         return (self, *below)
 
-    def has(self, *kinds: WrapperKind) -> bool:
-        """One of these kinds is in the chain."""
+    def wrapped_by(self, *kinds: enum.Enum) -> bool:
         return any(wrapper.kind in kinds for wrapper in self.chain)
+
+    @property
+    def synchronises(self) -> bool:
+        return any(wrapper.kind.synchronises for wrapper in self.chain)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -104,4 +106,4 @@ class StateDict(Allocated):
 
 def core_of(value: Value) -> Value:
     """The module under all wrappers; the value itself where there is none."""
-    return value.core if isinstance(value, Wrapper) else value
+    return value.core

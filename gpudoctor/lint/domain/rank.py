@@ -7,7 +7,7 @@ import enum
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass, field, replace
 
 
 class RankKind(enum.Enum):
@@ -35,6 +35,7 @@ class Rank(Value):
     """The number of this process. `as_text` marks one that is still the string of an environment variable."""
 
     is_object = True
+    is_launched = True
 
     kind: RankKind
     # Not compared: the rank of the environment and that of the group are the same number.
@@ -47,6 +48,9 @@ class Rank(Value):
     @property
     def divergence(self) -> Divergence:
         return Divergence.RANK
+
+    def as_number(self) -> Rank:
+        return replace(self, as_text=False)
 
     def __repr__(self) -> str:
         return f"Rank({self.kind.value}{', text' if self.as_text else ''})"
@@ -66,6 +70,7 @@ class Size(Value):
     """A number of processes, devices or nodes: the same on all ranks, more than one in a multi-process world."""
 
     is_object = True
+    is_launched = True
     is_setting = True
 
     kind: SizeKind
@@ -73,6 +78,9 @@ class Size(Value):
     place: Location | None = field(default=None, compare=False)
     product: bool = field(default=False, compare=False)
     """It was multiplied from two counts: `nodes * gpus`."""
+
+    def as_number(self) -> Size:
+        return replace(self, as_text=False)
 
     def __repr__(self) -> str:
         return f"Size({self.kind.value}{', text' if self.as_text else ''})"

@@ -96,6 +96,16 @@ class Tensor(Allocated):
     def divergence(self) -> Divergence:
         return self.dependence
 
+    @property
+    def on_cpu(self) -> bool:
+        """It surely lies on the CPU."""
+        return self.device is not None and self.device.is_cpu
+
+    @property
+    def on_accelerator(self) -> bool:
+        """It surely lies on a GPU or the like."""
+        return self.device is not None and self.device.is_accelerator
+
     def on_each_rank(self) -> Tensor:
         return replace(self, dependence=self.dependence | Divergence.RANK)
 

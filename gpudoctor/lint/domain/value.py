@@ -11,6 +11,8 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.record import compared, dataclass, field, replace
 
 if TYPE_CHECKING:
+    from enum import Enum
+
     from gpudoctor.diagnostic import Location
 
 
@@ -21,7 +23,8 @@ MAX_PARTS = 64
 class Value:
     """Anything that an expression can have. Immutable; what changes about it stands in the store.
 
-    What the evaluation of Python asks of a value whatever it stands for, each kind answers here.
+    What is asked of a value whatever it stands for, each kind answers here: what the evaluation of Python asks, then
+    what only some kinds have, where the others have none of it.
     """
 
     __slots__ = ()
@@ -36,6 +39,10 @@ class Value:
     """Tests of its type say whether one calculates with it (`is_plain`)."""
     is_model: ClassVar[bool] = False
     """It has weights, and is called with batches."""
+    is_mutable: ClassVar[bool] = False
+    """A container whose content may change: what it holds stands in the store."""
+    is_launched: ClassVar[bool] = False
+    """The launcher decides it: a rank, or a count of processes, devices or nodes."""
 
     @property
     def term(self) -> Term | None:
@@ -56,6 +63,64 @@ class Value:
     def shards(self) -> frozenset[Value]:
         """The loaders of which this rank saw only its own share when it computed the value."""
         return frozenset()
+
+    @property
+    def forwards(self) -> frozenset[Hashable]:
+        """The calls of modules in its graph."""
+        return frozenset()
+
+    @property
+    def graph(self) -> bool | None:
+        """Whether it carries a graph; None where that is not known, and of what is no tensor."""
+        return None
+
+    @property
+    def origin(self) -> Enum | None:
+        """Of a tensor, what it is or came from."""
+        return None
+
+    @property
+    def batch_of(self) -> Value | None:
+        """The loader of which it is an item."""
+        return None
+
+    @property
+    def core(self) -> Value:
+        """What lies under all wrappers."""
+        return self
+
+    def wrapped_by(self, *kinds: Enum) -> bool:
+        """A wrapper of one of these kinds is around it, or it is one itself."""
+        return False
+
+    @property
+    def synchronises(self) -> bool:
+        """One of the wrappers around it averages its gradients over ranks."""
+        return False
+
+    @property
+    def as_text(self) -> bool:
+        """A number of the launcher that is still a string."""
+        return False
+
+    def as_number(self) -> Value:
+        """This value, where such a string is read as the number that it is."""
+        return self
+
+    @property
+    def is_cpu(self) -> bool:
+        """A device: the CPU."""
+        return False
+
+    @property
+    def is_cuda(self) -> bool:
+        """A device: a GPU, whichever."""
+        return False
+
+    @property
+    def is_accelerator(self) -> bool:
+        """A device with memory of its own."""
+        return False
 
     @property
     def loader(self) -> Value | None:
@@ -134,6 +199,11 @@ def single_of(values: Values | None) -> Value | None:
 def text_of(value: Value | None) -> str | None:
     """The string that it is; None where it is none that is wholly known."""
     return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+
+
+def constant_of(value: Value | None) -> bool | int | float | complex | str | bytes | type(Ellipsis) | None:  # type: ignore[valid-type]
+    """The constant of the language that it is; None as well where it is another value."""
+    return value.value if isinstance(value, Const) else None
 
 
 def int_of(value: Value | None) -> int | None:

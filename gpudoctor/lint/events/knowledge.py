@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -39,7 +38,7 @@ class Escape(Event):
     @property
     def given_model(self) -> bool:
         """A model is among these objects."""
-        return any(isinstance(value, (Module, Wrapper)) for value in self.values)
+        return any(value.is_model for value in self.values)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import set_item
-from gpudoctor.lint.domain.container import DictOf, ListOf
 from gpudoctor.lint.interp import attributes, library
 from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.items import unpack
@@ -60,7 +59,7 @@ def unbind(m: Evaluator, target: ast.expr) -> None:
         for owner in m.evaluate(target.value).restrict(m.path):
             held = m.own_attribute(owner, target.attr)
             # `del self.layers`: a list of layers that was only needed to make something of.
-            if held is not None and held.all(lambda value: isinstance(value, (ListOf, DictOf))):
+            if held is not None and held.all(lambda value: value.is_mutable):
                 m.set_own_attribute(owner, target.attr, NONE_SET)
 
 

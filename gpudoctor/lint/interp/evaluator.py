@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
-from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Condition
@@ -28,6 +27,7 @@ from gpudoctor.record import dataclass, replace
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.function import ChosenCall
+    from gpudoctor.lint.domain.rank import Rank, Size
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.interp.function_traits import Registrar
@@ -306,9 +306,9 @@ class Evaluator(ExecutionState, LibraryContext):
     def note_rank_text(self, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> None:
         """The string of a rank variable is compared with a number: never equal."""
         for text, other in ((left, right), (right, left)):
-            if isinstance(text, (Rank, Size)) and text.as_text:
+            if text.as_text:
                 # Two texts may well be equal.
-                number = isinstance(other, (Rank, Size)) and not other.as_text
+                number = other.is_launched and not other.as_text
                 if number or (isinstance(other, Const) and type(other.value) is int):
                     self.emit(RankTextUsed, at=self.place(node), rank=text, use=f"compared in `{self.text(node)}`")
 

@@ -152,7 +152,7 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
             # `os.environ["RANK"] + 1` is a TypeError; `"out" + os.environ["RANK"]` is not.
             and first.as_text
             and isinstance(second, (Const, Size, Rank))
-            and not (second.is_text or (isinstance(second, (Rank, Size)) and second.as_text))
+            and not (second.is_text or second.as_text)
         ):
             m.note_text_used(first, type(op).__name__, node)
     joined = _join_text(m, op, left, right)

@@ -25,7 +25,7 @@ from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, constant_of, singleton
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
@@ -179,7 +179,7 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
         return entry(m, value, only, node)
     answer = HOOKS.items.get(type(value))
     if answer is not None:
-        return answer(m, value, only.value if isinstance(only, Const) else None, node)
+        return answer(m, value, constant_of(only), node)
     return library.library_item(m, value, index, node)
 
 

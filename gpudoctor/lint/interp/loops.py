@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, constant_of, singleton
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -265,7 +265,7 @@ def _times(iterable: Values) -> int | None:
     only = iterable.single
     if isinstance(only, Range):
         start, stop = only.start.single, only.stop.single
-        first, last = (bound.value if isinstance(bound, Const) else None for bound in (start, stop))
+        first, last = (constant_of(bound) for bound in (start, stop))
         return max(0, last - first) if isinstance(first, int) and isinstance(last, int) else None
     if isinstance(only, TupleOf):
         return len(only.items)

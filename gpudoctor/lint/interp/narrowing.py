@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
-from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, single_of
@@ -174,7 +174,7 @@ def _asker(m: Evaluator, test: ast.expr) -> Ask | None:
         with_ = m.evaluate(other).restrict(m.path).single
         return (lambda value: _compared(m, op, value, with_, test)) if isinstance(with_, Const) else None
     if not isinstance(test, ast.Call):
-        return lambda value: None if isinstance(value, (ListOf, DictOf)) else _said(m, ValueSet.of(value), value, test)
+        return lambda value: None if value.is_mutable else _said(m, ValueSet.of(value), value, test)
     function, rest = m.evaluate(test.func), test.args[1:]
     asks = function.single
     if not isinstance(asks, Library) or asks.name not in HOOKS.tells_kind:

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     RankIs,
 )
-from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, text_of
+from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
@@ -169,7 +169,7 @@ def bound_in(key: Hashable) -> Inequality | Equality | None:
     kind, left, right = key.operator, key.left, key.right
     if isinstance(left, Const):
         kind, left, right = TURNED[kind], right, left
-    number = right.value if isinstance(right, Const) else None
+    number = constant_of(right)
     if isinstance(number, str) and kind == "==":
         return Equality(left, number)
     # A flag is no number, although Python counts with it.
@@ -233,7 +233,7 @@ def _is_option(value: Value) -> bool:
 
 
 def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: str, place: object) -> Value:
-    bound = other.value if isinstance(other, Const) else None
+    bound = constant_of(other)
     # `os.environ["RANK"] == "0"` compares two texts and is right.
     number = whole_number(bound) if isinstance(bound, str) and rank.as_text else None
     # `"00"` is the text of no rank.

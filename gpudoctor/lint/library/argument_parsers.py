@@ -9,15 +9,26 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, Proce
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Parser, Partial
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    constant_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, SettingRead
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.missing_attributes import declares
 from gpudoctor.lint.library_call import MODELS, Call, singleton
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
@@ -120,7 +131,7 @@ MAX_OPTION_CHOICES = 40
 def _kind(call: Call, default: Values | None) -> str:
     """The type that an option surely has, given or left out; empty where that is not known."""
     only = single_of(default)
-    value = only.value if isinstance(only, Const) else None
+    value = constant_of(only)
     if _default_by_action(call) is not None:
         return "bool" if isinstance(value, bool) else ""
     # `nargs="+"` makes a list, `action="append"`, too.
@@ -192,10 +203,10 @@ def note_default(call: Call, name: str, default: Values | None) -> None:
 
 def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     """What the launcher decides: a rank that it passes, or a default that the environment gives."""
-    if default is not None and default.any(lambda value: isinstance(value, (Rank, Size))):
+    if default is not None and default.any(lambda value: value.is_launched):
         # argparse applies `type` to defaults that are text, so `type=int` makes a number of RANK.
         as_number = _converts_to_number(call)
-        return default.map(lambda v: replace(v, as_text=False) if isinstance(v, (Rank, Size)) and as_number else v)
+        return default.map(lambda value: value.as_number()) if as_number else default
     # torchrun passes no option; torch.distributed.launch does, as `--local-rank` since torch 2.0.
     if name == "local_rank" and call.do.launch.launched_by == "torchrun":
         return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
@@ -204,7 +215,7 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     if name == "local_rank" and not call.do.several_processes and isinstance(only, Const) and only.value == -1:
         return default
     # `--device cuda`: another one is the choice of who has no GPU.
-    text = only.value if isinstance(only, Const) else None
+    text = constant_of(only)
     if isinstance(only, Device) or (isinstance(text, str) and text.partition(":")[0] == "cuda"):
         return default
     return None

@@ -12,7 +12,6 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text, split
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.rank import Rank, Size
@@ -78,7 +77,7 @@ def _number(call: Call) -> Values:
         if isinstance(value, (Truth, Unknown)):
             return value
         # `float(loss)` waits for the GPU as `loss.item()` does.
-        if isinstance(value, Tensor) and not (isinstance(value.device, Device) and value.device.is_cpu):
+        if isinstance(value, Tensor) and not value.on_cpu:
             call.emit(HostSync, call=call.name, subject=value)
         return unknown(call, "a number", [value]).bindings[0].value
 
@@ -116,7 +115,7 @@ def _range(call: Call) -> Values:
     for values in call.args:
         for value in values:
             # Environment variables are text: `range(os.environ["WORLD_SIZE"])` is a TypeError.
-            if isinstance(value, (Rank, Size)) and value.as_text:
+            if value.as_text:
                 call.emit(RankTextUsed, rank=value, use="given to `range`")
     # A range of ranges is a TypeError, and `x = range(x, x)` doubles with each line.
     if any(isinstance(value, Composed) for values in call.args for value in values):

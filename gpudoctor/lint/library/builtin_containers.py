@@ -101,9 +101,7 @@ def _append(call: Call[ListOf]) -> Values:
     for value in [value for values in given for value in values] if call.name == "append" else ():
         # `losses.append(loss)` keeps every graph alive; memory grows each iteration.
         if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
-            kept = [
-                each for each in flatten(call.do, [call.receiver]) if isinstance(each, Tensor) and each.graph is True
-            ]
+            kept = [each for each in flatten(call.do, [call.receiver]) if each.graph is True]
             held = frozenset().union(*(each.forwards for each in (value, *kept)))
             call.emit(Accumulated, tensor=value, into=getattr(call.receiver, "label", "a list"), held=held)
     return singleton(NONE)

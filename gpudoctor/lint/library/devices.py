@@ -10,7 +10,6 @@ from gpudoctor.lint.domain.constant_folding import whole_number
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
@@ -20,7 +19,6 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library_call import Call, singleton
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -38,7 +36,7 @@ def as_device(value: Value, place: Location) -> Value | None:
     if isinstance(value, Const):
         return _from_constant(value, place)
     # `model.to(rank)`: an integer is the index of a GPU.
-    if isinstance(value, (Rank, Size)):
+    if value.is_launched:
         return Device("cuda", value, place)
     if isinstance(value, Text):
         return _from_text(value, place)
@@ -85,7 +83,7 @@ def _from_text(value: Text, place: Location) -> Value:
         if kind in TYPES and len(rest) == 1:
             index = rest[0]
             # Within a text, the text of an environment variable is as good as a number.
-            return Device(kind, replace(index, as_text=False) if isinstance(index, (Rank, Size)) else index, place)
+            return Device(kind, index.as_number(), place)
     return Unknown(Anonymous("device", value), "a device that is put together")
 
 
@@ -152,7 +150,7 @@ def use(call: Call, values: Values | None, purpose: str, place: Location | None 
 def note_text(call: Call, values: Values | None, use: str, place: Location | None = None) -> None:
     """Log the text of a rank variable that is given where a number is needed."""
     for value in values or ():
-        if isinstance(value, (Rank, Size)) and value.as_text:
+        if value.as_text:
             call.do.emit(RankTextUsed, at=place or call.place, rank=value, use=use)
 
 

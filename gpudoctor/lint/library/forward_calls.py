@@ -13,7 +13,7 @@ from gpudoctor.lint.analyses.loss_scale import as_returned
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.device import Device, on_cpu
+from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
@@ -120,7 +120,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
         study(replace(call, arguments=Arguments((singleton(output),))), part, core_of(part), device)
     forget_what_forward_sets(call.do, core)
-    parallel = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
+    parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(
         gathered(call, core, output) if parallel else as_returned(call.do, output, getattr(core, "cls", None))
     )
@@ -131,7 +131,7 @@ def _moves_inputs(module: Value) -> bool:
     if not isinstance(module, Wrapper):
         return False
     # FSDP moves inputs to its compute device in the pre-forward hook of the root.
-    if module.has(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
+    if module.wrapped_by(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
         return True
     return any(
         # `torch.compile(DDP(...))` is a chain: any link with device_ids moves the inputs.
@@ -142,7 +142,7 @@ def _moves_inputs(module: Value) -> bool:
 
 def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) -> None:
     """Inputs on the CPU meet weights on the GPU, unless the module brings them there first."""
-    if isinstance(device, Device) and device.is_accelerator:
+    if device is not None and device.is_accelerator:
         own = find_method(call.do, core, "forward")
         if own is not None and any(is_cpu_batch(value) for value in call.sure_values()):
             with call.do.execution.speculative() as run:
@@ -155,7 +155,7 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
 
 def _brings_own(call: Call, core: Value, devices: Values | None, inputs: tuple[Tensor, ...]) -> bool:
     """It is on the CPU, its inputs are not, and its forward puts parameters there: `self.scale.to(x.device)`."""
-    on_gpu = [isinstance(each.device, Device) and each.device.is_accelerator for each in inputs]
+    on_gpu = [each.on_accelerator for each in inputs]
     own = find_method(call.do, core, "forward") if devices is not None and on_cpu(devices) and any(on_gpu) else None
     if own is None:
         return False

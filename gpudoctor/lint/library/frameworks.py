@@ -96,7 +96,7 @@ def _may_share_data(call: Call) -> bool:
         return False
     model = call.keywords.get("model") or call.arg(1, "model")
     # A pipeline deals out the batches itself, and a model that was not read may be one.
-    known = model is not None and model.all(lambda value: isinstance(value, (Module, Wrapper)))
+    known = model is not None and model.all(lambda value: value.is_model)
     told = ("training_data", "mpu", "mesh_param", "mesh_device")
     return not known or call.open_ended or len(call.args) > 4 or any(name in call.keywords for name in told)
 
@@ -140,7 +140,7 @@ def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     # What comes back from `prepare` may go in again, and stays what it is.
     if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value
-    if isinstance(value, (Module, Wrapper)):
+    if value.is_model:
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
         # In one process there is nothing to wrap.
         wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Class, Instance, Namespace, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, Setting, from_settings
-from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
@@ -110,7 +110,7 @@ def _described(owner: Value) -> Value:
 def _entries(do: LibraryContext, owner: Value) -> list[tuple[str, Values]]:
     if isinstance(owner, DictOf):
         keyed = ((key.single, held) for key, held in possible_pairs(do, owner))
-        return [(key.value, held) for key, held in keyed if isinstance(key, Const) and isinstance(key.value, str)]
+        return [(name, held) for key, held in keyed if (name := text_of(key)) is not None]
     cls = owner.cls if isinstance(owner, Instance) else None
     # What its class says of all objects is said of this one.
     keepers = [_keeper(owner), *(each.scope for each in (ancestry(cls) if isinstance(cls, Class) else ()))]

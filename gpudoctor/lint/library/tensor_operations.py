@@ -12,7 +12,7 @@ from gpudoctor.lint.analyses.loss_scale import of_arithmetic, operator_of
 from gpudoctor.lint.domain.abstract_state import TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.device import CPU, Device
+from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
@@ -89,7 +89,7 @@ def _written(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> None
     if isinstance(total, Tensor) and total.origin is TensorOrigin.FACTORY and total.device == CPU:
         there = other.device if isinstance(other, Tensor) else None
         # What has more than one number was told as any operation.
-        if total.root is None and isinstance(there, Device) and there.is_accelerator:
+        if total.root is None and there is not None and there.is_accelerator:
             do.emit(ConstantMixed, at=do.place(node), by="this operation", constant=total, other=other, module=None)
 
 
@@ -123,7 +123,7 @@ def _written_into(do: LibraryContext, tensor: Tensor, new: Values) -> None:
 @told(HOOKS.cut_by_rank)
 def _cut(do: LibraryContext, found: Values, place: Location) -> None:
     """`batch[rank * share : (rank + 1) * share]`: each rank takes rows of its own."""
-    loader = next((each.batch_of for each in found if isinstance(each, Tensor) and each.batch_of is not None), None)
+    loader = next((each.batch_of for each in found if each.batch_of is not None), None)
     if loader is not None:
         do.emit(BatchCut, at=place, loader=loader)
 
@@ -144,7 +144,7 @@ def _clears_gradient(do: LibraryContext, owner: Value, name: str, values: Values
     if name != "grad" or not values.all(lambda value: value == Const(None)):
         return
     # `image.grad = None` of an adversarial input clears no parameter.
-    if isinstance(owner, Unknown) or (isinstance(owner, Tensor) and owner.origin is TensorOrigin.PARAMETER):
+    if isinstance(owner, Unknown) or owner.origin is TensorOrigin.PARAMETER:
         do.emit(ClearGradients, at=place, target=owner, named=_is_named(do, owner))
 
 

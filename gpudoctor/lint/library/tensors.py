@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState, 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.device import CPU, Device, on_gpu
+from gpudoctor.lint.domain.device import CPU, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
@@ -284,7 +284,7 @@ def _graph(tensors: list[Tensor]) -> bool | None:
 
 
 def _is_cpu(device: Value | None) -> bool:
-    return isinstance(device, Device) and device.is_cpu
+    return device is not None and device.is_cpu
 
 
 def is_reduced(do: LibraryContext, tensor: Tensor) -> bool:
@@ -323,7 +323,7 @@ def check_devices(
         return
     tensors = [value for value in values if isinstance(value, Tensor)]
     on_cpu = tuple(filter(is_cpu_batch, tensors))
-    elsewhere = tuple(t for t in tensors if isinstance(t.device, Device) and t.device.is_accelerator)
+    elsewhere = tuple(t for t in tensors if t.on_accelerator)
     # torch: "Expected all tensors to be on the same device".
     if on_cpu and elsewhere:
         do.emit(Mixed, at=place, by=by, on_cpu=on_cpu, on_device=elsewhere, module=module)

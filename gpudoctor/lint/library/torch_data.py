@@ -85,10 +85,7 @@ def _is_stream(name: str) -> bool | None:
 
 def _holds_noise(values: list[Value]) -> bool:
     """One of these is a tensor of random numbers."""
-    return any(
-        isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and bool(value.divergence & Divergence.LOCAL)
-        for value in values
-    )
+    return any(value.origin is TensorOrigin.FACTORY and bool(value.divergence & Divergence.LOCAL) for value in values)
 
 
 def _is_made_up(call: Call, value: Value) -> bool:

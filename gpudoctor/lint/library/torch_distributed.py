@@ -223,7 +223,7 @@ def _makes_sum(call: Call) -> bool:
 
 def _lies_on_cpu(call: Call, value: Value) -> bool:
     """It was made on the CPU by the program itself, or brought there."""
-    if not isinstance(value, Tensor) or not isinstance(value.device, Device) or not value.device.is_cpu:
+    if not isinstance(value, Tensor) or not value.on_cpu:
         return False
     # What a model returns lies where the model is, which may have been moved out of sight.
     return value.origin is TensorOrigin.FACTORY or call.do.flag(value, TensorState.moved_to_host) is not NO
@@ -323,7 +323,7 @@ def _functional(call: Call) -> Values:
     result = made(
         call.do, call.place, call.label, TensorOrigin.OUTPUT if known else TensorOrigin.OTHER,
         graph=True if known else None,
-        forwards=frozenset().union(*(v.forwards for v in given if isinstance(v, Tensor))),
+        forwards=frozenset().union(*(v.forwards for v in given)),
     )  # fmt: skip
     call.emit(
         Collective, call=name, by="torch.distributed.nn", subject=call.args[0] if call.args else call.given("tensor"),

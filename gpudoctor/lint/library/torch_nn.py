@@ -59,7 +59,7 @@ def _layer(call: Call) -> Values:
         device = source.device if source is not None else CPU if not call.args else None
         return singleton(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
     given = [*call.all_values(), *(value for values in call.rest for value in values)]
-    children = [v for v in flatten(call.do, given) if isinstance(v, (Module, Wrapper))]
+    children = [v for v in flatten(call.do, given) if v.is_model]
     # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
     children = [] if last.startswith("ModelEma") else children
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
@@ -97,7 +97,7 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
         parameters = buffers = None
         # `Sequential(*[Block() for _ in range(depth)])`: however many there are, they are of this kind.
         rest = flatten(call.do, [value for values in call.rest for value in values])
-        seen = all(isinstance(v, (Module, Wrapper)) for v in rest) if rest else not call.open_ended
+        seen = all(v.is_model for v in rest) if rest else not call.open_ended
         exact = seen and not any(isinstance(v, Unknown) for v in flatten(call.do, call.all_values()))
     module = Module(
         call.allocation_site(),
@@ -128,7 +128,7 @@ def adopt(do: LibraryContext, parent: Value, child: Value) -> None:
 
 def take_in(do: LibraryContext, parent: Value, value: Value) -> None:
     """Something is given to a module: one more part, or what may be one."""
-    if isinstance(value, (Module, Wrapper)):
+    if value.is_model:
         adopt(do, parent, value)
     elif isinstance(value, Unknown) and _may_be_module(value):
         do.set_flag(parent, ModuleState.unseen_part)
@@ -227,7 +227,7 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
     for value in values:
         if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and values.single is not None:
             note_kept(do, owner, name, value, place)
-        if isinstance(value, (Module, Wrapper)):
+        if value.is_model:
             # torch raises "cannot assign module before Module.__init__() call" right here.
             check_initialised(do, owner, name, place)
             part_added(do, owner, value, name, has_parameters(do, value), place)
@@ -248,7 +248,7 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
                     singleton(Unknown(Attribute(value, "device"), "the device of a parameter")),
                 )
         # A plain list may still be filled after it is assigned, so it is judged when the constructor is done.
-        elif isinstance(value, (ListOf, DictOf)):
+        elif value.is_mutable:
             known = items_held(do.state(owner, ModuleState.plain_containers))
             do.set_state(
                 owner,
@@ -278,7 +278,7 @@ def _is_ready(do: LibraryContext, module: Module) -> None:
     do.set_flag(module, ModuleState.constructed)
     for entry in items_held(do.state(module, ModuleState.plain_containers)):
         name, container = (values.single for values in getattr(entry.single, "items", ()))
-        if not isinstance(name, Const) or not isinstance(container, (ListOf, DictOf)):
+        if not isinstance(name, Const) or not container.is_mutable:
             continue
         # `self.layers = nn.Sequential(*self.layers)` has taken them in under the same name.
         now = do.own_attribute(module, str(name.value)) or singleton(container)
@@ -456,7 +456,7 @@ def _inner_modules(call: Call[Module | Wrapper]) -> Values:
 def _state_dict(call: Call[Module | Wrapper]) -> Values:
     owner = call.receiver
     # Both wrappers register the model as `module`, so every key is saved as `module.…`.
-    prefixed = isinstance(owner, Wrapper) and owner.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+    prefixed = owner.wrapped_by(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
     note_gathered(call, owner)
     return singleton(StateDict(call.allocation_site(), call.place, call.label, owner, prefixed))
 
@@ -497,7 +497,7 @@ def _register(call: Call[Module]) -> Values:
     name = call.constant(0, "name")
     if given is not None and isinstance(name, str):
         for value in given:
-            if isinstance(value, (Module, Wrapper)):
+            if value.is_model:
                 part_added(call.do, call.receiver, value, name, has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.

@@ -53,7 +53,7 @@ def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], b
             inner, whole = owners(do, [each for item in value.items for each in item])
             found |= inner
             complete = complete and whole
-        elif isinstance(value, (Module, Wrapper)):
+        elif value.is_model:
             found.add(value)
         # A setting is a learning rate; anything else may hide parameters.
         elif isinstance(value, Unknown) and not value.config:

@@ -49,7 +49,7 @@ _LOUD = frozenset({"to", "cuda", "save_to_disk"})
 def _kept_by_unread_code(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """`nets = Munch(...); nets.fan = fan`: whoever goes over `nets` has the model, too."""
     unread = isinstance(owner, Unknown) and bool(owner.escaped_from) and not owner.config
-    if unread and values.any(lambda value: isinstance(value, (Module, Wrapper))):
+    if unread and values.any(lambda value: value.is_model):
         _note_escape(do, "an attribute", (values,), place)
 
 
@@ -137,7 +137,7 @@ def _reached(do: LibraryContext, values: list[Value]) -> list[Value]:
 
 
 def _has_graph(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.graph is True
+    return value.graph is True
 
 
 def _held(do: LibraryContext, value: Value) -> list[Value]:

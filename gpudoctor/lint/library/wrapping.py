@@ -109,7 +109,7 @@ def _wrap_one(call: Call, effect: WrapEffect, inner: Value, certain: bool, when:
 
 def _seen(value: Value, place: Location) -> Value:
     """The value as a module, also where it comes from code that is not read: one value is always one module."""
-    if isinstance(value, (Module, Wrapper)):
+    if value.is_model:
         return value
     return Module(("unseen", value), place, getattr(value, "label", "") or "the model", made_by=UNSEEN)
 

@@ -35,9 +35,9 @@ def _agreed(value: Value) -> bool:
 def shown(event: Save | Load | ChangeFolder, otherwise: str = "the same path") -> str:
     """The path for a message: the text where it is known, else as the program writes it."""
     only, spelled = single_of(event.path), event.spelled
-    if isinstance(only, Const) and isinstance(only.value, str):
+    if (text := text_of(only)) is not None:
         # `os.makedirs("")` names nothing.
-        return f"`{only.value}`" if only.value.strip() else otherwise
+        return f"`{text}`" if text.strip() else otherwise
     label = only.label if isinstance(only, Unknown) else ""
     # Behind the name of a variable stands a text that says more: `settings.yaml`, `args.out`.
     plain = not spelled or all(part.isidentifier() for part in spelled.split("."))

@@ -134,7 +134,7 @@ def _same_entries(program: Program, save: Save, load: Load) -> bool:
 def _bare(target: Value) -> bool:
     if isinstance(target, Wrapper):
         # FSDP and `torch.compile` have prefixes of their own, or none.
-        return not target.has(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
+        return not target.wrapped_by(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
     return isinstance(target, Module)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import Caught
@@ -37,7 +36,7 @@ def passed_over(program: Program, together: Iterable[JointStep]) -> Iterator[tup
 
 
 def _is_training(call: Forward) -> bool:
-    wrapped = isinstance(call.module, Wrapper) and any(each.kind.synchronises for each in call.module.chain)
+    wrapped = call.module.synchronises
     return bool(call.graph) and wrapped
 
 

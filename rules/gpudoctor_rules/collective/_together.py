@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.training_step import Backward
@@ -41,9 +40,7 @@ def steps_together(program: Program) -> Iterator[JointStep]:
 def _exchanges_gradients(program: Program, event: Backward) -> bool:
     modules = [call.module for call in program.calls_in_graph(event)]
     # A framework's backward synchronises by what it wrapped, out of our sight.
-    return bool(event.managed) or any(
-        isinstance(module, Wrapper) and any(wrapper.kind.synchronises for wrapper in module.chain) for module in modules
-    )
+    return bool(event.managed) or any(module.synchronises for module in modules)
 
 
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
+from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
@@ -89,5 +89,5 @@ class GatherCutsGradient(Rule):
 
 def _cut(event: Backward) -> list[Mark]:
     # Of a loss that is not known nothing can be said.
-    shards = event.loss.shards if isinstance(event.loss, Tensor) else frozenset()
+    shards = event.loss.shards
     return [mark for mark in shards if isinstance(mark, Mark) and mark.kind is MarkKind.WITHOUT_GRAPH]

@@ -136,7 +136,7 @@ class WrappedForwardOnSomeRanks(Rule):
 
 def _through_wrapper(event: Forward) -> bool:
     # `DataParallel` lives in one process and waits for nobody.
-    return isinstance(event.module, Wrapper) and event.module.has(WrapperKind.DDP, WrapperKind.FSDP)
+    return event.module.wrapped_by(WrapperKind.DDP, WrapperKind.FSDP)
 
 
 def _sharded_in_place(program: Program) -> dict[Value, Wrap]:
@@ -165,7 +165,7 @@ def _wrapper(event: Forward) -> Wrapper:
 def _severity(program: Program, event: Forward) -> Severity | None:
     """How sure it is that this forward waits for other ranks; None where it does not."""
     wrapper = _wrapper(event)
-    if wrapper.has(WrapperKind.FSDP):
+    if wrapper.wrapped_by(WrapperKind.FSDP):
         return Severity.ERROR
     if _follows_evaluation(program, event):
         return None
@@ -249,7 +249,7 @@ def _in_steps(program: Program, event: Forward) -> bool:
 
 def _go_inside(event: Forward) -> Repair | None:
     # With gradients they would no longer be averaged, and FSDP has the parameters in pieces.
-    if not event.context.evaluating or _wrapper(event).has(WrapperKind.FSDP):
+    if not event.context.evaluating or _wrapper(event).wrapped_by(WrapperKind.FSDP):
         return None
     at = event.location
     wrapper = _wrapper(event)
@@ -263,7 +263,7 @@ def _label(event: Forward) -> str:
 
 
 def _why(event: Forward) -> str:
-    if _wrapper(event).has(WrapperKind.FSDP):
+    if _wrapper(event).wrapped_by(WrapperKind.FSDP):
         return _GATHERS
     if event.buffers:
         return "DDP broadcasts the model's buffers to all ranks in this forward, so it waits for the others."
@@ -278,7 +278,7 @@ def _trains(event: Forward) -> bool:
 
 
 def _remedy(event: Forward) -> str:
-    if _wrapper(event).has(WrapperKind.FSDP):
+    if _wrapper(event).wrapped_by(WrapperKind.FSDP):
         return _TOGETHER
     # Inside the wrapper nothing averages the gradients that are to come.
     if _trains(event):

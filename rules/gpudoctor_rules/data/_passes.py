@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -75,7 +74,7 @@ def _learns_from(program: Program, backward: Backward, loader: Loader) -> bool:
 
 
 def _reads(call: Forward, loader: Loader) -> bool:
-    return any(isinstance(each, Tensor) and each.batch_of == loader for each in call.inputs)
+    return any(each.batch_of == loader for each in call.inputs)
 
 
 def repeating_loop(program: Program, start: Iterate) -> Loop | None:

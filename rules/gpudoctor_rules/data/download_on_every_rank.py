@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import Const, single_of
+from gpudoctor.lint.domain.value import single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
@@ -154,5 +154,5 @@ def _what(event: Download) -> str:
 
 
 def _where(event: Download) -> str:
-    only = single_of(event.path)
-    return f" to `{only.value}`" if isinstance(only, Const) and isinstance(only.value, str) else " to one place"
+    path = text_of(single_of(event.path))
+    return f" to `{path}`" if path is not None else " to one place"

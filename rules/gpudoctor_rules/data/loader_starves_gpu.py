@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import FALSE, Const, Value, Values
 from gpudoctor.lint.events.data_loading import ItemRead, Iterate, MakeLoader
 from gpudoctor.lint.events.placement import Move
@@ -142,11 +141,7 @@ def _made_at(program: Program, loader: Loader) -> Location | None:
 
 def _moves_to_gpu(program: Program, loader: Loader) -> list[Move]:
     """The moves of its batches to a GPU, by the program or by the framework."""
-    return [
-        move
-        for move in program.events(Move)
-        if isinstance(move.subject, Tensor) and move.subject.batch_of == loader and on_gpu(move.device)
-    ]
+    return [move for move in program.events(Move) if move.subject.batch_of == loader and on_gpu(move.device)]
 
 
 def _feeds_gpu(program: Program, training: LearningPass) -> bool:

@@ -140,7 +140,7 @@ def _is_input(value: Value) -> bool:
     """A batch itself is shown, or what a model made of the last one: nothing that was counted up."""
     # Examples and images are logged from one share on purpose.
     if isinstance(value, Text):
-        shown = [each for each in value.parts if isinstance(each, (Tensor, Unknown)) and each.shards]
+        shown = [each for each in value.parts if each.shards]
         return bool(shown) and all(map(_is_input, shown))
     if not isinstance(value, Tensor):
         return False

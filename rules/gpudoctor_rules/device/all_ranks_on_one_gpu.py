@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
@@ -176,4 +176,4 @@ def _is_model(move: Move) -> bool:
 
 
 def _is_batch(move: Move) -> bool:
-    return isinstance(move.subject, Tensor) and move.subject.origin is TensorOrigin.BATCH
+    return move.subject.origin is TensorOrigin.BATCH

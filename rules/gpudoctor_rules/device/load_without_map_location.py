@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, StateDict, core_of
 from gpudoctor.lint.domain.optim import Scheduler
-from gpudoctor.lint.domain.value import NONE, Const, Value, single_of
+from gpudoctor.lint.domain.value import NONE, Value, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
@@ -116,8 +116,8 @@ def _gpu_of_all(load: Load) -> str:
     only = single_of(load.map_location)
     if isinstance(only, Device) and only.type == "cuda" and only.literal_index is not None:
         return f"cuda:{only.literal_index}"
-    text = only.value if isinstance(only, Const) else None
-    return text if isinstance(text, str) and text.startswith("cuda:") else ""
+    text = text_of(only) or ""
+    return text if text.startswith("cuda:") else ""
 
 
 def _of_the_rank(load: Load) -> bool:

@@ -119,18 +119,18 @@ def _at_odds(event: Forward) -> bool:
 
 
 def _on_gpu(tensor: Tensor) -> bool:
-    return isinstance(tensor.device, Device) and tensor.device.is_accelerator
+    return tensor.on_accelerator
 
 
 def _ending(module: Value) -> str:
     # It checks the model before it spreads the batch, with a text of its own.
-    if isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL):
+    if module.wrapped_by(WrapperKind.DATA_PARALLEL):
         return "where it has several GPUs, DataParallel wants it on `device_ids[0]`, and ends with an error."
     return "the call ends with an error."
 
 
 def _hope(module: Value) -> str:
-    alone = isinstance(module, Wrapper) and module.has(WrapperKind.DATA_PARALLEL)
+    alone = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return "wrapping it moves it only where it is given one GPU" if alone else "wrapping it moves nothing"
 
 

@@ -113,7 +113,7 @@ def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:
 def _uses(event: DeviceUsed) -> bool:
     """Something is put on a GPU, or one is made the current one. To name a device asks nobody."""
     # `device_ids` and `map_location` only name a device.
-    gpu = isinstance(event.device, Device) and event.device.type == "cuda"
+    gpu = event.device.is_cuda
     return gpu and event.certain and event.purpose in ("move", "set_device", "factory")
 
 

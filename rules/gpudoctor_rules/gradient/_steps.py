@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def may_clear(program: Program, event: ClearGradients, optimizer: Optimizer) -> 
     if isinstance(target, Parameters):
         return any(_share(program, each, optimizer) for each in target.modules)
     # `p.grad = None` in a loop over the parameters clears them one by one.
-    if isinstance(target, Tensor) and target.origin is TensorOrigin.PARAMETER and target.batch_of is not None:
+    if target.origin is TensorOrigin.PARAMETER and target.batch_of is not None:
         return _share(program, target.batch_of, optimizer)
     # What is not known may be the model: clearing is assumed, so that rules of absence stay silent.
-    return not isinstance(target, (Module, Wrapper)) or _share(program, target, optimizer)
+    return not target.is_model or _share(program, target, optimizer)
 
 
 def _before_step(program: Program, event: ClearGradients) -> bool:
@@ -76,7 +76,7 @@ def _before_step(program: Program, event: ClearGradients) -> bool:
 def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) -> bool:
     """Clearing surely reaches all gradients of the optimizer."""
     target = event.target
-    if isinstance(target, (Module, Wrapper)):
+    if target.is_model:
         # Clearing a part leaves the gradients of the rest.
         return all(program.within(each) <= program.within(target) for each in optimizer.modules)
     return target == optimizer
@@ -91,7 +91,8 @@ def averaging_wrapper(program: Program, backward: Backward) -> Wrapper | None:
     """The wrapper in the graph of the loss that averages gradients."""
     wrappers = (call.module for call in program.calls_in_graph(backward) if isinstance(call.module, Wrapper))
     # A sharded model keeps whole gradients under `no_sync`, which many cannot afford.
-    return next((each for each in wrappers if each.has(WrapperKind.DDP) and not each.has(WrapperKind.FSDP)), None)
+    ddp = (each for each in wrappers if each.wrapped_by(WrapperKind.DDP))
+    return next((each for each in ddp if not each.wrapped_by(WrapperKind.FSDP)), None)
 
 
 def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:

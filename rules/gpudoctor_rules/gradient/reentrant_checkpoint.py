@@ -63,7 +63,7 @@ class ReentrantCheckpoint(Rule):
             # Only what is looked into has a wrapper that searches.
             if event.location in told or not event.reentrant or not isinstance(wrapper, Wrapper):
                 continue
-            if not wrapper.has(WrapperKind.DDP):
+            if not wrapper.wrapped_by(WrapperKind.DDP):
                 continue
             told.add(event.location)
             yield self.found(

@@ -114,7 +114,7 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
     # Of two models that may be wrapped here, each was moved only in the case in which it exists.
     if any(other.location == wrap.location and other.inner != wrap.inner for other in program.events(Wrap)):
         return None
-    cases = [each for each in devices.bindings if isinstance(each.value, Device) and each.value.is_cpu]
+    cases = [each for each in devices.bindings if each.value.is_cpu]
     # What is on the CPU in every case is there by mistake.
     if (
         len(cases) != 1

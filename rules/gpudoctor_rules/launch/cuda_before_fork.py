@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.device import Device, on_gpu
+from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
@@ -92,6 +92,6 @@ def _touches(event: Event) -> bool:
     if isinstance(event, Move):
         return on_gpu(event.device)
     if isinstance(event, DeviceUsed):
-        certain = isinstance(event.device, Device) and event.device.type == "cuda" and event.certain
+        certain = event.device.is_cuda and event.certain
         return certain and event.purpose in CHOOSES
     return isinstance(event, ContextMade)

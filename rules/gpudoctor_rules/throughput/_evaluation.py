@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
@@ -49,7 +48,7 @@ def _drawing_loop(program: Program, start: Iterate) -> Loop | None:
     """The loop that draws the batches one by one: `while images is not None:` around a prefetcher."""
     for call in program.events(Forward):
         new = [loop for loop in call.loops if loop.entered > start.order]
-        if new and any(isinstance(each, Tensor) and each.batch_of == start.loader for each in call.inputs):
+        if new and any(each.batch_of == start.loader for each in call.inputs):
             return new[0]
     return None
 

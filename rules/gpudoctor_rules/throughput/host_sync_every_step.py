@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.device import Device, on_cpu
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.device import on_cpu
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
@@ -136,9 +136,9 @@ def _waits_for_gpu(event: HostSync) -> bool:
     # `torch.cuda.synchronize()` waits for all, whatever was computed.
     if tensor is None:
         return True
-    if isinstance(tensor.device, Device) and tensor.device.is_cpu:
+    if tensor.on_cpu:
         return False
-    on_gpu = isinstance(tensor.device, Device) and tensor.device.is_accelerator
+    on_gpu = tensor.on_accelerator
     # What a model returned is on the GPU in any training that is worth this advice.
     return on_gpu or tensor.origin is TensorOrigin.OUTPUT
 
@@ -151,7 +151,7 @@ def _trains_on_cpu(program: Program, loop: Loop) -> bool:
 
 def _of_an_evaluation(event: HostSync) -> bool:
     """Where each epoch is one step, the evaluation after it costs more than the wait for its score."""
-    return event.context.evaluating or (isinstance(event.subject, Tensor) and event.subject.graph is False)
+    return event.context.evaluating or (event.subject is not None and event.subject.graph is False)
 
 
 def _count(others: int) -> str:

@@ -105,7 +105,7 @@ class IdleRanksDuringEvaluation(Rule):
 def _hangs(program: Program, each: Evaluation) -> bool:
     """The evaluation waits for the other ranks: that is GPU501 or GPU502, which come first."""
     call, frames = each.call, each.start.context.frames
-    wrapped = isinstance(call.module, Wrapper) and call.module.has(WrapperKind.DDP, WrapperKind.FSDP)
+    wrapped = call.module.wrapped_by(WrapperKind.DDP, WrapperKind.FSDP)
     if wrapped and call.buffers is not False:
         return True
     return any(e.rank_guards and e.context.frames[: len(frames)] == frames for e in program.events(Collective))

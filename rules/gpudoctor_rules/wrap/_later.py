@@ -48,4 +48,4 @@ def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
 def _calls(call: Forward, core: Value) -> bool:
     """The wrapper is called: what goes past it is averaged by nobody anyway."""
     module = call.module
-    return isinstance(module, Wrapper) and module.has(WrapperKind.DDP) and core_of(module) == core
+    return module.wrapped_by(WrapperKind.DDP) and core_of(module) == core

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind, core_of
 from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
 from gpudoctor.rule import Rule
 
@@ -92,5 +92,5 @@ def _read_later(program: Program, write: ReplicaWrite) -> ReplicaRead | None:
 
 def _is_bare(call: Forward, write: ReplicaWrite) -> bool:
     """The model itself runs, which then has what its forward sets."""
-    copied = isinstance(call.module, Wrapper) and call.module.has(WrapperKind.DATA_PARALLEL)
+    copied = call.module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return core_of(call.module) == write.module and not copied and not call.condition.excludes(write.condition)

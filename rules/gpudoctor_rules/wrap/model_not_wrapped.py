@@ -188,4 +188,4 @@ def _alone(program: Program, model: Module) -> bool:
         if core in related or wrap.wrapper in related or model in program.within(core):
             return False
     # Unread code that holds the model may wrap it: then nothing is known about what is absent.
-    return not any(related & program.within(value) for value in program.escaped if isinstance(value, (Module, Wrapper)))
+    return not any(related & program.within(value) for value in program.escaped if value.is_model)

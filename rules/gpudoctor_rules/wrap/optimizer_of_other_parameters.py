@@ -212,7 +212,7 @@ def _related(program: Program, held: Optimizer, core: Value) -> bool:
     return any(
         core in program.within(each) or not program.within(core).isdisjoint(program.within(each))
         for each in held.modules
-        if isinstance(each, (Module, Wrapper))
+        if each.is_model
     )
 
 

@@ -111,8 +111,8 @@ def test_wrappers_are_taken_off_one_by_one():
     wrapped = Wrapper("ddp", THERE, "model", WrapperKind.DDP, compiled)
     assert wrapped.core == model
     assert wrapped.chain == (wrapped, compiled)
-    assert wrapped.has(WrapperKind.COMPILED)
-    assert not wrapped.has(WrapperKind.FSDP, WrapperKind.DATA_PARALLEL)
+    assert wrapped.wrapped_by(WrapperKind.COMPILED)
+    assert not wrapped.wrapped_by(WrapperKind.FSDP, WrapperKind.DATA_PARALLEL)
     assert core_of(wrapped) == core_of(model) == model
 
 
