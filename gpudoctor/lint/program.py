@@ -323,7 +323,7 @@ class Program:
         into = next((each for each in self.events(Escape) if value in {*each.values, *map(core_of, each.values)}), None)
         # Such a sampler was read, and is known for what it leaves out.
         if into is None or into.into != SILENT_SAMPLER:
-            self._note_unread(into, getattr(value, "label", ""))
+            self._note_unread(into, value.label)
 
     def _note_unread(self, into: Escape | None, about: str = "") -> None:
         what, at = (into.into, into.location) if into is not None else ("code", None)

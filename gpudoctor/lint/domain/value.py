@@ -65,6 +65,16 @@ class Value:
         return frozenset()
 
     @property
+    def label(self) -> str:
+        """What readers know it by."""
+        return ""
+
+    @property
+    def place(self) -> Location | None:
+        """Where it was made, or named."""
+        return None
+
+    @property
     def forwards(self) -> frozenset[Hashable]:
         """The calls of modules in its graph."""
         return frozenset()

@@ -180,7 +180,7 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
         option = option_in(m, kept.single, name, node)
         if option is not None:
             return option
-        return _by_kind(m, replace(kept.single, label=getattr(value, "label", "")), name, node)
+        return _by_kind(m, replace(kept.single, label=value.label), name, node)
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
         if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:

@@ -103,7 +103,7 @@ def _append(call: Call[ListOf]) -> Values:
         if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
             kept = [each for each in flatten(call.do, [call.receiver]) if each.graph is True]
             held = frozenset().union(*(each.forwards for each in (value, *kept)))
-            call.emit(Accumulated, tensor=value, into=getattr(call.receiver, "label", "a list"), held=held)
+            call.emit(Accumulated, tensor=value, into=call.receiver.label or "a list", held=held)
     return singleton(NONE)
 
 

@@ -50,7 +50,7 @@ def forward(call: Call, module: Value | None) -> Values:
     assert module is not None
     core = core_of(module)
     if isinstance(core, Module) and core.cls is not None:
-        check_initialised(call.do, core, "", core.cls.place)  # type: ignore[attr-defined]
+        check_initialised(call.do, core, "", core.cls.place)  # type: ignore[arg-type]
     own = find_method(call.do, core, "forward") if looks_inside(call.do) else None
     if own is not None:
         return call.do.call(own, call.arguments, call.node)
@@ -149,7 +149,7 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
                 call.do.call(own, call.arguments, call.node)
             if not any(isinstance(event, Mixed) for event in run.events):
                 return
-        standing = made(call.do, call.place, getattr(core, "label", ""), TensorOrigin.PARAMETER, device=device)
+        standing = made(call.do, call.place, core.label, TensorOrigin.PARAMETER, device=device)
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
 
 

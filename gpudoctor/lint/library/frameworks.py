@@ -145,9 +145,7 @@ def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         # In one process there is nothing to wrap.
         wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO
         kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
-        wrapper = Wrapper(
-            call.allocation_site(), call.place, getattr(value, "label", ""), kind, value, device_ids=singleton(TRUE)
-        )
+        wrapper = Wrapper(call.allocation_site(), call.place, value.label, kind, value, device_ids=singleton(TRUE))
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)

@@ -39,7 +39,7 @@ def _replace(do: LibraryContext, owner: Value, key: Values, new: Values, node: a
     """`for key, value in loaded.items(): config[key] = value`."""
     if new.any(from_settings) or key.any(_is_read_key):
         target = _target(node)
-        label = do.text(target) if target is not None else getattr(owner, "label", "")
+        label = do.text(target) if target is not None else owner.label
         open_defaults(do, owner, EntryText(label, do.place(node)), {})
 
 

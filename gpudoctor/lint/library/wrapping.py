@@ -111,7 +111,7 @@ def _seen(value: Value, place: Location) -> Value:
     """The value as a module, also where it comes from code that is not read: one value is always one module."""
     if value.is_model:
         return value
-    return Module(("unseen", value), place, getattr(value, "label", "") or "the model", made_by=UNSEEN)
+    return Module(("unseen", value), place, value.label or "the model", made_by=UNSEEN)
 
 
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:

@@ -66,7 +66,7 @@ class CpuTensorWithNccl(Rule):
                 remedy='Move it to the GPU first, or choose `backend="cpu:gloo,cuda:nccl"`.',
                 because=[
                     # The tensor is mostly made where nobody thinks of collectives.
-                    ("the tensor is made here", getattr(tensor, "place", None)),
+                    ("the tensor is made here", tensor.place),
                     ("the backend is chosen here", made.location),
                 ],
                 cause=made.location,

@@ -147,5 +147,5 @@ def is_name(label: str) -> bool:
 
 def first_name(values: Values | None, default: str) -> str:
     """What the program calls the first of these that it has named, for a message."""
-    labels = (getattr(value, "label", "") for value in values or ())
+    labels = (value.label for value in values or ())
     return next((f"`{label}`" for label in labels if is_name(label)), default)

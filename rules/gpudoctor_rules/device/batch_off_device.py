@@ -153,7 +153,7 @@ def _partner(program: Program, event: Mixed, other: Tensor | None) -> str:
         return f"the weights of {name_of(event.module)}{where}"
     made_by = (program.forwards[each].module for each in other.forwards if each in program.forwards) if other else ()
     # An output is best named by its model: temporaries have no name of their own.
-    model = next((getattr(module, "label", "") for module in made_by), "")
+    model = next((module.label for module in made_by), "")
     if model:
         return f"the output of `{model}`{where}"
     return f"`{other.label}`{where}" if other is not None else f"tensors{where}"

@@ -85,7 +85,7 @@ def _use_local(rank: Rank, uses: list[DeviceUsed]) -> Repair | None:
     if rank.place is None:
         return None
     title = "Use the local rank for devices"
-    places = [place for used in uses for place in (used.location, getattr(used.device, "place", None)) if place]
+    places = [place for used in uses for place in (used.location, used.device.place) if place]
     named = (Substitute(place, rank, (Holds(LOCAL),)) for place in dict.fromkeys(places))
     new: Code = (Fresh("local_rank", rank.place),)
     fresh = (Substitute(place, rank, new) for place in dict.fromkeys(places))

@@ -69,7 +69,7 @@ class LayersInPlainList(Rule):
             if event.flaw != "plain-container" or event.count < 2 or event.location in told:
                 continue
             told.add(event.location)
-            label = getattr(event.cls, "label", "the class")
+            label = event.cls.label or "the class"
             yield self.found(
                 at=event.location,
                 message=f"The layers in `self.{event.attribute}` are not registered with `{label}`: they are missing "

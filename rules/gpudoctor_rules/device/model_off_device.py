@@ -72,14 +72,14 @@ class ModelOffDevice(Rule):
             told.add(core)
             # All inputs are on a GPU here, so any of them shows which.
             where = next((t.device for t in event.inputs if isinstance(t, Tensor)), None)
-            label = getattr(event.module, "label", "the model")
+            label = event.module.label or "the model"
             yield self.found(
                 at=event.location,
                 message=f"`{label}` is on the CPU when it is called with a tensor on "
                 f"{called(where) if isinstance(where, Device) else 'the GPU'}: {_ending(event.module)}",
                 remedy=f"Move the model before its first use: `{label}.to(device)`, with the device of its inputs.",
                 because=[
-                    ("the model is made here, on the CPU, and never moved", getattr(core, "place", None)),
+                    ("the model is made here, on the CPU, and never moved", core.place),
                     (_hope(event.module), _wrapped(event.module)),
                     ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
                 ],
@@ -98,7 +98,7 @@ def _move(program: Program, event: Forward, core: Value, where: Value | None) ->
     # A part of a model goes where the model goes.
     if any(core in parts for parts in program.parts.values()):
         return None
-    made = getattr(core, "place", None)
+    made = core.place
     if not isinstance(where, Device) or made is None:
         return None
     title = "Move the model to the GPU"

@@ -55,13 +55,13 @@ class SuperInitMissing(Rule):
             if event.flaw != "super-init-missing" or event.cls in told:
                 continue
             told.add(event.cls)
-            label = getattr(event.cls, "label", "the class")
+            label = event.cls.label or "the class"
             yield self.found(
                 at=event.location,
                 message=f"`{label}` {_when(event.attribute)}.",
                 remedy="Make `super().__init__()` the first statement of `__init__`.",
                 repair=Repair("Call `super().__init__()` first", (SuperFirst(event.location),)),
-                because=[("the class begins here", getattr(event.cls, "place", None))],
+                because=[("the class begins here", event.cls.place)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

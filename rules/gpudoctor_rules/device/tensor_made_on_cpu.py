@@ -94,5 +94,5 @@ def _is_in(move: Move, dropped: set[Location]) -> bool:
 
 
 def _met(event: ConstantMixed) -> str:
-    label = getattr(event.other, "label", "")
+    label = event.other.label
     return f"`{label}`" if label else "a tensor"

@@ -90,7 +90,7 @@ class TrainModeNotRestored(Rule):
 
     def _finding(self, program: Program, core: Value, switch: ModeChange, call: Forward) -> Finding:
         before = [e for e in program.events(ModeChange) if core_of(e.module) == core and e.order < switch.order]
-        label = getattr(switch.module, "label", "") or "model"
+        label = switch.module.label or "model"
         return self.found(
             switch.location,
             f"`{label}` stays in evaluation mode from here on, also while it is trained: nothing switches it back.",

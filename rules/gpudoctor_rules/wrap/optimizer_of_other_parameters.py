@@ -116,7 +116,7 @@ class OptimizerOfOtherParameters(Rule):
             "its steps change nothing that is used.",
             remedy=f"Give it the parameters of the model that is trained, {name_of(trained)}, once that is built.",
             because=[
-                ("its parameters are those of this model", min(each.place for each in held.modules)),  # type: ignore[attr-defined]
+                ("its parameters are those of this model", min(each.place for each in held.modules)),  # type: ignore[type-var]
                 ("this one is trained", trained.place),
             ],
         )
