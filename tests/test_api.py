@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor import api
-from gpudoctor.api import LintOptions, Outcome, Session, UsageError, lint_paths, lint_text, pack
+from gpudoctor.api import LintOptions, NotWritten, Outcome, Session, UsageError, lint_paths, lint_text, pack, write
 from tests.support.sources import sources
 
 ROOT = Path(__file__).parents[1]
@@ -125,6 +125,27 @@ def test_only_changed_lines_count(project: Path) -> None:
         assert session.lint_text(train.read_text(), project / "new.py").findings
     with pytest.raises(UsageError, match="since nowhere: git knows no such revision"):
         lint_paths([project], LintOptions(jobs=1, cache=False, since="nowhere"), config=None)
+
+
+def test_what_fixes_and_comments_would_make_of_a_file(project: Path, capfd) -> None:
+    train = project / "train.py"
+    before = train.read_bytes()
+    with Session(config=None) as session:
+        (commented,) = session.silence([train])
+        fixed = session.fix([train])
+        assert {each.code for each in fixed.done} == {"GPU302"}
+        assert train.read_bytes() == commented.before == before
+        assert b"# gpudoctor: ignore[GPU302]" in commented.after
+        (change,) = fixed.changes
+        write(change)
+        assert "sampler.set_epoch(epoch)" in train.read_text()
+        assert "GPU302" not in {each.code for each in session.lint_paths([train]).findings}
+        # What was read is there no more.
+        with pytest.raises(NotWritten, match="changed meanwhile"):
+            write(commented)
+    with pytest.raises(UsageError, match="fixes are made of all"):
+        Session(with_baseline(project), config=None).fix([train])
+    assert capfd.readouterr() == ("", "")
 
 
 def test_sessions_in_two_threads_share_a_baseline(tmp_path: Path) -> None:

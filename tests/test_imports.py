@@ -278,8 +278,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.config",
         "gpudoctor.errors",
     },
-    # Which findings count: a baseline knows them by what services know them by.
+    # Which findings count: a baseline knows them by what services know them by, and comments silence them.
     "gpudoctor.triage": {
+        "gpudoctor.lint.fix_loop",
+        "gpudoctor.lint.results",
+        "gpudoctor.lint.source",
+        "gpudoctor.lint.suppression",
         "gpudoctor.lint.request",
         "gpudoctor.lint.size_limits",
         "gpudoctor.report",
@@ -292,6 +296,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.api": {
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
+        "gpudoctor.lint.fix_loop",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.lint_options",
         "gpudoctor.lint.pipeline",
@@ -387,6 +392,7 @@ LATE = {
     # Most lints show all that they find.
     "gpudoctor.triage.baseline",
     "gpudoctor.triage.git_changes",
+    "gpudoctor.triage.ignore_comments",
     # Most commands show no page.
     "gpudoctor.page_examples",
     # Mostly what the stubs say is known from before.

@@ -11,6 +11,10 @@
     with Session(LintOptions(baseline="known.json")) as session:
         session.update_baseline(["src"])  # from then on, `lint_paths` leaves out what there is now
 
+    with Session() as session:
+        for change in session.fix(["train.py"]).changes:
+            write(change)
+
 Nothing is printed, nothing of the process is changed when a call returns, and what is linted is never imported or run.
 What cannot be answered raises `GpudoctorError`; a mistake in what is linted is a finding, and what could not be read
 stands in the answer's `problems` and `unread`. Two sessions may work in two threads: neither sees what the other does.
@@ -30,12 +34,14 @@ from gpudoctor.config import LAUNCHES, Config, find_config, read_config
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError
+from gpudoctor.lint.fix_loop import FileChange, Fixed, fix
 from gpudoctor.lint.lint_options import LintOptions, request_of
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
@@ -43,6 +49,8 @@ from gpudoctor.rule import Rule
 from gpudoctor.triage import Triage
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from gpudoctor.lint.request import Request
 
 __all__ = [
@@ -50,12 +58,15 @@ __all__ = [
     "ConfigError",
     "Coverage",
     "Edit",
+    "FileChange",
     "Finding",
     "Fix",
+    "Fixed",
     "GpudoctorError",
     "InternalError",
     "LintOptions",
     "Location",
+    "NotWritten",
     "Outcome",
     "Problem",
     "Program",
@@ -67,6 +78,7 @@ __all__ = [
     "UsageError",
     "lint_paths",
     "lint_text",
+    "write",
 ]
 
 _STDIN = "-"
@@ -151,6 +163,25 @@ class Session:
         request = self._paths_request(paths)
         return record_findings(self._all(request), self._options.baseline, request)[0]
 
+    def fix(self, paths: Iterable[str | os.PathLike[str]], *, unsafe: bool = False) -> Fixed:
+        """Lint files and folders, and fix what can be fixed: the files as they would be. `write` writes one.
+
+        With `unsafe` also by fixes that change what the program does.
+        """
+        if self._options.baseline or self._options.since:
+            raise UsageError("fixes are made of all that is found: give options without `baseline` and `since`")
+        request = self._paths_request(paths)
+        with self._at_work():
+            return Context().run(fix, request, unsafe, lambda done, total: None)
+
+    def silence(self, paths: Iterable[str | os.PathLike[str]]) -> tuple[FileChange, ...]:
+        """Lint files and folders: the files as they would be with comments that silence all that is found in them."""
+        # Imported late: most sessions only look.
+        from gpudoctor.triage.ignore_comments import by_file, silenced
+
+        found = by_file(self.lint_paths(paths).findings)
+        return tuple(silenced(shown, findings) for shown, findings in found.items())
+
     def _paths_request(self, paths: Iterable[str | os.PathLike[str]]) -> Request:
         named = tuple(os.fspath(path) for path in paths)
         if _STDIN in named:
@@ -170,12 +201,20 @@ class Session:
         return triage.chosen(self._all(request))
 
     def _all(self, request: Request) -> Outcome:
+        with self._at_work():
+            return Context().run(lint, request)
+
+    def _at_work(self) -> AbstractContextManager[None]:
+        """For what runs in a context of its own, so that the caller's stays as it is. And a stack of its own: the calls
+        that the caller has open take nothing of what programs are followed with."""
         if self._closed:
             raise UsageError("this session is closed")
-        # A context of its own, so that the caller's stays as it is. And a stack of its own: the calls that the caller
-        # has open take nothing of what programs are followed with.
-        with fresh_stack():
-            return Context().run(lint, request)
+        return fresh_stack()
+
+
+def write(change: FileChange) -> None:
+    """Write a file as it would be, in one step; NotWritten where it was changed since it was read."""
+    write_bytes(change.path, change.after, change.digest)
 
 
 def _bytes_of(text: str | bytes) -> bytes:

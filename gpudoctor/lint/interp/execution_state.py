@@ -25,7 +25,6 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     singleton,
-    text_of,
 )
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision
@@ -462,7 +461,7 @@ class ExecutionState(Position):
                 case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
                     return only
         # Which model or data set it is; whether there are several processes was learnt before.
-        if self.at_defaults and default is not None and text_of(default) is not None:
+        if self.at_defaults and isinstance(default, Const) and isinstance(default.value, str):
             return value if any(speaks_of(key, value) for key in self.assumptions) else default
         return value
 
