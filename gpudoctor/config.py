@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from fnmatch import fnmatch
 from importlib import import_module
 from typing import Any
@@ -85,6 +85,11 @@ def matches(pattern: str, path: str, folder: str) -> bool:
 def is_excluded(path: str, exclude: Iterable[str]) -> bool:
     """A file that is left out, also where it is named or imported; patterns count from the working directory."""
     return any(matches(pattern, path, "") for pattern in exclude)
+
+
+def is_ignored(code: str, path: str, per_file: Iterable[tuple[str, Container[str]]], folder: str) -> bool:
+    """The rule of this code is silent in a file, by patterns that count from `folder`."""
+    return any(code in codes and matches(pattern, path, folder) for pattern, codes in per_file)
 
 
 def _candidates(start: str) -> Iterator[str]:

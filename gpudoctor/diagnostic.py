@@ -9,7 +9,7 @@ one place; its *remedy* is what to type instead.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from gpudoctor.record import dataclass, field
 
@@ -173,6 +173,17 @@ def by_place(findings: Iterable[Finding]) -> list[Finding]:
     def key(each: Finding) -> tuple[object, ...]:
         at = each.location
         return at.path, at.cell.number if at.cell else 0, at.line, each.code, at.column
+
+    return sorted(findings, key=key)
+
+
+def in_order(findings: Iterable[Finding], stopping: Container[str]) -> list[Finding]:
+    """By path, and in a file what does most harm first: by severity, and what stops the training (the codes of
+    `stopping`) before what spoils it; then by line."""
+
+    def key(each: Finding) -> tuple[object, ...]:
+        at = each.location
+        return at.path, -each.severity.weight, each.code not in stopping, at.line, each.code, at.column
 
     return sorted(findings, key=key)
 

@@ -206,7 +206,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.flow",
         "gpudoctor.lint.process_state",
         "gpudoctor.lint.source",
-        "gpudoctor.lint.suppression",
         "gpudoctor.diagnostic",
     },
     # Whether a finding is sure hangs on the values behind it.
@@ -255,18 +254,18 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.schedule": {
-        "gpudoctor.lint.analyze",
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
-        "gpudoctor.lint.runtime",
         "gpudoctor.lint.source",
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.pipeline": {
+        "gpudoctor.lint.analyze",
         "gpudoctor.lint.schedule",
         "gpudoctor.lint.results",
         "gpudoctor.lint.discovery",
+        "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
         "gpudoctor.lint.runtime",
         "gpudoctor.lint.source",
@@ -449,7 +448,6 @@ LATE = {
     "gpudoctor.lint.fix.fixes",
     # Few causes show at several places that can be fixed.
     "gpudoctor.lint.fix.edits",
-    "gpudoctor.lint.fix.unused_comments",
     # Most of those that ask for them get none: libcst is loaded where an edit is written.
     "gpudoctor.lint.fix.rewrite",
     # In the user's process: only in ranks of a launcher that we have started.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.select import list_files
@@ -13,6 +14,9 @@ from gpudoctor.lint.source.file import Sources
 from gpudoctor.lint.source.file_queries import remembering
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from gpudoctor.lint.entry_result import EntryResult
     from gpudoctor.lint.request import Outcome, Request, Watch
 
 
@@ -24,5 +28,12 @@ def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
     sources = Sources(request.given)
     with Cache(request, sources) as cache:
         listed = list_files(found, request, sources, cache)
-        examined = examine_in_order(listed, request, sources, cache, watch)
+
+        def anew(paths: Sequence[str]) -> Iterator[EntryResult]:
+            # Imported late: where all is known already, the interpreter is not needed.
+            from gpudoctor.lint.analyze import examine_all
+
+            return examine_all(paths, request, sources)
+
+        examined = examine_in_order(listed, request, sources, partial(cache.results, examine=anew), watch)
     return answer_of(found, listed, examined, request, sources)

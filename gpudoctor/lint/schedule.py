@@ -14,30 +14,23 @@ if TYPE_CHECKING:
     from gpudoctor.lint.discovery.select import Listed
     from gpudoctor.lint.entry_result import EntryResult
     from gpudoctor.lint.request import Request, Watch
-    from gpudoctor.lint.runtime.cache import Cache
     from gpudoctor.lint.source.file import Sources
     from gpudoctor.lint.source.file_traits import FileTraits
+
+Results = Callable[[Sequence[str]], "Iterator[EntryResult]"]
+"""What comes of entries, in order, given by their paths."""
 
 _MOST_HELPERS = 10
 """Of so many files it is asked which programs of the project import them; more are a whole listing."""
 
 
 def examine_in_order(
-    listed: Listed, request: Request, sources: Sources, cache: Cache, watch: Watch
+    listed: Listed, request: Request, sources: Sources, results: Results, watch: Watch
 ) -> list[EntryResult]:
     """Examine what surely is a program first: what it imports need not be examined on its own."""
     examined: list[EntryResult] = []
     done: set[str] = set()
     tests = {file.shown for file in listed.seen if file.is_test}
-
-    def anew(paths: Sequence[str]) -> Iterator[EntryResult]:
-        # Imported late: where all is known already, the interpreter is not needed.
-        from gpudoctor.lint.analyze import examine_all
-
-        return examine_all(paths, request, sources)
-
-    def results(paths: Sequence[str]) -> Iterator[EntryResult]:
-        return cache.results(paths, anew)
 
     def unread(role: Role, passed_over: Container[str] = ()) -> list[FileTraits]:
         # What is found in scripts must not hang on a notebook that imports a part of them.
@@ -76,7 +69,7 @@ def _through_importers(
     done: Container[str],
     request: Request,
     sources: Sources,
-    results: Callable[[Sequence[str]], Iterator[EntryResult]],
+    results: Results,
 ) -> Iterator[EntryResult]:
     """Helpers that are linted alone, read through a program that imports them. Other files stay unmentioned.
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudoctor.diagnostic import Finding, Fix, Location, Related, Safety, Severity, by_place
-from gpudoctor.lint.results.merge import in_order
+from gpudoctor.diagnostic import Finding, Fix, Location, Related, Safety, Severity, by_place, in_order
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.report import concise, full

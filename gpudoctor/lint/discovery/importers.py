@@ -16,7 +16,8 @@ from gpudoctor.lint.discovery.classify import classify, is_test
 from gpudoctor.lint.discovery.walk import concerns_training, files_below, may_start
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.file_traits import Role
-from gpudoctor.lint.source.project import Project, project_of
+from gpudoctor.lint.source.layout import project_root
+from gpudoctor.lint.source.project import project_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import Sources
@@ -44,7 +45,7 @@ class Importers:
         What has an import of that name comes before what only mentions it, a program that names a framework before one
         that leaves this to what it imports, and the nearest first.
         """
-        root = Project(file, self._sources).root
+        root, _ = project_root(os.path.dirname(file))
         if root not in self._programs:
             self._programs[root] = _programs_of(root, respect_gitignore=self._respect_gitignore)
         stem = os.path.splitext(os.path.basename(file))[0]

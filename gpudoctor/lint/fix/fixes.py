@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Safety
 from gpudoctor.lint.fix.changes import Change, NewDecorator, NewLines, NoFix
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
-from gpudoctor.lint.fix.steps import anchor, changes_of
+from gpudoctor.lint.fix.steps import changes_of
 from gpudoctor.lint.repair.repair import Assign, Counter, Holds, Repair, Step, Substitute, parts_of
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
@@ -107,7 +107,7 @@ class Fixes:
             with suppress(NoFix):
                 nodes = self.nodes(step.at.path)
                 loops = [part.loop for part in parts_of(step) if isinstance(part, Counter)]
-                yield nodes.place(anchor(step, nodes))
+                yield nodes.place(nodes.anchor(step))
                 yield from (nodes.place(nodes.block(loop).body[0]) for loop in loops)
 
     def without_names(self, repair: Repair, safety: Safety) -> Fix | None:
@@ -141,8 +141,8 @@ class Fixes:
     def _changes(self, repair: Repair, sight: Sight) -> Iterable[Change]:
         for step in repair.steps:
             nodes = self.nodes(step.at.path)
-            renderer = Renderer(nodes, sight, self.nodes)
-            changes = changes_of(step, renderer)
+            around, renderer = nodes.anchor(step), Renderer(nodes, sight, self.nodes)
+            changes = changes_of(step, around, renderer)
             for change in (*renderer.changes, *changes):
                 # What is only put in somewhere takes nothing away.
                 if not isinstance(change, (NewLines, NewDecorator)):

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NoFix
+from gpudoctor.lint.repair import repair
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -154,6 +155,19 @@ class FileNodes:
             return function.body[-1]
         guard = next((each for each in self.enclosing(statement, ast.If) if self.is_main_guard(each)), None)
         return guard.body[-1] if isinstance(guard, ast.If) else self.tree.body[-1]
+
+    def anchor(self, step: repair.Step) -> ast.stmt:
+        """The statement whose surroundings a step is written in."""
+        match step:
+            case repair.Before(at=at, outside=True):
+                return self.outermost_test(at)
+            case repair.AtEnd(at=at):
+                return self.last_around(at)
+            case repair.First(at=at):
+                return self.block(at).body[0]
+            case repair.Last(at=at):
+                return self.block(at).body[-1]
+        return self.statement(step.at)
 
     @cached_property
     def first_returns(self) -> dict[ast.AST, int]:

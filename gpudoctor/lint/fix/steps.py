@@ -18,23 +18,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.fix.render import Renderer
 
 
-def anchor(step: repair.Step, nodes: FileNodes) -> ast.stmt:
-    """The statement whose surroundings a step is written in."""
-    match step:
-        case repair.Before(at=at, outside=True):
-            return nodes.outermost_test(at)
-        case repair.AtEnd(at=at):
-            return nodes.last_around(at)
-        case repair.First(at=at):
-            return nodes.block(at).body[0]
-        case repair.Last(at=at):
-            return nodes.block(at).body[-1]
-    return nodes.statement(step.at)
-
-
-def changes_of(step: repair.Step, render: Renderer) -> Sequence[ch.Change]:
-    """The changes that a step is."""
-    nodes, around = render.nodes, anchor(step, render.nodes)
+def changes_of(step: repair.Step, around: ast.stmt, render: Renderer) -> Sequence[ch.Change]:
+    """The changes that a step is, which is written around a statement."""
+    nodes = render.nodes
     match step:
         case repair.SetArgument():
             return _set_arguments(step.at, [step], render)
@@ -53,31 +39,25 @@ def changes_of(step: repair.Step, render: Renderer) -> Sequence[ch.Change]:
         case repair.Replace():
             return [_replace(step, render)]
         case repair.Substitute():
-            return _substitute(nodes.expression(step.at), step, around, render)
+            return _substitute(step, around, render)
         case repair.Assign():
             return [_assign(step, around, render)]
         case repair.Rewrite():
-            if not isinstance(around, ast.Assign) or len(around.targets) > 1:
-                raise NoFix("no plain assignment")
-            return [ch.NewStatement(nodes.place(around), render.text(step.to, around))]
+            return [_rewrite(step, around, render)]
         case repair.Unassign():
-            return _unassign(nodes.call(step.at), nodes)
+            return _unassign(step, nodes)
         case repair.MakeTuple():
-            node = nodes.part(step.at, step.part)
-            return [ch.NewExpression(nodes.place(node), f"({nodes.written(node)},)")]
+            return [_make_tuple(step, nodes)]
         case repair.SuperFirst():
             return [_super_first(around, nodes)]
         case repair.Decorate():
             return [_decorate(step, around, render)]
         case repair.MoveUp():
-            return [_move_up(around, nodes.statement(step.before), nodes)]
+            return [_move_up(step, around, nodes)]
         case repair.Delete():
-            if not isinstance(around, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
-                raise NoFix("more than one line of a block would go with it")
-            return [ch.Removed(nodes.place(around))]
+            return [_delete(around, nodes)]
         case repair.Under():
-            around = _with_its_file(_parted(around, nodes), nodes)
-            return [ch.NewHeader(nodes.place(around), render.text(step.header, around))]
+            return [_under(step, around, render)]
     raise AssertionError(step)
 
 
@@ -158,6 +138,17 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
+def _delete(statement: ast.stmt, nodes: FileNodes) -> ch.Removed:
+    if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        raise NoFix("more than one line of a block would go with it")
+    return ch.Removed(nodes.place(statement))
+
+
+def _under(step: repair.Under, statement: ast.stmt, render: Renderer) -> ch.NewHeader:
+    statement = _with_its_file(_parted(statement, render.nodes), render.nodes)
+    return ch.NewHeader(render.nodes.place(statement), render.text(step.header, statement))
+
+
 def _with_its_file(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:
     """`with open(path, "wb") as file:` belongs to what is written into the file."""
     around = nodes.parents.get(statement)
@@ -168,8 +159,8 @@ def _with_its_file(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:
     return statement
 
 
-def _move_up(statement: ast.stmt, target: ast.stmt, nodes: FileNodes) -> ch.Moved:
-    block = nodes.siblings(statement)
+def _move_up(step: repair.MoveUp, statement: ast.stmt, nodes: FileNodes) -> ch.Moved:
+    block, target = nodes.siblings(statement), nodes.statement(step.before)
     if target not in block or not isinstance(statement, (ast.Assign, ast.Expr)):
         raise NoFix("they stand in different blocks")
     between = block[block.index(target) : block.index(statement)]
@@ -239,9 +230,14 @@ def _replace(step: repair.Replace, render: Renderer) -> ch.NewExpression:
     return ch.NewExpression(nodes.place(node), render.text(step.to, nodes.statement_of(node)))
 
 
-def _substitute(whole: ast.expr, step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.Change]:
+def _make_tuple(step: repair.MakeTuple, nodes: FileNodes) -> ch.NewExpression:
+    node = nodes.part(step.at, step.part)
+    return ch.NewExpression(nodes.place(node), f"({nodes.written(node)},)")
+
+
+def _substitute(step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.Change]:
     changes: list[ch.Change] = []
-    todo: list[ast.AST] = [whole]
+    todo: list[ast.AST] = [render.nodes.expression(step.at)]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.expr) and _means(node, step.value, render, statement):
@@ -280,7 +276,14 @@ def _is_used_later(target: str, statement: ast.stmt, nodes: FileNodes) -> bool:
     return any(each.lineno > statement.lineno and isinstance(each.ctx, ast.Load) for each in reads)
 
 
-def _unassign(call: ast.Call, nodes: FileNodes) -> list[ch.Change]:
+def _rewrite(step: repair.Rewrite, statement: ast.stmt, render: Renderer) -> ch.NewStatement:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        raise NoFix("no plain assignment")
+    return ch.NewStatement(render.nodes.place(statement), render.text(step.to, statement))
+
+
+def _unassign(step: repair.Unassign, nodes: FileNodes) -> list[ch.Change]:
+    call = nodes.call(step.at)
     statement = nodes.statement_of(call)
     if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) > 1:
         raise NoFix("its value is used in another way")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.config import LAUNCHES, is_excluded, matches
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety
+from gpudoctor.config import LAUNCHES, is_excluded, is_ignored
+from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, in_order
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.record import replace
 
@@ -94,17 +94,6 @@ def _all_of(group: Sequence[Finding]) -> Fix | None:
     return replace(fixes[0], safety=safety, edits=edits)
 
 
-def in_order(findings: Iterable[Finding], stopping: Container[str]) -> list[Finding]:
-    """By path, and in a file what does most harm first: by severity, and what stops the training (the codes of
-    `stopping`) before what spoils it; then by line."""
-
-    def key(each: Finding) -> tuple[object, ...]:
-        at = each.location
-        return at.path, -each.severity.weight, each.code not in stopping, at.line, each.code, at.column
-
-    return sorted(findings, key=key)
-
-
 def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
     """A file that is not Python, as far as this Python can tell."""
     what = "cell" if file.in_cell else "file"
@@ -129,16 +118,17 @@ def wanted(
             unknown = suppressions.unknown((known.code, known.name) for known in request.known)
             kept += [each.finding(of_unknown) for each in unknown]
         # A comment may be of use in a world or a file that was not followed.
-        unused = suppressions.unused((rule.code, rule.name) for rule in request.rules) if path in whole else []
-        source = source_of(path)
-        if of_unused is not None and unused and source is not None:
-            # Imported late: most files have no such comments.
-            from gpudoctor.lint.fix.unused_comments import without
-
-            fixes = without(unused, suppressions.ignores, source.lines)
-            kept += [replace(each.finding(of_unused), fix=fix) for each, fix in zip(unused, fixes, strict=True)]
+        if of_unused is not None and path in whole:
+            unused = suppressions.unused((rule.code, rule.name) for rule in request.rules)
+            kept += [each.finding(of_unused) for each in unused]
     stopping = {card.code for card in request.known if card.stops}
-    return in_order((finding for finding in kept if not _ignored(finding, request)), stopping)
+    shown = (
+        each
+        for each in kept
+        if not is_excluded(each.location.path, request.exclude)
+        and not is_ignored(each.code, each.location.path, request.per_file_ignores, request.folder)
+    )
+    return in_order(shown, stopping)
 
 
 def _joined(one: Finding, other: Finding) -> Finding:
@@ -166,12 +156,3 @@ def _comments_in(path: str, comments: dict[str, Suppressions], source_of: Source
         source = source_of(path)
         comments[path] = Suppressions.of(source) if source else Suppressions()
     return comments[path]
-
-
-def _ignored(finding: Finding, request: Request) -> bool:
-    path = finding.location.path
-    if is_excluded(path, request.exclude):
-        return True
-    return any(
-        finding.code in codes and matches(pattern, path, request.folder) for pattern, codes in request.per_file_ignores
-    )

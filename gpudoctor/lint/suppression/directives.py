@@ -13,11 +13,11 @@ of other linters are none of our business.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location
-from gpudoctor.record import dataclass
+from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Safety
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     import tokenize
@@ -72,21 +72,20 @@ class Ignore:
 class SuppressionRemark:
     """What there is to say of a suppression: that it silenced nothing, or names no known rule.
 
-    `nearest` is the code, name or word that was probably meant; `ignore` is missing where the comment is no directive.
+    `nearest` is the code, name or word that was probably meant; `fix` takes away what silences nothing.
     """
 
     text: str
     location: Location
     message: str
     remedy: str
-    ignore: Ignore | None = None
     nearest: str = ""
+    fix: Fix | None = None
 
     def finding(self, card: RuleCard) -> Finding:
         """What the rule says with it."""
-        return Finding(
-            card.code, card.name, card.severity, _sentence(self.message), self.location, _sentence(self.remedy)
-        )
+        message, remedy = _sentence(self.message), _sentence(self.remedy)
+        return Finding(card.code, card.name, card.severity, message, self.location, remedy, fix=self.fix)
 
 
 class Suppressions:
@@ -95,9 +94,15 @@ class Suppressions:
     `misspelt` are words after `gpudoctor:` that are no directive, and where they stand.
     """
 
-    def __init__(self, ignores: tuple[Ignore, ...] = (), misspelt: tuple[tuple[str, Location], ...] = ()) -> None:
+    def __init__(
+        self,
+        ignores: tuple[Ignore, ...] = (),
+        misspelt: tuple[tuple[str, Location], ...] = (),
+        lines: Sequence[str] = (),
+    ) -> None:
         self.ignores = ignores
         self.misspelt = misspelt
+        self._lines = lines
         self._used: set[Ignore] = set()
 
     @classmethod
@@ -116,7 +121,7 @@ class Suppressions:
                 # Prose may begin with the name of the tool; only what looks like a directive is misspelt.
                 elif found["list"] or _meant(found["word"]):
                     misspelt.append((found["word"], comment.place(found.start("word"), found.end("word"))))
-        return cls(tuple(ignores), tuple(misspelt))
+        return cls(tuple(ignores), tuple(misspelt), source.lines)
 
     def silences(self, line: int, code: str, name: str) -> bool:
         """A finding of this rule that starts on this line is unwanted. Remembers which comments said so."""
@@ -133,14 +138,15 @@ class Suppressions:
         may be of use another time. `# noqa` is left alone unless it names a code of ours.
         """
         done, left = None if ran is None else list(ran), list(not_run)
-        return [
-            _unused(ignore)
+        found = [
+            ignore
             for ignore in self.ignores
             if ignore not in self._used
             and ignore.is_ours
             and (done is None or ignore.means_any(done))
             and not ignore.means_any(left)
         ]
+        return [_unused(ignore, _without(ignore, found, self.ignores, self._lines)) for ignore in found]
 
     def unknown(self, rules: Iterable[tuple[str, str]]) -> list[SuppressionRemark]:
         """Suppressions that mean none of the known rules, given by code and name."""
@@ -267,7 +273,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _unused(ignore: Ignore) -> SuppressionRemark:
+def _unused(ignore: Ignore, fix: Fix | None) -> SuppressionRemark:
     if not ignore.last:
         where = "in this file"
     elif ignore.first < ignore.last:
@@ -278,17 +284,53 @@ def _unused(ignore: Ignore) -> SuppressionRemark:
     remedy = "remove it, so that it does not hide a mistake that is made here later"
     if ignore.alone and ignore.last:
         remedy = "put it at the end of the line that it is meant for, or remove it"
-    return SuppressionRemark(ignore.text, ignore.location, f"nothing to silence: {what} {where}", remedy, ignore)
+    return SuppressionRemark(ignore.text, ignore.location, f"nothing to silence: {what} {where}", remedy, fix=fix)
 
 
 def _unknown(ignore: Ignore, nearest: str) -> SuppressionRemark:
     message = f"`{ignore.text}` is no rule of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "`gpudoctor rules` lists the codes and names"
-    return SuppressionRemark(ignore.text, ignore.location, message, remedy, ignore, nearest)
+    return SuppressionRemark(ignore.text, ignore.location, message, remedy, nearest)
 
 
 def _misspelt(word: str, place: Location) -> SuppressionRemark:
     nearest = _meant(word)
     message = f"`{word}` is no directive of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "write `ignore[...]` or `ignore-file[...]`"
-    return SuppressionRemark(word, place, message, remedy, nearest=nearest)
+    return SuppressionRemark(word, place, message, remedy, nearest)
+
+
+# --- taken away -------------------------------------------------------------------------------------------------------
+
+
+def _without(ignore: Ignore, unused: Sequence[Ignore], every: Sequence[Ignore], lines: Sequence[str]) -> Fix | None:
+    """Take one entry out of its comment, or the comment away where nothing in it is of use. None where prose follows
+    it, which may speak of it."""
+    together = [each for each in every if each.comment == ignore.comment]
+    line = lines[ignore.comment.line - 1]
+    before, after = line[: ignore.comment.column - 1], line[ignore.comment.end_column - 1 :]
+    if all(each in unused for each in together):
+        if after.strip() and not after.lstrip().startswith("#"):
+            return None
+        place = _whole(ignore.comment, before, after, len(lines))
+    else:
+        place = _entry(ignore.location, line)
+    return Fix(Safety.SAFE, "Take away what silences nothing", (Edit(place, ""),))
+
+
+def _whole(comment: Location, before: str, after: str, count: int) -> Location:
+    """The comment with the space before it, and with its line where nothing else stands there."""
+    if not before.strip() and not after.strip() and comment.line < count:
+        return Location(comment.path, comment.line, 1, comment.line + 1, 1)
+    if after.strip():
+        return replace(comment, end_column=comment.end_column + len(after) - len(after.lstrip()))
+    return replace(comment, column=len(before.rstrip()) + 1, end_column=comment.end_column + len(after))
+
+
+def _entry(item: Location, line: str) -> Location:
+    """The entry with the comma behind it, or before it where it is the last one."""
+    before, after = line[: item.column - 1], line[item.end_column - 1 :]
+    if after.lstrip().startswith(","):
+        gap = len(after) - len(after.lstrip().removeprefix(",").lstrip())
+        return replace(item, end_column=item.end_column + gap)
+    return replace(item, column=len(before.rstrip().removesuffix(",").rstrip()) + 1)

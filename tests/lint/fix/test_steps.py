@@ -25,7 +25,8 @@ def changes(beginning: str, step: Callable[[Location], Step]) -> Sequence[Change
     assert isinstance(source, SourceFile)
     nodes = FileNodes(source)
     start = TEXT.index(beginning)
-    return changes_of(step(source.stretch(start, start)), Renderer(nodes, Sight(), lambda _: nodes))
+    made = step(source.stretch(start, start))
+    return changes_of(made, nodes.anchor(made), Renderer(nodes, Sight(), lambda _: nodes))
 
 
 @pytest.mark.parametrize("kind", [Before, After])
