@@ -108,6 +108,15 @@ def test_each_function_has_a_model():
     assert set(TABLE["values"]) <= set(models.names)
 
 
+def test_one_word_of_a_function_has_a_model():
+    """Methods do all that their words say; of a function the model of one word answers, and another went unheard."""
+    models = every_model()
+    words = {
+        name: [word for word in effects if word in models.words] for name, (*_, effects) in TABLE["functions"].items()
+    }
+    assert not {name: each for name, each in words.items() if len(each) > 1}
+
+
 def test_one_name_is_known():
     for name in (*TABLE["functions"], *TABLE["methods"]):
         assert canonical(name) == name
