@@ -171,6 +171,16 @@ def test_sessions_in_two_threads_share_a_baseline(tmp_path: Path) -> None:
     assert not Session(with_baseline(folder), config=None).lint_paths([folder]).findings
 
 
+def test_the_example_of_the_readme_runs(project: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (example,) = (each.partition("```")[0] for each in text.split("```python\n")[1:] if "gpudoctor.api" in each[:200])
+    monkeypatch.chdir(project)
+    (project / "src").mkdir()
+    shutil.copy(BAD, project / "src")
+    exec(example.replace(', since="origin/main"', ""))
+    assert "bad_page.py 16 GPU302" in capsys.readouterr().out
+
+
 def test_a_pack_can_import_what_the_built_in_rules_do() -> None:
     offered = {*api.__all__, *pack.__all__}
     lacking = [
