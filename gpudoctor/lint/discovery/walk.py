@@ -54,23 +54,22 @@ def find_files(request: Request) -> FilesFound:
     problems = [_missing(path) for path in named if path not in there]
     found, messages = collect([*there], request.exclude, respect_gitignore=request.respect_gitignore)
     problems += [Problem("", message) for message in messages]
-    wanted = [path for path in found if not is_excluded(path, request.exclude)]
-    # A link that leads nowhere is known by its own name.
-    paths = {real_path(path) if os.path.exists(path) else path: path in there for path in wanted}
+    wanted = {path: name for path, name in found.items() if not is_excluded(name, request.exclude)}
     telling: dict[str, str] = {}
     others: dict[str, bool] = {}
     speaking: set[str] = set()
     # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
     # through which one a helper is read.
-    for path in sorted(paths, key=_as_walked):
+    for path in sorted(wanted, key=_as_walked):
+        is_named = wanted[path] in there
         raw = request.edited.get(path)
         raw = _raw(path) if raw is None else raw
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand.
         if raw is None or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:
             telling[path] = digest_of(raw) if raw is not None and len(raw) <= most_bytes(path) else ""
-        elif paths[path] or may_start(path, raw):
-            others[path] = paths[path]
+        elif is_named or may_start(path, raw):
+            others[path] = is_named
             speaking |= {path} if speaks_of_training(raw) else set()
     if not telling:
         # In a folder of files that have nothing to do with training, none is looked at but those that were named, and
@@ -78,13 +77,14 @@ def find_files(request: Request) -> FilesFound:
         others = {path: is_named for path, is_named in others.items() if is_named or path in speaking}
     if STDIN in request.paths:
         telling[request.stdin_path] = ""
-    return FilesFound(telling, others, len(paths) + (STDIN in request.paths), tuple(problems))
+    return FilesFound(telling, others, len(wanted) + (STDIN in request.paths), tuple(problems))
 
 
 def collect(
     paths: Sequence[str], exclude: Sequence[str] = (), *, respect_gitignore: bool = True
-) -> tuple[list[str], list[str]]:
-    """The files to read, each once, and a message for each path that leads nowhere.
+) -> tuple[dict[str, str], list[str]]:
+    """The files to read, by their paths without links, each as it was named or found first; and a message for each path
+    that leads nowhere.
 
     A file that is named is taken whatever it is called. Folders are searched for programs and notebooks, in sorted
     order, without following links to folders or out of the project, and without hidden, installed, generated and
@@ -100,10 +100,11 @@ def collect(
             for file in _walk(path, excluded, problems, respect_gitignore=respect_gitignore):
                 found.setdefault(real_path(file), file)
         elif os.path.lexists(path):
-            found.setdefault(real_path(path), path)
+            # A link that leads nowhere is known by its own name.
+            found.setdefault(real_path(path) if os.path.exists(path) else path, path)
         else:
             problems.append(f"`{shown_path(path)}` does not exist")
-    return list(found.values()), problems
+    return found, problems
 
 
 def _missing(path: str) -> Problem:

@@ -35,7 +35,7 @@ def lay(*files: str, **ignored: str) -> None:
 def taken(*paths: str, respect_gitignore: bool = True) -> list[str]:
     found, problems = collect(list(paths) or ["."], respect_gitignore=respect_gitignore)
     assert not problems
-    return [os.path.normpath(path) for path in found]
+    return [os.path.normpath(path) for path in found.values()]
 
 
 def test_patterns_and_negations() -> None:

@@ -24,7 +24,7 @@ def lay(*files: str) -> None:
 def taken(*paths: str, exclude: tuple[str, ...] = ()) -> list[str]:
     found, problems = collect(list(paths), exclude)
     assert not problems
-    return [os.path.normpath(path) for path in found]
+    return [os.path.normpath(path) for path in found.values()]
 
 
 def test_folders_are_searched_in_order() -> None:
@@ -109,7 +109,7 @@ def test_exclude_counts_from_the_working_directory(tmp_path: Path) -> None:
 def test_paths_that_lead_nowhere() -> None:
     lay("a.py")
     found, problems = collect(["a.py", "gone/b.py"])
-    assert found == ["a.py"]
+    assert [*found.values()] == ["a.py"]
     assert problems == ["`gone/b.py` does not exist"]
 
 
@@ -121,7 +121,7 @@ def test_folder_without_permission() -> None:
         found, problems = collect(["."])
     finally:
         Path("a").chmod(0o755)
-    assert found == ["./c/d.py"]
+    assert [*found.values()] == ["./c/d.py"]
     assert "cannot be read" in problems[0]
 
 

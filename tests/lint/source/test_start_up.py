@@ -17,7 +17,7 @@ before = set(sys.modules)
 from gpudoctor.lint.discovery.walk import collect
 from gpudoctor.lint.source.project import Project
 from gpudoctor.lint.suppression.directives import Suppressions
-path = collect([sys.argv[1]])[0][0]
+[path] = collect([sys.argv[1]])[0]
 project = Project(path)
 module = project.module_of(path)
 project.find(module, "torch", 0), project.find(module, "unheard_of", 0)
