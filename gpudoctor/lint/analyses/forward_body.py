@@ -75,7 +75,7 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
         return call.allocation_site()
     # `torch.zeros(size)` may be a number: `size` may be an empty tuple.
     first = call.first
-    items = known_items(call.do, first) if first is not None else None
+    items = known_items(call.do, first)
     # What holds nothing keeps a place: what is computed with comes later.
     if kind in _SIZED and any(size.single == Const(0) for size in (items or call.args)):
         return None

@@ -93,7 +93,7 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
     for each in node.args:
         if isinstance(each, ast.Starred):
             values = m.evaluate(each.value)
-            known = known_items(m, values.single) if values.single is not None else None
+            known = known_items(m, values.single)
             # `f(*args, *args)` doubles with each call.
             if known is None or len(args) + len(known) > MAX_TUPLE:
                 rest = [*(rest or ()), *_inside(m, values)]

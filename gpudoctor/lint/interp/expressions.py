@@ -284,7 +284,7 @@ def _tuple(m: Evaluator, node: ast.Tuple) -> Values:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = known_items(m, inner.single) if inner.single is not None else None
+            known = known_items(m, inner.single)
             # `*args` of unknown length: any of them may be at any position.
             if known is None:
                 return new_list(m, [items_of(m, inner, element)], node, exact=False)
@@ -300,7 +300,7 @@ def _list(m: Evaluator, node: ast.List | ast.Set) -> Values:
     for element in node.elts:
         if isinstance(element, ast.Starred):
             inner = m.evaluate(element.value)
-            known = known_items(m, inner.single) if inner.single is not None else None
+            known = known_items(m, inner.single)
             exact = exact and known is not None
             items.extend(known if known is not None else [items_of(m, inner, element)])
         else:
@@ -380,7 +380,7 @@ def _follow(
     if m.unreachable:
         return True
     sources.append(iterable.single)
-    known = known_items(m, iterable.single) if iterable.single is not None else None
+    known = known_items(m, iterable.single)
     # Model lists of a dozen blocks are followed one by one, hundreds of files are not.
     one_by_one = known is not None and len(known) <= min(16, room)
     exact = one_by_one and not first.ifs

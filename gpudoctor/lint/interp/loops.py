@@ -39,7 +39,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         run_over_generator(m, node, *over, _header(m, node))
         return
     loaders = _loaders_of(iterable.restrict(m.path))
-    known = known_items(m, iterable.single) if iterable.single is not None else None
+    known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
     if known is not None and not alike:

@@ -109,7 +109,7 @@ def _add_argument(call: Call[Parser]) -> Values:
 def _note_choices(call: Call[Parser], name: str, default: Values | None, left_out: Value | None) -> None:
     """Remember what an option can be, given or left out, where all of that is known."""
     given = call.keywords.get("choices")
-    items = known_items(call.do, given.single) if given is not None and given.single is not None else None
+    items = known_items(call.do, single_of(given))
     found = [item.single for item in items or ()]
     if left_out not in (None, *found):
         found.append(left_out)

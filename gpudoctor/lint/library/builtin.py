@@ -195,7 +195,7 @@ def _next(call: Call) -> Values:
 @MODELS.callable("builtins.len")
 def _len(call: Call) -> Values:
     only = call.first
-    items = known_items(call.do, only) if only is not None else None
+    items = known_items(call.do, only)
     if items is not None and not is_grown(call.do, only):
         return singleton(Const(len(items)))
     if isinstance(only, Const) and isinstance(only.value, (str, bytes)):
@@ -220,7 +220,7 @@ def _filter(call: Call) -> Values:
             if isinstance(only, (Parameters, ListOf, TupleOf))
             else singleton(Enumerated("filter", call.args[1:2]))
         )
-    known = known_items(call.do, only) if only is not None else None
+    known = known_items(call.do, only)
     # One by one, since `map(copy, layers)` makes separate objects.
     if known is not None and len(call.args) == 2 and len(known) <= MAX_MAPPED:
         return new_list(
@@ -305,7 +305,7 @@ def _fields(call: Call) -> list[Values]:
 @MODELS.method(Const, "join")
 def _join(call: Call[Const]) -> Values:
     only = call.first
-    items = known_items(call.do, only) if only is not None else None
+    items = known_items(call.do, only)
     # `".".join(["models", name])` names a module.
     if items and all(item.single is not None for item in items):
         parts = [part for item in items for part in (call.receiver, item.single) if part is not None]

@@ -45,7 +45,7 @@ def _sequence(call: Call) -> Values:
     # `range(rank, n, world_size)`: indices that differ between ranks, a hand-made shard.
     if isinstance(given, Range) and given.divergence:
         return new_list(call.do, [unknown(call, "a number", [given])], call.node, exact=False)
-    items = known_items(call.do, given) if given is not None else None
+    items = known_items(call.do, given)
     if items is not None and call.name.endswith("tuple") and not is_grown(call.do, given):
         return singleton(TupleOf(items))
     known = list(items) if items is not None else [call.do.items_of(call.args[0], call.node)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.contents import known_items, pairs
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import items_held
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Values, single_of
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import CallEffect
 
@@ -54,7 +54,7 @@ def _calls(call: Call, effect: CallEffect) -> Values:
 
 def _handed_on(call: Call, effect: CallEffect) -> tuple[Values, ...]:
     given = call.given(effect.args) if effect.args else None
-    items = known_items(call.do, given.single) if given is not None and given.single is not None else None
+    items = known_items(call.do, single_of(given))
     behind = call.args[call.position(effect.function) + 1 :] if effect.hands_on else ()
     own = (Anonymous("argument", (call.allocation_site(), number)) for number in range(effect.brings))
     return (*(singleton(Unknown(each, f"what {call.name} gives")) for each in own), *(items or ()), *behind)

@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -83,7 +83,7 @@ def _take_charge(call: Call) -> Values:
 def _one_process(call: Call) -> bool:
     """`Trainer(devices=1)` on one node."""
     devices, nodes = call.keywords.get("devices"), call.keywords.get("num_nodes")
-    items = known_items(call.do, devices.single) if devices is not None and devices.single is not None else None
+    items = known_items(call.do, single_of(devices))
     single = devices is not None and (
         devices.single in (Const(1), Const("1")) or (items is not None and len(items) == 1)
     )

@@ -48,7 +48,7 @@ def _spawn(call: Call) -> Values:
     args = call.given("args")
     only = single_of(target)
     given = single_of(args)
-    rest = known_items(call.do, given) if given is not None else None
+    rest = known_items(call.do, given)
     nprocs = call.given("nprocs") or singleton(NONE)
     # One process beside its parent is no job of several.
     if nprocs.single == Const(1) and target is not None:
@@ -80,7 +80,7 @@ def _process(call: Call) -> Values:
     named = dict(_by_name(call, call.keywords.get("kwargs")))
     items: tuple[Values, ...] | None = ()
     if args is not None or not named:
-        items = known_items(call.do, args.single) if args is not None and args.single is not None else None
+        items = known_items(call.do, single_of(args))
     # A single helper process, such as a queue's feeder, is no launch.
     if target is None or items is None or not call.do.execution.open_loops:
         return _helper(call)
@@ -98,7 +98,7 @@ def _process(call: Call) -> Values:
 
 
 def _by_name(call: Call, given: Values | None) -> Iterator[tuple[str, Values]]:
-    for key, values in pairs(call.do, given.single if given is not None else None) or ():
+    for key, values in pairs(call.do, single_of(given)) or ():
         if isinstance(key.single, Const):
             yield str(key.single.value), values
 
@@ -176,7 +176,7 @@ def _other_method(call: Call) -> Values:
 def _notebook_launcher(call: Call) -> Values:
     """It forks the processes through torch's elastic launcher, which sets the variables that `torchrun` sets."""
     function, given, count = call.given("function"), call.given("args"), call.given("num_processes")
-    items = known_items(call.do, given.single) if given is not None and given.single is not None else None
+    items = known_items(call.do, single_of(given))
     result = call.unknown(CallResult(call.name, call.allocation_site()), "what the processes return")
     if function is None:
         return result

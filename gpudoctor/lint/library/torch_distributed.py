@@ -176,7 +176,7 @@ def _members(call: Call) -> list[Value]:
     """Who is in the group; a rank that makes a group for itself alone is left out."""
     ranks = call.arg(0, "ranks")
     only = single_of(ranks)
-    items = known_items(call.do, only) if only is not None else None
+    items = known_items(call.do, only)
     alone = items is not None and len(items) == 1
     return [] if alone or ranks is None else flatten(call.do, [*ranks, *call.do.items_of(ranks, call.node)])
 
