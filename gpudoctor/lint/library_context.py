@@ -151,6 +151,9 @@ class ProjectModules(Protocol):
     def own_functions(self) -> list[Value]:
         """The functions that the current module defines."""
 
+    def function_of(self, node: ast.FunctionDef) -> Value:
+        """A function of this syntax, which sees nothing but its parameters."""
+
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """Look for modules here too, or first of all."""
 

@@ -197,6 +197,11 @@ class Evaluator(ExecutionState, LibraryContext):
         """The functions that the current module defines."""
         return [each for each in self.defined_in(self.own_module()) if isinstance(each, Function)]
 
+    def function_of(self, node: ast.FunctionDef) -> Value:
+        """A function of this syntax, which sees nothing but its parameters."""
+        place = self.place(node)
+        return Function(self.allocation_site(place), place, node.name, node, (), self.frame.file)
+
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module of the project defines itself."""
         scope = module.scope if isinstance(module, ProjectModule) else None

@@ -75,6 +75,8 @@ def _take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
         if framework == "lightning" and _one_process(call):
             call.do.set_flag(managed, ManagerState.alone)
+        if "callbacks" in call.keywords:
+            call.do.set_state(managed, ManagerState.callbacks, call.keywords["callbacks"])
         return singleton(managed)
     answered = said_by_stub(call)
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
@@ -119,11 +121,11 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
     if not isinstance(managed, ManagedObject):
         return NOT_ANSWERED
     _note_broadcast(call, managed)
-    prepared = tuple(bare(values).map(lambda value: _prepared(call, managed, value)) for values in call.args)
+    given = tuple(bare(values).map(lambda value: prepared(call, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
-    if len(prepared) == 1:
-        return prepared[0]
-    return singleton(TupleOf(prepared))
+    if len(given) == 1:
+        return given[0]
+    return singleton(TupleOf(given))
 
 
 def _note_broadcast(call: Call, managed: ManagedObject) -> None:
@@ -136,7 +138,8 @@ def _note_broadcast(call: Call, managed: ManagedObject) -> None:
         call.emit(Collective, call=call.name, by=managed.framework, group_exists=True)
 
 
-def _prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
+def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
+    """What a model or a loader is under the framework's care; anything else stays what it is."""
     # What comes back from `prepare` may go in again, and stays what it is.
     if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value

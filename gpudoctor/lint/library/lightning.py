@@ -1,0 +1,216 @@
+"""Lightning's `Trainer`: what it calls of a program, in its order, as a program that is followed in its place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+
+from gpudoctor.lint.contents import find_in_class, find_method, known_items
+from gpudoctor.lint.domain.abstract_state import ManagerState
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.function import BoundMethod, Function, Library, class_of
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.library.frameworks import prepared
+from gpudoctor.lint.library.stub_models import managed_method
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+
+_BATCH = ("batch", "batch_idx", "dataloader_idx")
+_HANDED: dict[str, tuple[str, ...]] = {
+    "setup": ("stage",), "on_before_backward": ("loss",), "on_before_zero_grad": ("optimizer0",),
+    "on_before_optimizer_step": ("optimizer0",), "training_epoch_end": ("outs",), "validation_epoch_end": ("outs",),
+    "test_epoch_end": ("outs",),
+    **{f"{kind}_step": _BATCH for kind in ("training", "validation", "test", "predict")},
+    **{f"on_{kind}_batch_start": _BATCH for kind in ("train", "validation", "test", "predict")},
+    **{f"on_{kind}_batch_end": ("out", *_BATCH) for kind in ("train", "validation", "test", "predict")},
+}  # fmt: skip
+"""What is handed to a hook of the module, as the programs below call it; a callback gets trainer and module first. Of a
+hook that takes fewer, the first ones."""
+_KINDS = {"validate": "validation", "test": "test", "predict": "predict"}
+_LOADERS = {
+    "train": ("train_dataloader", "train_dataloaders"), "validation": ("val_dataloader", "val_dataloaders"),
+    "test": ("test_dataloader", "dataloaders"), "predict": ("predict_dataloader", "dataloaders"),
+}  # fmt: skip
+"""The method that makes the loader, and the argument that it may come in."""
+
+
+@MODELS.method(ManagedObject, "fit", "validate", "test", "predict")
+def _run(call: Call[ManagedObject]) -> Values:
+    answer = managed_method(call)
+    model = call.arg(0, "model")
+    known = model.single if model is not None else None
+    if call.receiver.framework == "lightning" and isinstance(known, Module):
+        _Run(call, known).follow()
+    return answer
+
+
+class _Run:
+    """One call of `fit`, `validate`, `test` or `predict`. What its programs have names for stands in `named`."""
+
+    def __init__(self, call: Call[ManagedObject], model: Module) -> None:
+        self._call, self._do, self._model = call, call.do, model
+        self._named: dict[str, Values] = {
+            "trainer": singleton(call.receiver), "model": singleton(model), "torch": singleton(Library("torch")),
+            "stage": singleton(Const(call.name)), "dataloader_idx": singleton(Const(0)),
+            **{name: self._unknown(name) for name in ("epochs", "device", "outs")},
+        }  # fmt: skip
+        data = self._data_module()
+        if data is not None:
+            self._named["data"] = singleton(data)
+        held = call.do.state(call.receiver, ManagerState.callbacks)
+        given = known_items(call.do, held.single) if held is not None and held.single is not None else None
+        for number, values in enumerate(given or ()):
+            self._named[f"callback{number}"] = values
+
+    def _unknown(self, name: str) -> Values:
+        term = Anonymous(name, self._call.allocation_site())
+        return singleton(Unknown(term, "what Lightning chooses", name, config=True))
+
+    def _data_module(self) -> Value | None:
+        """It may stand where the loaders do."""
+        named = self._call.arg(3, "datamodule")
+        behind = self._call.args[1] if len(self._call.args) > 1 else None
+        found = (values.single for values in (named, behind) if values is not None)
+        known = (value for value in found if value is not None)
+        return next((value for value in known if find_method(self._do, value, "setup") is not None), None) or next(
+            (values.single for values in (named,) if values is not None), None
+        )
+
+    def follow(self) -> None:
+        training = self._call.name == "fit"
+        made = self._execute(self._preparing(training))
+        if training:
+            found = (value for value in flatten(self._do, list(made)) if isinstance(value, Optimizer))
+            self._named |= {f"optimizer{number}": singleton(each) for number, each in enumerate(dict.fromkeys(found))}
+        kinds = ("train", "validation") if training else (_KINDS[self._call.name],)
+        loaders = {kind: loader for kind in kinds if (loader := self._loader(kind)) is not None}
+        self._named |= {f"{kind}_loader": loader for kind, loader in loaders.items()}
+        self._execute(self._fitting(loaders) if training else self._evaluating(kinds[0], loaders))
+
+    def _loader(self, kind: str) -> Values | None:
+        method, argument = _LOADERS[kind]
+        position = 2 if kind == "validation" and self._call.name == "fit" else 1
+        given = self._call.arg(position, argument)
+        if given is None or given == self._named.get("data"):
+            lines = [f"return {line}" for owner in ("data", "model") for line in self._calls(owner, method)]
+            given = self._execute(lines[:1]) if lines else None
+        if given is None:
+            return None
+        # Several loaders are gone over one after the other.
+        if isinstance(given.single, (ListOf, TupleOf)):
+            given = self._do.items_of(given, self._call.node)
+        return given.map(lambda value: prepared(self._call, self._call.receiver, value))
+
+    # --- the programs -------------------------------------------------------------------------------------------------
+
+    def _preparing(self, training: bool) -> Iterator[str]:
+        alone = [line for owner in ("data", "model") for line in self._calls(owner, "prepare_data")]
+        if alone:
+            yield "if trainer.local_rank == 0:"
+            yield from _indented(alone)
+        yield from self._calls("data", "setup")
+        yield from self._hooks("setup")
+        yield from self._calls("model", "configure_model")
+        if training:
+            yield from (f"return {line}" for line in self._calls("model", "configure_optimizers"))
+
+    def _fitting(self, loaders: Collection[str]) -> Iterator[str]:
+        yield "model.to(device)"
+        yield from self._hooks("on_fit_start")
+        yield from self._hooks("on_train_start")
+        yield "model.train()"
+        yield "for epoch in range(epochs):"
+        yield from _indented(self._epoch(loaders))
+        yield from self._hooks("on_train_end")
+        yield from self._hooks("on_fit_end")
+
+    def _epoch(self, loaders: Collection[str]) -> Iterator[str]:
+        yield from self._hooks("on_train_epoch_start")
+        if "train" in loaders:
+            yield "for batch_idx, batch in enumerate(train_loader):"
+            yield from _indented(self._training_step())
+        if "validation" in loaders:
+            yield from self._evaluating("validation", loaders)
+            yield "model.train()"
+        yield from self._hooks("training_epoch_end")
+        yield from self._hooks("on_train_epoch_end")
+        yield "pass"
+
+    def _training_step(self) -> Iterator[str]:
+        yield from self._hooks("on_train_batch_start")
+        yield from (f"out = {line}" for line in self._calls("model", "training_step"))
+        if self._is_automatic():
+            yield "loss = out['loss'] if isinstance(out, dict) else out"
+            yield "if loss is not None:"
+            yield from _indented(self._optimization())
+        yield from self._hooks("on_train_batch_end")
+
+    def _optimization(self) -> Iterator[str]:
+        optimizers = [name for name in self._named if name.startswith("optimizer")]
+        yield from (f"{name}.zero_grad()" for name in optimizers)
+        yield from self._hooks("on_before_backward")
+        yield "loss.backward()"
+        yield from self._hooks("on_after_backward")
+        yield from self._hooks("on_before_optimizer_step")
+        yield from (f"{name}.step()" for name in optimizers)
+
+    def _evaluating(self, kind: str, loaders: Collection[str]) -> Iterator[str]:
+        yield "model.eval()"
+        yield "with torch.no_grad():"
+        yield from _indented(self._hooks(f"on_{kind}_epoch_start"))
+        if kind in loaders:
+            yield f"    for batch_idx, batch in enumerate({kind}_loader):"
+            yield from _indented(_indented(self._evaluation_step(kind)))
+        yield from _indented(self._hooks(f"{kind}_epoch_end"))
+        yield from _indented(self._hooks(f"on_{kind}_epoch_end"))
+        yield "    pass"
+
+    def _evaluation_step(self, kind: str) -> Iterator[str]:
+        yield from self._hooks(f"on_{kind}_batch_start")
+        yield "out = None"
+        yield from (f"out = {line}" for line in self._calls("model", f"{kind}_step"))
+        yield from self._hooks(f"on_{kind}_batch_end")
+
+    def _is_automatic(self) -> bool:
+        name = "automatic_optimization"
+        cls = class_of(self._model)
+        values = self._do.own_attribute(self._model, name) or (find_in_class(self._do, cls, name) if cls else None)
+        return values is None or values.single != FALSE
+
+    # --- its calls ----------------------------------------------------------------------------------------------------
+
+    def _hooks(self, name: str) -> Iterator[str]:
+        """Of the callbacks first, and then of the module."""
+        for owner in (*(each for each in self._named if each.startswith("callback")), "model"):
+            yield from self._calls(owner, name)
+
+    def _calls(self, owner: str, name: str) -> Iterator[str]:
+        """The call of a method, where the program has written it."""
+        known = self._named[owner].single if owner in self._named else None
+        found = find_method(self._do, known, name) if known is not None else None
+        method = found.single if found is not None else None
+        if isinstance(method, BoundMethod) and isinstance(method.function, Function):
+            handed = ("trainer", "model") if owner.startswith("callback") else ()
+            handed = (*handed, *(each for each in _HANDED.get(name, ())))
+            known_here = [each for each in handed if each != "optimizer0" or each in self._named]
+            parameters = method.function.node.args
+            count = len(parameters.posonlyargs) + len(parameters.args) - 1
+            yield f"{owner}.{name}({', '.join(known_here if parameters.vararg else known_here[:count])})"
+
+    def _execute(self, lines: Iterator[str] | list[str]) -> Values:
+        """Follow a program that stands where Lightning is called."""
+        text = "\n".join([f"def {self._call.name}({', '.join(self._named)}):", *_indented(lines), "    return None"])
+        function = ast.parse(text).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        for node in ast.walk(function):
+            if hasattr(node, "lineno"):
+                ast.copy_location(node, self._call.node)
+        made = self._do.modules.function_of(function)
+        return self._do.call(singleton(made), Arguments((), dict(self._named)), self._call.node)
+
+
+def _indented(lines: Iterator[str] | list[str]) -> Iterator[str]:
+    return (f"    {line}" for line in lines)
