@@ -24,7 +24,7 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
-from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, LoopRun, UseManaged
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
@@ -356,7 +356,8 @@ class Program:
         """Where gradients are asked for or used, and the calls that lead there."""
         # In a file that starts nothing, a gradient that is computed may as well be that of a formula.
         events = self.events(Backward, OptimizerStep, *((TakeGradient,) if self.has_entry else ()))
-        return tuple(dict.fromkeys(place for event in events for place in (event.location, *event.context.calls)))
+        places = (at for event in events for at in (event.location, *event.context.calls))
+        return tuple(dict.fromkeys((*(event.step for event in self.events(LoopRun)), *places)))
 
     @cached_property
     def of_unknown_model(self) -> Location | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -39,6 +40,13 @@ class Escape(Event):
     def given_model(self) -> bool:
         """A model is among these objects."""
         return any(value.is_model for value in self.values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopRun(Event):
+    """The loop of a framework was followed in its place: it calls the function of the program that stands at `step`."""
+
+    step: Location
 
 
 @dataclass(frozen=True, kw_only=True)

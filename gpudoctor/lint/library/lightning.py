@@ -9,15 +9,18 @@ from gpudoctor.lint.contents import find_in_class, find_method, known_items
 from gpudoctor.lint.domain.abstract_state import ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Function, Library, class_of
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.library.frameworks import prepared
 from gpudoctor.lint.library.stub_models import managed_method
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
+_ROOTS = frozenset({"lightning", "pytorch_lightning"})
+_OF_THE_FILE = frozenset({"checkpoint_path", "map_location", "hparams_file", "strict", "weights_only"})
 _BATCH = ("batch", "batch_idx", "dataloader_idx")
 _HANDED: dict[str, tuple[str, ...]] = {
     "setup": ("stage",), "on_before_backward": ("loss",), "on_before_zero_grad": ("optimizer0",),
@@ -40,11 +43,25 @@ _LOADERS = {
 @MODELS.method(ManagedObject, "fit", "validate", "test", "predict")
 def _run(call: Call[ManagedObject]) -> Values:
     answer = managed_method(call)
-    model = call.arg(0, "model")
-    known = model.single if model is not None else None
-    if call.receiver.framework == "lightning" and isinstance(known, Module):
-        _Run(call, known).follow()
+    model = call.arg(0, "model") if call.receiver.framework == "lightning" else None
+    if model is not None:
+        call.do.for_each_value(model, lambda each: _follow(call, each), call.node)
     return answer
+
+
+def _follow(call: Call[ManagedObject], model: Value) -> Values:
+    if isinstance(model, Module):
+        _Run(call, model).follow()
+    return singleton(NONE)
+
+
+@MODELS.method(Class, "load_from_checkpoint")
+def _load_from_checkpoint(call: Call[Class]) -> Values:
+    """An object of the class: what is not given here comes from the file."""
+    if not any(name.partition(".")[0] in _ROOTS for name in call.receiver.library_bases):
+        return NOT_ANSWERED
+    given = {name: values for name, values in call.keywords.items() if name not in _OF_THE_FILE}
+    return call.do.call(singleton(call.receiver), Arguments((), given, call.rest or ()), call.node)
 
 
 class _Run:
@@ -89,6 +106,9 @@ class _Run:
         loaders = {kind: loader for kind in kinds if (loader := self._loader(kind)) is not None}
         self._named |= {f"{kind}_loader": loader for kind, loader in loaders.items()}
         self._execute(self._fitting(loaders) if training else self._evaluating(kinds[0], loaders))
+        step = self._method("model", "training_step" if training else f"{kinds[0]}_step")
+        if step is not None:
+            self._call.emit(LoopRun, step=step.place)
 
     def _loader(self, kind: str) -> Values | None:
         method, argument = _LOADERS[kind]
@@ -189,16 +209,20 @@ class _Run:
 
     def _calls(self, owner: str, name: str) -> Iterator[str]:
         """The call of a method, where the program has written it."""
+        method = self._method(owner, name)
+        if method is not None:
+            handed = (*(("trainer", "model") if owner.startswith("callback") else ()), *_HANDED.get(name, ()))
+            there = [each for each in handed if each != "optimizer0" or each in self._named]
+            parameters = method.node.args
+            count = len(parameters.posonlyargs) + len(parameters.args) - 1
+            yield f"{owner}.{name}({', '.join(there if parameters.vararg else there[:count])})"
+
+    def _method(self, owner: str, name: str) -> Function | None:
         known = self._named[owner].single if owner in self._named else None
         found = find_method(self._do, known, name) if known is not None else None
         method = found.single if found is not None else None
-        if isinstance(method, BoundMethod) and isinstance(method.function, Function):
-            handed = ("trainer", "model") if owner.startswith("callback") else ()
-            handed = (*handed, *(each for each in _HANDED.get(name, ())))
-            known_here = [each for each in handed if each != "optimizer0" or each in self._named]
-            parameters = method.function.node.args
-            count = len(parameters.posonlyargs) + len(parameters.args) - 1
-            yield f"{owner}.{name}({', '.join(known_here if parameters.vararg else known_here[:count])})"
+        function = method.function if isinstance(method, BoundMethod) else None
+        return function if isinstance(function, Function) else None
 
     def _execute(self, lines: Iterator[str] | list[str]) -> Values:
         """Follow a program that stands where Lightning is called."""
