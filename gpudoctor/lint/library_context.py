@@ -151,8 +151,8 @@ class ProjectModules(Protocol):
     def own_functions(self) -> list[Value]:
         """The functions that the current module defines."""
 
-    def function_of(self, node: ast.FunctionDef) -> Value:
-        """A function of this syntax, which sees nothing but its parameters."""
+    def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
+        """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
 
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """Look for modules here too, or first of all."""

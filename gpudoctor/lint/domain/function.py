@@ -61,7 +61,8 @@ class Function(Allocated):
     defaults: tuple[Values, ...] = ()
     keyword_defaults: tuple[tuple[str, Values], ...] = ()
     kind: str = "function"
-    """`function`, `staticmethod`, `classmethod`, `property`, or `cached` for a property that keeps its first value."""
+    """`function`, `staticmethod`, `classmethod`, `property`, `cached` for a property that keeps its first value, or
+    `library` for what stands in the place of a library's own code."""
     owner: Value | None = None
     """The class whose body it stands in."""
     decorators: tuple[str, ...] = ()

@@ -255,7 +255,10 @@ def _open(m: Evaluator, arguments: Arguments) -> None:
 
 
 def _was_handed(m: Evaluator, function: Function, node: ast.AST) -> bool:
-    """It is called by a name of a function that did not define it: `function(*args)` inside of a decorator."""
+    """It is called by a name of a function that did not define it: `function(*args)` inside of a decorator, or by a
+    library."""
+    if m.frame.function is not None and m.frame.function.kind == "library":
+        return True
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     # The last scope is that of the module, whose names everybody may call.

@@ -197,10 +197,11 @@ class Evaluator(ExecutionState, LibraryContext):
         """The functions that the current module defines."""
         return [each for each in self.defined_in(self.own_module()) if isinstance(each, Function)]
 
-    def function_of(self, node: ast.FunctionDef) -> Value:
-        """A function of this syntax, which sees nothing but its parameters."""
-        place = self.place(node)
-        return Function(self.allocation_site(place), place, node.name, node, (), self.frame.file)
+    def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
+        """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
+        at, file = self.place(node), self.frame.file
+        named = tuple(given.items())
+        return Function(self.allocation_site(at), at, node.name, node, (), file, keyword_defaults=named, kind="library")
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module of the project defines itself."""

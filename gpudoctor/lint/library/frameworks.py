@@ -58,7 +58,7 @@ def _take_charge(call: Call) -> Values:
             UseManaged,
             framework=framework,
             call=call.name,
-            several=known.several,
+            several=known.several or (framework == "lightning" and _several_processes(call)),
             trains=TRAINS.fits(last),
             shares_data=framework != "deepspeed" or _may_share_data(call),
         )
@@ -80,6 +80,14 @@ def _take_charge(call: Call) -> Values:
         return singleton(managed)
     answered = said_by_stub(call)
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+
+
+def _several_processes(call: Call) -> bool:
+    """`Trainer(devices=4)`, `Trainer(strategy="ddp")`."""
+    devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
+    strategy = call.constant(-1, "strategy")
+    spreads = isinstance(strategy, str) and strategy.startswith(("ddp", "fsdp", "deepspeed"))
+    return spreads or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
 
 
 def _one_process(call: Call) -> bool:

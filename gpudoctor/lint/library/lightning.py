@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from gpudoctor.lint.contents import find_in_class, find_method, known_items
-from gpudoctor.lint.domain.abstract_state import ManagerState
+from gpudoctor.lint.domain.abstract_state import NO, ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import ListOf, TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Method, class_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.library.frameworks import prepared
@@ -20,6 +21,10 @@ from gpudoctor.lint.library.stub_models import managed_method
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 _ROOTS = frozenset({"lightning", "pytorch_lightning"})
+_RANK_ZERO = (
+    *(f"lightning.{part}.utilities{room}" for part in ("pytorch", "fabric") for room in ("", ".rank_zero")),
+    "lightning.pytorch.utilities.distributed", "lightning_utilities.core.rank_zero",
+)  # fmt: skip
 _OF_THE_FILE = frozenset({"checkpoint_path", "map_location", "hparams_file", "strict", "weights_only"})
 _BATCH = ("batch", "batch_idx", "dataloader_idx")
 _HANDED: dict[str, tuple[str, ...]] = {
@@ -42,7 +47,8 @@ _LOADERS = {
 
 @MODELS.method(ManagedObject, "fit", "validate", "test", "predict")
 def _run(call: Call[ManagedObject]) -> Values:
-    answer = managed_method(call)
+    alone = call.do.flag(call.receiver, ManagerState.alone) is not NO
+    answer = singleton(NONE) if alone else managed_method(call)
     model = call.arg(0, "model") if call.receiver.framework == "lightning" else None
     if model is not None:
         call.do.for_each_value(model, lambda each: _follow(call, each), call.node)
@@ -64,6 +70,15 @@ def _load_from_checkpoint(call: Call[Class]) -> Values:
     return call.do.call(singleton(call.receiver), Arguments((), given, call.rest or ()), call.node)
 
 
+@MODELS.decorator(*(f"{where}.rank_zero_only" for where in _RANK_ZERO))
+def _rank_zero_only(call: Call) -> Values:
+    rank: Value = Rank(RankKind.GLOBAL, RankSource.FRAMEWORK, place=call.place)
+    lines = ["if rank == 0:", "    return decorated(*args, **kwargs)"]
+    function = _written("rank_zero_only", "*args, decorated, rank, **kwargs", lines, call.node)
+    given = singleton(rank if call.do.several_processes else Const(0))
+    return singleton(call.do.modules.function_of(function, decorated=call.args[0], rank=given))
+
+
 class _Run:
     """One call of `fit`, `validate`, `test` or `predict`. What its programs have names for stands in `named`."""
 
@@ -74,6 +89,7 @@ class _Run:
             "stage": singleton(Const(call.name)), "dataloader_idx": singleton(Const(0)),
             **{name: self._unknown(name) for name in ("epochs", "device", "outs")},
         }  # fmt: skip
+        self._give_model(singleton(call.receiver))
         data = self._data_module()
         if data is not None:
             self._named["data"] = singleton(data)
@@ -81,6 +97,15 @@ class _Run:
         given = known_items(call.do, held.single) if held is not None and held.single is not None else None
         for number, values in enumerate(given or ()):
             self._named[f"callback{number}"] = values
+
+    def _give_model(self, trainer: Values) -> None:
+        """What the module has of the trainer that runs it."""
+        managed, node = self._call.receiver, self._call.node
+        given = {name: self._do.attribute(managed, name, node) for name in ("global_rank", "local_rank")}
+        given |= {name: singleton(Method(managed, name)) for name in ("all_gather", "manual_backward")}
+        for name, values in {"trainer": trainer, **given}.items():
+            if find_method(self._do, self._model, name) is None:
+                self._do.set_own_attribute(self._model, name, values)
 
     def _unknown(self, name: str) -> Values:
         term = Anonymous(name, self._call.allocation_site())
@@ -224,17 +249,22 @@ class _Run:
         function = method.function if isinstance(method, BoundMethod) else None
         return function if isinstance(function, Function) else None
 
-    def _execute(self, lines: Iterator[str] | list[str]) -> Values:
+    def _execute(self, lines: Iterable[str]) -> Values:
         """Follow a program that stands where Lightning is called."""
-        text = "\n".join([f"def {self._call.name}({', '.join(self._named)}):", *_indented(lines), "    return None"])
-        function = ast.parse(text).body[0]
-        assert isinstance(function, ast.FunctionDef)
-        for node in ast.walk(function):
-            if hasattr(node, "lineno"):
-                ast.copy_location(node, self._call.node)
+        function = _written(self._call.name, ", ".join(self._named), [*lines, "return None"], self._call.node)
         made = self._do.modules.function_of(function)
         return self._do.call(singleton(made), Arguments((), dict(self._named)), self._call.node)
 
 
-def _indented(lines: Iterator[str] | list[str]) -> Iterator[str]:
+def _written(name: str, parameters: str, lines: Iterable[str], at: ast.AST) -> ast.FunctionDef:
+    """A function of these lines, all of which stand where the program calls the library."""
+    function = ast.parse("\n".join([f"def {name}({parameters}):", *_indented(lines)])).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    for node in ast.walk(function):
+        if hasattr(node, "lineno"):
+            ast.copy_location(node, at)
+    return function
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
     return (f"    {line}" for line in lines)

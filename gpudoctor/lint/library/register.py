@@ -34,7 +34,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
-    "lightning": ("lightning", "pytorch_lightning"),
+    "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
     "process_launchers": (
         "accelerate.launchers", "detectron2.engine", "horovod", "submitit", "torch.distributed.launcher",
         "torch.multiprocessing",

@@ -56,7 +56,7 @@ class SaveOnEveryRank(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Other frameworks guard their own ways of saving, in code that is not read.
-        if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
+        if not program.launched_in_several or program.managed_by - {"transformers", "accelerate", "lightning"}:
             return
         told: set[tuple[Location, ...]] = set()
         for save in program.events(Save):
@@ -120,10 +120,14 @@ def _importing(program: Program, save: Save) -> Spawn | None:
     return None if missing(save.condition, save.path) else importing(program, save)
 
 
+_LEAVE_SAVING = frozenset({"accelerate", "lightning"})
+"""Frameworks that call what the program writes on every rank."""
+
+
 def _by_itself(program: Program, save: Save) -> bool:
     """The program writes it, not the framework. A trainer lets one rank write, and calls the program's part on one."""
     # The model's own method does not ask who calls it.
-    return save.call == "save_pretrained" or (save.call == "torch.save" and program.managed_by == {"accelerate"})
+    return save.call == "save_pretrained" or (save.call == "torch.save" and program.managed_by <= _LEAVE_SAVING)
 
 
 def _opened(program: Program, save: Save) -> Save | None:
