@@ -54,6 +54,12 @@ METHODS = frozenset(
     get_device random_ bernoulli_ clip clip_ detach_ neg reciprocal rsqrt erf bincount median mode prod items keys
     values get update pop copy tril triu flip sin cos repeat_interleave narrow roll tile unflatten movedim swapaxes
     swapdims tensor_split split_with_sizes reshape_as kthvalue multinomial broadcast_to new
+    square absolute tan acos asin atan atan2 sinh cosh asinh acosh atanh exp2 expm1 log2 log10 log1p logit erfc sinc
+    lgamma digamma sgn frac trunc nan_to_num logical_and logical_or logical_not logical_xor maximum minimum fmax
+    fmin fmod remainder true_divide floor_divide subtract multiply divide negative addmm addbmm baddbmm mv outer
+    inner cross lerp hypot logsumexp logcumsumexp cumprod cummax cummin nansum nanmean amax amin aminmax argsort
+    msort diff trace diag diagonal det inverse pinverse rot90 fliplr flipud index_add index_copy index_fill
+    index_put scatter scatter_add scatter_reduce take take_along_dim unfold unique unique_consecutive renorm adjoint
     """.split()
 )
 
