@@ -90,12 +90,11 @@ def first_asked(test: Literal) -> Literal:
 
 def _place_at(event: Event, depth: int) -> Location:
     """The call by which the way leaves its frame number `depth`, or the event, which lies in the last one."""
-    # What a decorator or a library calls by itself is not called by the author.
-    by_itself = event.context.called_by_decorator
-    while depth + 1 < len(by_itself) and by_itself[depth + 1]:
-        depth += 1
     following = depth + 1 - _frames_ahead(event)
     calls = event.context.calls
+    # What a library calls by itself stands where the library is called, and not where the author calls anything.
+    while 0 < following < len(calls) and calls[following] == calls[following - 1]:
+        following += 1
     return calls[following] if 0 <= following < len(calls) else event.location
 
 

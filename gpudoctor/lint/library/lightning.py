@@ -132,7 +132,7 @@ class _Run:
         self._named |= {f"{kind}_loader": loader for kind, loader in loaders.items()}
         self._execute(self._fitting(loaders) if training else self._evaluating(kinds[0], loaders))
         step = self._method("model", "training_step" if training else f"{kinds[0]}_step")
-        if step is not None:
+        if step is not None and kinds[0] in loaders:
             self._call.emit(LoopRun, step=step.place)
 
     def _loader(self, kind: str) -> Values | None:

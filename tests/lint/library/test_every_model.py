@@ -192,7 +192,8 @@ def in_turn(monkeypatch):
 OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 """Kinds of values that only one such file makes."""
 REFUSED_TO_OTHERS = {
-    ("Class", "apply"), ("Class", "from_pretrained"), ("Function", "main"), ("Instance", "args"),
+    ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"), ("Function", "main"),
+    ("Instance", "args"),
     ("Scaler", "called"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
 }  # fmt: skip
 """What such files answer for kinds of values that others make, too: tried below."""
@@ -239,6 +240,7 @@ loss.backward()
 Own.apply(loss)
 Own.from_pretrained(model)
 Net.from_pretrained(loss)
+Net.load_from_checkpoint(loss)
 Own().keep()(model)
 scaler(loss, optimizer)
 model.backward(loss)
