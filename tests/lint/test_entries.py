@@ -729,6 +729,51 @@ def test_a_class_that_only_a_setting_file_names(way: str) -> None:
     assert_trains(followed("train.py", {**files, "engine.py": ENGINE}))
 
 
+OBJECTS_IN_SETTINGS = """
+job:
+  _target_: kit.runner.Trains
+  rounds: 5
+  net:
+    _target_: torch.nn.Linear
+    in_features: 8
+    out_features: 1
+  loss:
+    _target_: kit.runner.Error
+  optimizer:
+    _target_: torch.optim.SGD
+    _partial_: true
+"""
+TRAINS = """
+    from torch import nn
+    import torch
+
+    class Error(nn.Module):
+        def forward(self, x):
+            return x.square().mean()
+
+    class Trains:
+        def __init__(self, rounds, net, loss, optimizer):
+            self.rounds, self.net, self.loss = rounds, net, loss
+            self.optimizer = optimizer(net.parameters(), lr=0.1)
+
+        def run(self):
+            for _ in range(self.rounds):
+                self.optimizer.zero_grad()
+                self.loss(self.net(torch.randn(4, 8))).backward()
+                self.optimizer.step()
+    """
+
+
+def test_objects_that_stand_among_the_settings_of_another() -> None:
+    files = {
+        "train.py": BY_HYDRA,
+        "conf/main.yaml": OBJECTS_IN_SETTINGS,
+        "kit/__init__.py": "",
+        "kit/runner.py": TRAINS,
+    }
+    assert_trains(followed("train.py", files))
+
+
 @pytest.mark.parametrize(
     "text", ["other:\n  _target_: kit.runner.Runner\n", "job:\n  _target_: kit.idle.Idle\n", "job:\n  rounds: 3\n"]
 )

@@ -226,6 +226,13 @@ class Evaluator(ExecutionState, LibraryContext):
 
         return named_under(self.project.root, keys) if keys else []
 
+    def named_below(self, keys: Sequence[str]) -> dict[str, list[str]]:
+        """The dotted names that the entries of such a key have as `_target_`, by the names of the entries."""
+        # Imported late, as above.
+        from gpudoctor.lint.source.setting_files import named_below
+
+        return named_below(self.project.root, keys) if keys else {}
+
     def yielded(self, values: Values) -> None:
         """A generator hands out a value."""
         frame = self.frame

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import Class, Function, Library, ProjectModule
+from gpudoctor.lint.domain.function import Class, Function, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -98,12 +99,36 @@ def _instantiate(call: Call) -> Values:
     if not choices or given is None:
         return NOT_ANSWERED
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_")}
+    # hydra makes the objects first that stand among the settings of another.
+    for name, below in call.do.modules.named_below(keys).items():
+        if name not in own and (held := _made(call, below[:MAX_MODULES])) is not None:
+            own[name] = held
     # What else it is given stands in the file, and may be changed at the start.
     rest = tuple(map(singleton, given))
     made = Arguments(call.args[1:], own, rest)
     return call.do.for_each_value(
         one_of(call, choices), lambda each: call.do.call(singleton(each), made, call.node), call.node
     )
+
+
+def _made(call: Call, targets: Sequence[str]) -> Values | None:
+    """An object of one of these classes, made with what stands in the file; None where one of them is not known."""
+    found = [_named(call, target) for target in targets]
+    choices = [each for each in found if each is not None]
+    if len(choices) < len(targets):
+        return None
+    settings = Arguments((), {}, ())
+
+    def make(value: Value) -> Values:
+        # Without the parameters of the model none can be made: `_partial_: true` stands beside it.
+        if isinstance(value, Library) and value.name.startswith(_NEED_PARAMETERS):
+            return singleton(Partial(value))
+        return call.do.call(singleton(value), settings, call.node)
+
+    return call.do.for_each_value(one_of(call, choices), make, call.node)
+
+
+_NEED_PARAMETERS = "torch.optim."
 
 
 def _named(call: Call, target: str) -> Value | None:

@@ -22,6 +22,19 @@ def named_under(root: str, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for path, name in found if path.endswith(wanted)))
 
 
+def named_below(root: str, keys: Sequence[str]) -> dict[str, list[str]]:
+    """The dotted names that stand under `_target_` in the entries of such a key, by the names of the entries."""
+    above = "/".join(("", *keys, ""))
+    found: dict[str, list[str]] = {}
+    for each in _named_in_settings(root):
+        path, name = each.split("=")
+        owner, _, last = path.rpartition("/")
+        outer, _, entry = owner.rpartition("/")
+        if last == "_target_" and f"{outer}/".endswith(above) and name not in found.setdefault(entry, []):
+            found[entry].append(name)
+    return found
+
+
 @question
 def _named_in_settings(root: str) -> list[str]:
     """Each dotted name in a YAML file of the project, behind the keys under which it stands."""
