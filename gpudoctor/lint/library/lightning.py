@@ -46,7 +46,8 @@ _LOADERS = {
 
 
 @MODELS.method(ManagedObject, "fit", "validate", "test", "predict")
-def _run(call: Call[ManagedObject]) -> Values:
+def _train_or_evaluate(call: Call[ManagedObject]) -> Values:
+    # What one process does alone asks no other rank.
     alone = call.do.flag(call.receiver, ManagerState.alone) is not NO
     answer = singleton(NONE) if alone else managed_method(call)
     model = call.arg(0, "model") if call.receiver.framework == "lightning" else None
@@ -57,7 +58,7 @@ def _run(call: Call[ManagedObject]) -> Values:
 
 def _follow(call: Call[ManagedObject], model: Value) -> Values:
     if isinstance(model, Module):
-        _Run(call, model).follow()
+        _FollowedCall(call, model).follow()
     return singleton(NONE)
 
 
@@ -79,7 +80,7 @@ def _rank_zero_only(call: Call) -> Values:
     return singleton(call.do.modules.function_of(function, decorated=call.args[0], rank=given))
 
 
-class _Run:
+class _FollowedCall:
     """One call of `fit`, `validate`, `test` or `predict`. What its programs have names for stands in `named`."""
 
     def __init__(self, call: Call[ManagedObject], model: Module) -> None:
@@ -113,13 +114,12 @@ class _Run:
 
     def _data_module(self) -> Value | None:
         """It may stand where the loaders do."""
-        named = self._call.arg(3, "datamodule")
-        behind = self._call.args[1] if len(self._call.args) > 1 else None
-        found = (values.single for values in (named, behind) if values is not None)
-        known = (value for value in found if value is not None)
-        return next((value for value in known if find_method(self._do, value, "setup") is not None), None) or next(
-            (values.single for values in (named,) if values is not None), None
-        )
+        named, behind = self._call.arg(3, "datamodule"), self._call.arg(1, "")
+        if named is not None:
+            return named.single
+        known = behind.single if behind is not None else None
+        makes = known is not None and any(find_method(self._do, known, method) for method, _ in _LOADERS.values())
+        return known if makes else None
 
     def follow(self) -> None:
         training = self._call.name == "fit"
@@ -138,7 +138,8 @@ class _Run:
     def _loader(self, kind: str) -> Values | None:
         method, argument = _LOADERS[kind]
         position = 2 if kind == "validation" and self._call.name == "fit" else 1
-        given = self._call.arg(position, argument)
+        # Before version 1.4 the argument had the name of the method.
+        given = self._call.arg(position, argument) or self._call.keywords.get(method)
         if given is None or given == self._named.get("data"):
             lines = [f"return {line}" for owner in ("data", "model") for line in self._calls(owner, method)]
             given = self._execute(lines[:1]) if lines else None

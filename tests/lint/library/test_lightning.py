@@ -82,7 +82,14 @@ def test_the_order_of_a_training(paper):
 
 
 @pytest.mark.parametrize(
-    "given", ["Net(), loader()", "Net(), train_dataloaders=loader()", "model=Net(), datamodule=Data()", "Net(), Data()"]
+    "given",
+    [
+        "Net(), loader()",
+        "Net(), train_dataloaders=loader()",
+        "Net(), train_dataloader=loader()",
+        "model=Net(), datamodule=Data()",
+        "Net(), Data()",
+    ],
 )
 def test_where_the_data_come_from(paper, given: str):
     found = paper(f"{BEGIN}L.Trainer().fit({given})\n")
