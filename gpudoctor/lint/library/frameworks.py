@@ -43,8 +43,13 @@ def _framework(name: str) -> str:
     return TAKE_CHARGE.get(name) or next((found for prefix, found in _BELONGING.items() if name.startswith(prefix)), "")
 
 
-@MODELS.callable(*TAKE_CHARGE, *(f"{prefix}*" for prefix in _BELONGING))
-def _take_charge(call: Call) -> Values:
+RUNS_BY_ITSELF = "lightning.pytorch.cli.LightningCLI"
+"""What takes charge and trains at once."""
+
+
+@MODELS.callable(*(TAKE_CHARGE.keys() - {RUNS_BY_ITSELF}), *(f"{prefix}*" for prefix in _BELONGING))
+def take_charge(call: Call) -> Values:
+    """A framework takes charge from here on; what comes back answers for it."""
     # Deferred: most programs train without one.
     from gpudoctor.manifest.framework_roles import framework as framework_of
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.knowledge import LoopRun
-from gpudoctor.lint.library.frameworks import prepared
+from gpudoctor.lint.library.frameworks import RUNS_BY_ITSELF, prepared, take_charge
 from gpudoctor.lint.library.stub_models import managed_method
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -54,6 +54,23 @@ def _train_or_evaluate(call: Call[ManagedObject]) -> Values:
     if model is not None:
         call.do.for_each_value(model, lambda each: _follow(call, each), call.node)
     return answer
+
+
+@MODELS.callable(RUNS_BY_ITSELF)
+def _command_line(call: Call) -> Values:
+    """`LightningCLI(Net, Data)` makes both with what the command line says, and trains."""
+    made = take_charge(call)
+    model, data = call.arg(0, "model_class"), call.arg(1, "datamodule_class")
+    # Which of the classes below it the command line picks, nobody has written.
+    if model is None or call.is_true(-1, "subclass_mode_model") or call.constant(-1, "run") is False:
+        return made
+    settings = Arguments((), {}, ())
+    trainer = call.do.call(singleton(Library("lightning.pytorch.Trainer")), settings, call.node)
+    given = {"model": call.do.call(model, settings, call.node)}
+    if data is not None and not call.is_true(-1, "subclass_mode_data"):
+        given["datamodule"] = call.do.call(data, settings, call.node)
+    call.do.call(call.do.attribute(next(iter(trainer)), "fit", call.node), Arguments((), given), call.node)
+    return made
 
 
 def _follow(call: Call[ManagedObject], model: Value) -> Values:

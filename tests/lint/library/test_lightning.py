@@ -132,3 +132,10 @@ def test_one_rank_alone(paper):
     alone = [event for event in found.events(Save) if text_of(event.path.single) == "alone"]
     assert alone
     assert all(event.rank_guards for event in alone)
+
+
+def test_a_command_line_trains_at_once(paper):
+    cli = "from lightning.pytorch.cli import LightningCLI\n"
+    assert "training_step" in _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data)\n"))
+    assert not _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data, run=False)\n"))
+    assert not _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data, subclass_mode_model=True)\n"))
