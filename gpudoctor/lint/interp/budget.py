@@ -47,6 +47,7 @@ class Budget:
         self.steps = steps
         self._deadline = cpu_time() + seconds
         self._memory_limit = max(_memory_at_first() + MAX_MEMORY, _memory() + MIN_MEMORY)
+        self._collected = False
         self._looking = False
         self._outer: Budget | None = None
         self._before: Any = None
@@ -131,9 +132,11 @@ class Budget:
     def _check_memory(self) -> None:
         if _memory() <= self._memory_limit:
             return
-        # What programs before have left behind is none of this one's.
-        gc.collect()
-        if _memory() > self._memory_limit:
+        if not self._collected:
+            # What programs before have left behind is none of this one's. Before it is done, the timer may look again.
+            self._collected = True
+            gc.collect()
+        else:
             raise OutOfBudget(f"more than {MAX_MEMORY // _MIB} MiB of memory")
 
 
