@@ -13,6 +13,7 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
+from gpudoctor.lint.domain.function import BoundMethod
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
@@ -265,8 +266,12 @@ def check_initialised(do: LibraryContext, owner: Module, name: str, place: Locat
         or find_method(do, owner, "__new__") is not None
     ):
         return
+    constructor = find_method(do, owner, "__init__")
+    # What a decorator has put there may call the one that stands in the class.
+    if constructor is not None and not constructor.all(lambda each: isinstance(each, BoundMethod)):
+        return
     # A base that was not read may call `super().__init__` itself.
-    if owner.exact and not is_sketch(find_method(do, owner, "__init__")):
+    if owner.exact and not is_sketch(constructor):
         do.emit(ModuleClassFlaw, at=place, flaw="super-init-missing", cls=owner.cls, attribute=name)
 
 
