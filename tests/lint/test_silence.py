@@ -150,6 +150,7 @@ NOT_READ = {
     "GPU202/good_kept_in_a_library_object.py",
     "GPU203/good_batch_objects.py",
     "GPU213/good_score_on_the_cpu.py",
+    "GPU214/good_decorator_from_elsewhere.py",
     "GPU401/good_helpers_of_libraries.py",
     "GPU401/good_made_by_a_module_that_is_not_here.py",
     "GPU401/good_world_size_to_unread_helper.py",

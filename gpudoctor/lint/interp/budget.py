@@ -46,7 +46,9 @@ class Budget:
         self.seconds = seconds
         self.steps = steps
         self._deadline = cpu_time() + seconds
-        self._memory_limit = max(_memory_at_first() + MAX_MEMORY, _memory() + MIN_MEMORY)
+        self._memory_limit = _memory_at_first() + MAX_MEMORY
+        if _peak_memory() + MIN_MEMORY > self._memory_limit:
+            self._memory_limit = max(self._memory_limit, _memory() + MIN_MEMORY)
         self._collected = False
         self._looking = False
         self._outer: Budget | None = None
@@ -130,7 +132,7 @@ class Budget:
             signal.signal(signal.SIGVTALRM, self._before)
 
     def _check_memory(self) -> None:
-        if _memory() <= self._memory_limit:
+        if _peak_memory() <= self._memory_limit or _memory() <= self._memory_limit:
             return
         if not self._collected:
             # What programs before have left behind is none of this one's. Before it is done, the timer may look again.
@@ -141,12 +143,16 @@ class Budget:
 
 
 def _memory() -> int:
-    """The bytes that the process takes; the most that it has ever taken where the system tells no more, or 0."""
+    """The bytes that the process takes now; the most that it has ever taken where the system does not tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
-        pass
+        return _peak_memory()
+
+
+def _peak_memory() -> int:
+    """The most bytes that the process has taken until now; 0 where the system does not say."""
     try:
         import resource
     except ImportError:  # Windows
@@ -158,4 +164,4 @@ def _memory() -> int:
 @cache
 def _memory_at_first() -> int:
     """What it had taken before the first program: what a program takes is added to it, and not to what others took."""
-    return _memory()
+    return _peak_memory()

@@ -127,7 +127,7 @@ def test_a_step_that_does_not_end_is_ended(paper, monkeypatch: pytest.MonkeyPatc
 
 def test_memory_is_looked_at(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(budget, "MAX_MEMORY", 50_000_000)
-    first = budget._memory()
+    first = budget._peak_memory()
     monkeypatch.setattr(budget, "_memory_at_first", lambda: first)
     held: list[bytes] = []
 
@@ -141,17 +141,21 @@ def test_memory_is_looked_at(monkeypatch: pytest.MonkeyPatch):
 
 def test_programs_share_what_the_process_may_take(monkeypatch: pytest.MonkeyPatch):
     """Not each of them as much again: the second one may take what is left, and a little in any case."""
-    # Where it is too much for the first time, garbage is collected.
-    taken = iter([100, 400, 400, 410, 440, 400, 450, 450])
+    taken = 100
     monkeypatch.setattr(budget, "MAX_MEMORY", 320)
     monkeypatch.setattr(budget, "MIN_MEMORY", 30)
     monkeypatch.setattr(budget, "_memory_at_first", lambda: 100)
-    monkeypatch.setattr(budget, "_memory", lambda: next(taken))
-    Budget(30)._check_memory()
+    monkeypatch.setattr(budget, "_memory", lambda: taken)
+    monkeypatch.setattr(budget, "_peak_memory", lambda: 500)
+    first = Budget(30)
+    taken = 420
+    first._check_memory()
     second = Budget(30)
-    second._check_memory()
+    taken = 450
     second._check_memory()
     third = Budget(30)
+    taken = 490
+    # For the first time, garbage is collected.
     third._check_memory()
     with pytest.raises(OutOfBudget, match="of memory"):
         third._check_memory()
