@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.library.frameworks import RUNS_BY_ITSELF, prepared, take_charge
 from gpudoctor.lint.library.stub_models import managed_method
@@ -112,8 +112,7 @@ class _FollowedCall:
         if data is not None:
             self._named["data"] = singleton(data)
         held = call.do.state(call.receiver, ManagerState.callbacks)
-        given = known_items(call.do, held.single) if held is not None and held.single is not None else None
-        for number, values in enumerate(given or ()):
+        for number, values in enumerate(known_items(call.do, single_of(held)) or ()):
             self._named[f"callback{number}"] = values
 
     def _give_model(self, trainer: Values) -> None:
