@@ -142,8 +142,9 @@ class ProjectModules(Protocol):
     def named_in_settings(self, keys: Sequence[str]) -> list[str]:
         """The dotted names that stand under these keys in setting files of the project."""
 
-    def named_below(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Those that the entries of such a key have as `_target_`, by the names of the entries."""
+    def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
+        """Those that the entries of such a key have as `_target_`, by the names of the entries, each with whether it is
+        only a part of a call."""
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""

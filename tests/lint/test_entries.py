@@ -742,6 +742,9 @@ job:
   optimizer:
     _target_: torch.optim.SGD
     _partial_: true
+  later:
+    _target_: kit.runner.Ends
+    _partial_: True
 """
 TRAINS = """
     from torch import nn
@@ -751,8 +754,12 @@ TRAINS = """
         def forward(self, x):
             return x.square().mean()
 
+    class Ends:
+        def __init__(self):
+            raise SystemExit
+
     class Trains:
-        def __init__(self, rounds, net, loss, optimizer):
+        def __init__(self, rounds, net, loss, optimizer, later):
             self.rounds, self.net, self.loss = rounds, net, loss
             self.optimizer = optimizer(net.parameters(), lr=0.1)
 

@@ -226,8 +226,9 @@ class Evaluator(ExecutionState, LibraryContext):
 
         return named_under(self.project.root, keys) if keys else []
 
-    def named_below(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """The dotted names that the entries of such a key have as `_target_`, by the names of the entries."""
+    def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
+        """The dotted names that the entries of such a key have as `_target_`, by the names of the entries, each with
+        whether it is only a part of a call."""
         # Imported late, as above.
         from gpudoctor.lint.source.setting_files import named_below
 

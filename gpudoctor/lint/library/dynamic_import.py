@@ -111,24 +111,20 @@ def _instantiate(call: Call) -> Values:
     )
 
 
-def _made(call: Call, targets: Sequence[str]) -> Values | None:
-    """An object of one of these classes, made with what stands in the file; None where one of them is not known."""
-    found = [_named(call, target) for target in targets]
-    choices = [each for each in found if each is not None]
+def _made(call: Call, targets: Sequence[tuple[str, bool]]) -> Values | None:
+    """An object of one of these classes, made with what stands in the file, or what makes it where that says
+    `_partial_`; None where one of them is not known."""
+    found = [(_named(call, target), partial) for target, partial in targets]
+    choices = [Partial(each) if partial else each for each, partial in found if each is not None]
     if len(choices) < len(targets):
         return None
-    settings = Arguments((), {}, ())
 
     def make(value: Value) -> Values:
-        # Without the parameters of the model none can be made: `_partial_: true` stands beside it.
-        if isinstance(value, Library) and value.name.startswith(_NEED_PARAMETERS):
-            return singleton(Partial(value))
-        return call.do.call(singleton(value), settings, call.node)
+        if isinstance(value, Partial):
+            return singleton(value)
+        return call.do.call(singleton(value), Arguments((), {}, ()), call.node)
 
     return call.do.for_each_value(one_of(call, choices), make, call.node)
-
-
-_NEED_PARAMETERS = "torch.optim."
 
 
 def _named(call: Call, target: str) -> Value | None:

@@ -22,12 +22,15 @@ def named_under(root: str, keys: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(name for path, name in found if path.endswith(wanted)))
 
 
-def named_below(root: str, keys: Sequence[str]) -> dict[str, list[str]]:
-    """The dotted names that stand under `_target_` in the entries of such a key, by the names of the entries."""
+def named_below(root: str, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
+    """The dotted names that stand under `_target_` in the entries of such a key, by the names of the entries, each with
+    whether `_partial_: true` stands beside it."""
     above = "/".join(("", *keys, ""))
-    found: dict[str, list[str]] = {}
-    for each in _named_in_settings(root):
-        path, name = each.split("=")
+    found: dict[str, list[tuple[str, bool]]] = {}
+    settings = _named_in_settings(root)
+    for each in settings:
+        path, target = each.split("=")
+        name = target, f"{path.rpartition('/')[0]}/_partial_=true" in settings
         owner, _, last = path.rpartition("/")
         outer, _, entry = owner.rpartition("/")
         if last == "_target_" and f"{outer}/".endswith(above) and name not in found.setdefault(entry, []):
@@ -63,7 +66,9 @@ def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
         indent, key, value = len(match[1]), match[2], (match[3] or "").partition(" #")[0].strip().strip("'\"")
         while above and above[-1][0] >= indent:
             above.pop()
-        if _DOTTED.match(value):
+        if key == "_partial_":
+            value = value.lower()
+        if _DOTTED.match(value) or (key == "_partial_" and value == "true"):
             yield "/".join(("", *folders, *(name for _, name in above), key)), value
         above.append((indent, key))
 
