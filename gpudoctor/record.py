@@ -25,7 +25,7 @@ _MADE_SLOWLY = 6
 """Objects of a class until its constructor is compiled, which takes as long as making sixteen without."""
 
 
-class _Field:
+class _FieldSpec:
     """One field: its name, its default or what makes it, and whether objects are compared by it."""
 
     __slots__ = ("compare", "default", "default_factory", "kw_only", "name")
@@ -74,29 +74,29 @@ def _dataclass(
     return define if cls is None else define(cls)
 
 
-def _own_fields(cls: type, kw_only: bool) -> dict[str, _Field]:
-    own: dict[str, _Field] = {}
+def _own_fields(cls: type, kw_only: bool) -> dict[str, _FieldSpec]:
+    own: dict[str, _FieldSpec] = {}
     defined = cls.__dict__
     for name in defined.get("__annotations__", ()):
         value = defined.get(name, _MISSING)
-        if type(value) is _Field:
+        if type(value) is _FieldSpec:
             value.name, value.kw_only = name, kw_only
             own[name] = value
         else:
-            own[name] = _Field(value, None, True, name, kw_only)
+            own[name] = _FieldSpec(value, None, True, name, kw_only)
     return own
 
 
-def _inherited_fields(cls: type) -> dict[str, _Field]:
+def _inherited_fields(cls: type) -> dict[str, _FieldSpec]:
     """Those of its bases, each of which has those of its own bases."""
-    known: dict[str, _Field] = {}
+    known: dict[str, _FieldSpec] = {}
     for base in reversed(cls.__bases__):
         known |= getattr(base, _FIELDS, {})
     return known
 
 
 def _members(
-    cls: type, every: dict[str, _Field], *, frozen: bool, eq: bool, order: bool, shown: bool
+    cls: type, every: dict[str, _FieldSpec], *, frozen: bool, eq: bool, order: bool, shown: bool
 ) -> dict[str, Any]:
     """What the class gets, without what it defines itself."""
     key = _key_of([name for name, each in every.items() if each.compare])
@@ -121,7 +121,7 @@ def _members(
     return members
 
 
-def _with_slots(cls: type, own: dict[str, _Field], known: dict[str, _Field], members: dict[str, Any]) -> type:
+def _with_slots(cls: type, own: dict[str, _FieldSpec], known: dict[str, _FieldSpec], members: dict[str, Any]) -> type:
     """The class made anew: slots must be there from the beginning, and defaults must not."""
     kept = dict(cls.__dict__)
     for name in own:
@@ -133,7 +133,7 @@ def _with_slots(cls: type, own: dict[str, _Field], known: dict[str, _Field], mem
     return type(cls)(cls.__name__, cls.__bases__, kept)
 
 
-def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
+def _late_constructor(every: dict[str, _FieldSpec]) -> Callable[..., None]:
     made = 0
 
     def __init__(self: object, *args: object, **keywords: object) -> None:  # noqa: N807
@@ -150,13 +150,13 @@ def _late_constructor(every: dict[str, _Field]) -> Callable[..., None]:
     return __init__
 
 
-def _is_short(made: object, every: dict[str, _Field]) -> bool:
+def _is_short(made: object, every: dict[str, _FieldSpec]) -> bool:
     if len(every) not in _SHORT or hasattr(made, "__post_init__"):
         return False
     return not any(each.default_factory for each in every.values())
 
 
-def _renamed(every: dict[str, _Field]) -> Callable[..., None]:
+def _renamed(every: dict[str, _FieldSpec]) -> Callable[..., None]:
     """A constructor of few fields, which need no code of their own."""
     named = [name for name, each in every.items() if each.kw_only]
     names = (*[name for name, each in every.items() if not each.kw_only], *named)
@@ -171,7 +171,7 @@ def _renamed(every: dict[str, _Field]) -> Callable[..., None]:
     return made
 
 
-def _was_made(made: Any, every: dict[str, _Field], args: tuple[object, ...], keywords: dict[str, object]) -> bool:
+def _was_made(made: Any, every: dict[str, _FieldSpec], args: tuple[object, ...], keywords: dict[str, object]) -> bool:
     """Do what the compiled constructor would; False where it would complain, which is left to it."""
     positional = [name for name, each in every.items() if not each.kw_only]
     given = {**dict(zip(positional, args, strict=False)), **keywords}
@@ -191,7 +191,7 @@ def _was_made(made: Any, every: dict[str, _Field], args: tuple[object, ...], key
     return True
 
 
-def _constructor(owner: type, every: dict[str, _Field]) -> Callable[..., None]:
+def _constructor(owner: type, every: dict[str, _FieldSpec]) -> Callable[..., None]:
     scope: dict[str, Any] = {"_missing": _MISSING}
     first: list[str] = []
     later: list[str] = []
@@ -332,8 +332,8 @@ def compared(subject: object) -> Hashable:
     return found
 
 
-def _fields(subject: object) -> tuple[_Field, ...]:
-    every: dict[str, _Field] = getattr(subject, _FIELDS)
+def _fields(subject: object) -> tuple[_FieldSpec, ...]:
+    every: dict[str, _FieldSpec] = getattr(subject, _FIELDS)
     return tuple(every.values())
 
 
@@ -345,4 +345,4 @@ def _replace(subject: T, /, **changes: object) -> T:
 if TYPE_CHECKING:
     from dataclasses import dataclass, field, fields, replace
 else:
-    dataclass, field, fields, replace = _dataclass, _Field, _fields, _replace
+    dataclass, field, fields, replace = _dataclass, _FieldSpec, _fields, _replace

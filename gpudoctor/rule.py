@@ -14,7 +14,7 @@ from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.option_defaults import Asked
+    from gpudoctor.lint.events.option_defaults import Premise
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -101,7 +101,7 @@ class Rule:
         severity: Severity | None = None,
         repair: Repairing | None = None,
         cause: Location | None = None,
-        needs: Iterable[Asked] = (),
+        needs: Iterable[Premise] = (),
         by: Event | None = None,
         guarded: bool = False,
     ) -> Finding:

@@ -65,7 +65,7 @@ class Plan(Command):
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _WorldPlan:
     """What was understood of a program in one world."""
 
     program: Program
@@ -75,12 +75,12 @@ class _Plan:
     """Why the file is, or is not, a program."""
 
 
-def _plan(program: Program, project: Project, cards: Sequence[RuleCard], because: str) -> _Plan:
+def _plan(program: Program, project: Project, cards: Sequence[RuleCard], because: str) -> _WorldPlan:
     coverage = _covered(coverage_in(program, cards), project)
     first = Location(program.entry, 1)
     silent = tuple(Line(_not_checked(each, program.entry), each.at or first) for each in coverage.silent_for)
     sections = [_placed(section, project) for section in outline(program)]
-    return _Plan(program, coverage, [*([Section("Not checked", silent)] if silent else []), *sections], because)
+    return _WorldPlan(program, coverage, [*([Section("Not checked", silent)] if silent else []), *sections], because)
 
 
 def _covered(coverage: Coverage, project: Project) -> Coverage:
@@ -123,7 +123,7 @@ def _placed(section: Section, project: Project) -> Section:
     return replace(section, lines=tuple(lines))
 
 
-def _page(plan: _Plan, style: Style) -> Iterator[str]:
+def _page(plan: _WorldPlan, style: Style) -> Iterator[str]:
     program, sections = plan.program, plan.sections
     yield style.paint(_title(program, plan.because), "bold")
     yield _FOLLOWED[plan.coverage.followed] + ("" if plan.coverage.trains_at else _NO_TRAINING[plan.coverage.followed])
@@ -161,13 +161,13 @@ _NO_TRAINING = {
 }
 
 
-def _document(plans: Sequence[_Plan]) -> str:
+def _document(plans: Sequence[_WorldPlan]) -> str:
     import json
 
     return json.dumps({"version": 1, "programs": list(map(_entry, plans))}, indent=2) + "\n"
 
 
-def _entry(plan: _Plan) -> dict[str, Any]:
+def _entry(plan: _WorldPlan) -> dict[str, Any]:
     from gpudoctor.report.json import coverage_of
 
     program = plan.program

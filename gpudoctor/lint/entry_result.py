@@ -6,7 +6,7 @@ from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import InternalError
 from gpudoctor.lint.source.file import Unreadable
-from gpudoctor.lint.source.file_queries import Asked
+from gpudoctor.lint.source.file_queries import KeptAnswers
 from gpudoctor.record import dataclass, field
 
 
@@ -23,6 +23,6 @@ class EntryResult:
     failures: tuple[InternalError, ...] = ()
     partly: bool = False
     limits: tuple[str, ...] = ()
-    asked: Asked = field(default_factory=dict, compare=False)
+    asked: KeptAnswers = field(default_factory=dict, compare=False)
     coverage: tuple[Coverage, ...] = ()
     """What was followed, for each world."""

@@ -20,7 +20,7 @@ from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, show
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.request import Request, Watch
+    from gpudoctor.lint.request import OnProgress, Request
 
 MAX_ROUNDS = 10
 """A fix may bring to light what another one cures. More rounds than rules that depend on each other are not needed."""
@@ -47,7 +47,7 @@ class Fixed:
 
 
 @dataclass
-class _State:
+class _Fixing:
     """Where fixing is: the files as changed so far, what lint finds in them, and the fixes that led there."""
 
     outcome: Outcome
@@ -80,7 +80,7 @@ class _Files:
         return self.read[shown]
 
 
-def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
+def fix(request: Request, unsafe: bool, watch: OnProgress) -> Fixed:
     """Lint, and fix what can be fixed. Nothing is written."""
     selected = frozenset(card.code for card in request.rules)
     wanted = _Wanted(selected, {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE})
@@ -89,7 +89,7 @@ def fix(request: Request, unsafe: bool, watch: Watch) -> Fixed:
     # A fix of one rule may be the mistake of another, whether that one was asked for or not.
     others = (card for card in request.known if card.severity is not Severity.INFO and card.code not in selected)
     request = replace(request, rules=(*request.rules, *others), fixes=True)
-    first = state = good = _State(lint(request, watch))
+    first = state = good = _Fixing(lint(request, watch))
     for _ in range(MAX_ROUNDS):
         # By place, not by harm: where two fixes clash, the first one in the file is made.
         todo = by_place(each for each in state.outcome.findings if wanted.has(each))
@@ -152,7 +152,7 @@ def _by_path(edits: Iterable[Edit]) -> dict[str, list[Edit]]:
     return found
 
 
-def _tried(state: _State, chosen: Sequence[Finding], request: Request, files: _Files) -> _State | None:
+def _tried(state: _Fixing, chosen: Sequence[Finding], request: Request, files: _Files) -> _Fixing | None:
     """The state after these fixes; None where a file would not parse any more."""
     texts = dict(state.texts)
     edits = (edit for finding in chosen if finding.fix for edit in finding.fix.edits)
@@ -170,10 +170,10 @@ def _tried(state: _State, chosen: Sequence[Finding], request: Request, files: _F
             return None
     on_disk = {path: text for path, text in texts.items() if path != files.stdin}
     outcome = lint(replace(request, edited=on_disk, stdin=texts.get(files.stdin, request.stdin)))
-    return _State(outcome, texts, (*state.done, *chosen))
+    return _Fixing(outcome, texts, (*state.done, *chosen))
 
 
-def _one_by_one(state: _State, chosen: Sequence[Finding], request: Request, files: _Files, wanted: _Wanted) -> _State:
+def _one_by_one(state: _Fixing, chosen: Sequence[Finding], request: Request, files: _Files, wanted: _Wanted) -> _Fixing:
     """The first of these fixes that is an improvement; those before it are not tried again."""
     for finding in chosen:
         tried = _tried(state, [finding], request, files)
@@ -184,7 +184,7 @@ def _one_by_one(state: _State, chosen: Sequence[Finding], request: Request, file
     return state
 
 
-def _is_better(before: _State, after: _State, chosen: Sequence[Finding], wanted: _Wanted) -> bool:
+def _is_better(before: _Fixing, after: _Fixing, chosen: Sequence[Finding], wanted: _Wanted) -> bool:
     """Each of the findings is gone, and what is new will be fixed as well."""
     if after.outcome.failures:
         return False
@@ -207,7 +207,7 @@ def _counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
     return Counter((each.code, each.location.path) for each in findings)
 
 
-def _changes(state: _State, files: _Files) -> Iterable[FileChange]:
+def _changes(state: _Fixing, files: _Files) -> Iterable[FileChange]:
     for shown, source in sorted(files.read.items()):
         path = source.path if source else ""
         after = state.texts.get(path)

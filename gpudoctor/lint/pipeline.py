@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpudoctor.lint.entry_result import EntryResult
-    from gpudoctor.lint.request import Outcome, Request, Watch
+    from gpudoctor.lint.request import OnProgress, Outcome, Request
 
 
 @remembering()
-def lint(request: Request, watch: Watch = lambda done, total: None) -> Outcome:
+def lint(request: Request, watch: OnProgress = lambda done, total: None) -> Outcome:
     """Lint the files of a request."""
     found = find_files(request)
     # One cache for all entries: programs of a project import the same helpers.

@@ -13,7 +13,7 @@ from gpudoctor.rule import BUILT_IN, RuleCard
 
 STDIN = "-"
 """Stands for a file among the paths of a request, as for other programs."""
-Watch = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Is told how many entries are done, and of how many."""
 
 

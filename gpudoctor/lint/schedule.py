@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.discovery.select import Listed
     from gpudoctor.lint.entry_result import EntryResult
-    from gpudoctor.lint.request import Request, Watch
+    from gpudoctor.lint.request import OnProgress, Request
     from gpudoctor.lint.source.file import Sources
     from gpudoctor.lint.source.file_traits import FileTraits
 
@@ -25,7 +25,7 @@ _MOST_HELPERS = 10
 
 
 def examine_in_order(
-    listed: Listed, request: Request, sources: Sources, results: Results, watch: Watch
+    listed: Listed, request: Request, sources: Sources, results: Results, watch: OnProgress
 ) -> list[EntryResult]:
     """Examine what surely is a program first: what it imports need not be examined on its own."""
     examined: list[EntryResult] = []

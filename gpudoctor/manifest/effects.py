@@ -307,14 +307,14 @@ GpuCount: TypeAlias = int
 """How many GPUs this node has: not the world size once there are two nodes."""
 IsThere: TypeAlias = bool
 """Whether there is such a file."""
-Moment: TypeAlias = object
+PointInTime: TypeAlias = object
 """Another one in each process: what a clock says, as a text or a date."""
 OwnGpu: TypeAlias = object
 """The GPU of this process."""
 Setting: TypeAlias = object
 """What the user or a framework has chosen: the same on all ranks."""
 RANKS = ("GlobalRank", "LocalRank", "NodeRank", "WorldSize", "LocalWorldSize", "Nodes", "FirstRank")
-KINDS = (*RANKS, "GpuCount", "IsThere", "Moment", "OwnGpu", "Setting", "Literal", "None")
+KINDS = (*RANKS, "GpuCount", "IsThere", "PointInTime", "OwnGpu", "Setting", "Literal", "None")
 """The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""
 
 

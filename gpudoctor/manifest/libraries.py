@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.record import dataclass
 
-Parts = tuple[str, ...]
+NameParts = tuple[str, ...]
 """Parts of a library, as what stands behind `library.` in the dotted names of them."""
-ALL: Parts = ("",)
+ALL: NameParts = ("",)
 
 
 @dataclass(frozen=True)
@@ -25,34 +25,34 @@ class LibraryEntry:
     """Its name means the installed library, whatever the folders of a project are called."""
     shadowed: bool = False
     """Its name means the project's own module or package where it has one, which is often so."""
-    known_better: Parts = ()
+    known_better: NameParts = ()
     """Its models say more than its source. The packages inside of it by which its checkout is told from a project's own
     package of that name."""
-    harmless: Parts = ()
+    harmless: NameParts = ()
     """Changes nothing about the models and loaders that are handed to it."""
-    shows: Parts = ()
+    shows: NameParts = ()
     """Shows or records the numbers that it is given."""
-    computes: Parts = ()
+    computes: NameParts = ()
     """Its results come from the arguments alone, not from those of other ranks."""
-    runs_commands: Parts = ()
+    runs_commands: NameParts = ()
     """Fills the parameters of the functions that it decorates from the command line."""
-    starts: Parts = ()
+    starts: NameParts = ()
     """Decorators that call their function at once where the file is the program: no main guard is needed."""
-    settings: Parts = ()
+    settings: NameParts = ()
     """Reads what the user has configured: one answer for all ranks."""
-    shares: Parts = ()
+    shares: NameParts = ()
     """Knows the rank or deals out work, or runs beside the program."""
-    modules: Parts = ()
+    modules: NameParts = ()
     """Its classes are modules."""
-    models: Parts = ()
+    models: NameParts = ()
     """A library of pretrained models, where as many classes are something else: tokenizers, configurations."""
-    losses: Parts = ()
+    losses: NameParts = ()
     """Its modules hold no weights."""
-    tools: Parts = ()
+    tools: NameParts = ()
     """What a library of modules offers besides: loaders, schedulers, optimizers."""
-    begins_evaluating: Parts = ()
+    begins_evaluating: NameParts = ()
     """Its modules come in evaluation mode."""
-    modules_say_so: Parts = ()
+    modules_say_so: NameParts = ()
     """Of its classes only those whose names end in `Module` are modules: strategies, loggers and plugins are not."""
     aliases: Mapping[str, str] = {}
     """Other dotted names of a thing, and the one that it is known by."""
@@ -60,11 +60,11 @@ class LibraryEntry:
     """The name under which the whole library is known."""
     frameworks: Mapping[str, str] = {}
     """Dotted names that take charge of a training when they are called, and the framework that does so then."""
-    prepares: Parts = ()
+    prepares: NameParts = ()
     """Those of them that do not train: ranks are told of each other, or options are declared."""
-    belongs: tuple[Parts, str] = ((), "")
+    belongs: tuple[NameParts, str] = ((), "")
     """Parts of which all belongs to a framework, and its name."""
-    mentions: Parts = ()
+    mentions: NameParts = ()
     """Words of a text that may train with it; a search of the text saves a look at its tree."""
     relevant: bool = False
     """Each function that names it is executed, also in a file that only defines things."""
@@ -253,10 +253,10 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         root: str,
         names: str = "",
         name: str = "",
-        parts: Parts = (),
+        parts: NameParts = (),
         wins: bool = False,
         shadowed: bool = False,
-        prepares: Parts = (),
+        prepares: NameParts = (),
     ) -> LibraryEntry:
         name = name or root
         charge = _all(name, root, names)
@@ -436,5 +436,5 @@ def _prefixes(told: list[tuple[str, Any]]) -> tuple[str, ...]:
     return tuple([f"{root}.{part}" for names, parts in told for root in names.split() for part in parts])
 
 
-def _joined(parts: Iterable[Parts]) -> Parts:
+def _joined(parts: Iterable[NameParts]) -> NameParts:
     return tuple([each for part in parts for each in part])

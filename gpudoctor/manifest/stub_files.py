@@ -29,7 +29,7 @@ class StubError(ValueError):
     """A stub that says something that nobody understands."""
 
 
-class _Reader:
+class _StubReader:
     """Reads one stub after the other into the same table."""
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ def stub_files(folder: str) -> Iterator[tuple[str, str]]:
 
 def read_stubs(folder: str) -> dict[str, Any]:
     """What the stubs below a folder say."""
-    reader = _Reader()
+    reader = _StubReader()
     for path, module in stub_files(folder):
         with open(path, encoding="utf-8") as file:
             reader.read(file.read(), module, path)

@@ -11,21 +11,19 @@ from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.measurement_plan import MeasurementPlan, World
 from gpudoctor.probe.results import Bandwidth, Check, ProbeReport, StepResult, Verdict
 from gpudoctor.probe.stages import START, stages_of, trials_by_name
-from gpudoctor.probe.step_figures import related, step_result
+from gpudoctor.probe.step_figures import Samples, related, step_result
 from gpudoctor.record import dataclass, replace
-
-Samples = Mapping[str, list[tuple[float, float]]]
 
 
 @dataclass(frozen=True)
-class Part:
+class PlanOutcome:
     """What the ranks of one plan found out; there are several where a GPU was left out on the way."""
 
     plan: MeasurementPlan
     states: Mapping[int, RankState]
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> FactsByRank:
         """What each rank handed over, by stage."""
         return {rank: state.done for rank, state in self.states.items()}
 
@@ -36,13 +34,13 @@ def concluded(
     states: Mapping[int, RankState],
     broken: Mapping[str, Check],
     samples: Samples,
-    earlier: Sequence[Part] = (),
+    earlier: Sequence[PlanOutcome] = (),
 ) -> ProbeReport:
     """The report with all verdicts.
 
     `earlier` is what was found out before a GPU was left out: it holds where it was not examined again.
     """
-    parts = (*earlier, Part(plan, states))
+    parts = (*earlier, PlanOutcome(plan, states))
     facts = parts[-1].facts
     found = [step for part in parts for step in _steps(part.plan, part.facts, samples)]
     steps = related(found, min(filter(None, (_ceiling(part.facts) for part in parts)), default=None))
@@ -77,10 +75,10 @@ def _notes(plan: MeasurementPlan) -> tuple[str, ...]:
     return ()
 
 
-Facts = Mapping[int, Mapping[str, Mapping[str, object]]]
+FactsByRank = Mapping[int, Mapping[str, Mapping[str, object]]]
 
 
-def _start(plan: MeasurementPlan, facts: Facts, broken: Mapping[str, Check]) -> tuple[Check, ...]:
+def _start(plan: MeasurementPlan, facts: FactsByRank, broken: Mapping[str, Check]) -> tuple[Check, ...]:
     """Whether all ranks have started, each on a device of its own."""
     if START in broken:
         return (replace(broken[START], name="ranks-start"),)
@@ -114,7 +112,7 @@ def started(world: World, devices: list[str]) -> Check:
     )
 
 
-def _examined(parts: Sequence[Part], broken: Mapping[str, Check]) -> Iterator[Check]:
+def _examined(parts: Sequence[PlanOutcome], broken: Mapping[str, Check]) -> Iterator[Check]:
     """Each check by the last ranks that came through it, and the trials that broke."""
     plan = parts[-1].plan
     wanted = {stage.name for stage in stages_of(plan)}
@@ -128,7 +126,7 @@ def _examined(parts: Sequence[Part], broken: Mapping[str, Check]) -> Iterator[Ch
         yield from (broken[name] for name in names if name in broken)
 
 
-def _of(each: Examination, world: World, facts: Facts, broken: Mapping[str, Check]) -> Check:
+def _of(each: Examination, world: World, facts: FactsByRank, broken: Mapping[str, Check]) -> Check:
     """The verdict of one check, also where it broke, was never reached or does not apply."""
     if each.name in broken:
         return broken[each.name]
@@ -141,7 +139,7 @@ def _of(each: Examination, world: World, facts: Facts, broken: Mapping[str, Chec
     return each.judge(Seen(world, ranks))  # type: ignore[arg-type]
 
 
-def _steps(plan: MeasurementPlan, facts: Facts, samples: Samples) -> Iterator[StepResult]:
+def _steps(plan: MeasurementPlan, facts: FactsByRank, samples: Samples) -> Iterator[StepResult]:
     for name, trial in trials_by_name(plan).items():
         ranks = {rank: done[name] for rank, done in facts.items() if name in done}
         measured = any(entry.get("seconds") for entry in ranks.values())
@@ -149,7 +147,7 @@ def _steps(plan: MeasurementPlan, facts: Facts, samples: Samples) -> Iterator[St
             yield step_result(trial, ranks, plan.world, samples)
 
 
-def _epochs(plan: MeasurementPlan, facts: Facts) -> tuple[StepResult, ...]:
+def _epochs(plan: MeasurementPlan, facts: FactsByRank) -> tuple[StepResult, ...]:
     found = []
     for trial in epochs.epochs_of(plan):
         ranks = {rank: done[trial.name] for rank, done in facts.items() if trial.name in done}
@@ -158,14 +156,14 @@ def _epochs(plan: MeasurementPlan, facts: Facts) -> tuple[StepResult, ...]:
     return tuple(found)
 
 
-def _ceiling(facts: Facts) -> float | None:
+def _ceiling(facts: FactsByRank) -> float | None:
     """TFLOP/s that the slowest device reaches in a large matrix product."""
     rates = [done.get("devices-alike", {}).get("tflops") for done in facts.values()]
     known = [max(rate.values()) for rate in rates if isinstance(rate, dict) and rate]
     return min(known, default=None)
 
 
-def _rows(plan: MeasurementPlan, facts: Facts) -> tuple[Bandwidth, ...]:
+def _rows(plan: MeasurementPlan, facts: FactsByRank) -> tuple[Bandwidth, ...]:
     ranks = {rank: done[SWEEP.name] for rank, done in facts.items() if SWEEP.name in done}
     if len(ranks) < plan.world.size or any("not_here" in entry for entry in ranks.values()):
         return ()

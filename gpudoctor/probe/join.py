@@ -23,6 +23,7 @@ from gpudoctor.probe.launch import (
     FOLDER,
     MOST_ROUNDS,
     Round,
+    Watcher,
     add_stacks,
     broken_stage,
     left_after,
@@ -45,12 +46,11 @@ from gpudoctor.record import dataclass, replace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudoctor.probe.launcher_env import Place
+    from gpudoctor.probe.launcher_env import AssignedRank
 
 _GRACE = 3.0
 _LAST_WORD = 20.0
 """Seconds for the other nodes to tell how far they came, once this one is through."""
-Watcher = Callable[[Mapping[int, RankState]], None]
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Joint:
 
 
 def take_part(
-    place: Place,
+    place: AssignedRank,
     make_plan: Callable[[plans.World], plans.MeasurementPlan],
     *,
     timeout: float | None,
@@ -104,7 +104,7 @@ def take_part(
     return joint
 
 
-def _part(board: Board, place: Place, rounds: tuple[Round, ...]) -> None:
+def _part(board: Board, place: AssignedRank, rounds: tuple[Round, ...]) -> None:
     """Leave together: others use the folder of a node's first rank, and the store may live with the first of all."""
     if place.rank != 0:
         board.get("over", 4 * _LAST_WORD)
@@ -118,7 +118,7 @@ def _part(board: Board, place: Place, rounds: tuple[Round, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _MachineSeen:
     """The machine as a rank sees it; `own` says that it has looked by itself, and not heard it from its neighbour."""
 
     machine: ProbedMachine
@@ -129,7 +129,7 @@ class _Seen:
         return self.machine.used_by(plan.world.nodes.count(plan.world.nodes[rank])) if self.own else []
 
 
-def _look_around(board: Board, place: Place) -> _Seen:
+def _look_around(board: Board, place: AssignedRank) -> _MachineSeen:
     """The inventory, taken once a node; the others wait, as their hold on the GPUs would look like somebody else's."""
     key = f"node/{place.node}"
     if place.local_rank != 0:
@@ -137,21 +137,21 @@ def _look_around(board: Board, place: Place) -> _Seen:
         machine = machine_from(found, found["host"]) if found else None
         # With a GPU for each task, SLURM shows every rank its own only: then each has to look.
         if machine is not None and (not machine.gpus or place.local_rank < machine.visible):
-            return _Seen(machine, own=False)
+            return _MachineSeen(machine, own=False)
     machine = inventory.take_stock()
     if place.local_rank == 0:
         board.put(key, machine)
     board.put(f"machine/{place.rank}", machine)
-    return _Seen(machine, own=True)
+    return _MachineSeen(machine, own=True)
 
 
-def _about(place: Place, seen: _Seen) -> dict[str, Any]:
+def _about(place: AssignedRank, seen: _MachineSeen) -> dict[str, Any]:
     gpus = seen.machine.used_by(seen.machine.visible)
     return {"host": platform.node(), "node": place.node, "local_rank": place.local_rank, "gpus": gpus, "own": seen.own}
 
 
 def _agreed(
-    board: Board, place: Place, make_plan: Callable[[plans.World], plans.MeasurementPlan]
+    board: Board, place: AssignedRank, make_plan: Callable[[plans.World], plans.MeasurementPlan]
 ) -> tuple[plans.MeasurementPlan, tuple[int, ...]]:
     """The plan for the ranks that have come, and the ranks that have not."""
     until = time.monotonic() + START_SECONDS
@@ -195,7 +195,7 @@ def _without(plan: plans.MeasurementPlan, machine: ProbedMachine, missing: tuple
 class _Seat:
     """What a given process does in each round: run a worker; the first one asks all how far it came."""
 
-    def __init__(self, board: Board, place: Place, worker: str, timeout: float | None, watcher: Watcher) -> None:
+    def __init__(self, board: Board, place: AssignedRank, worker: str, timeout: float | None, watcher: Watcher) -> None:
         self._board, self._place = board, place
         self._worker, self._timeout, self._watcher = worker, timeout, watcher
         self.interrupted = False
@@ -338,7 +338,7 @@ def _entries(state: RankState) -> dict[str, Any]:
 
 
 def _collected(
-    board: Board, place: Place, plan: plans.MeasurementPlan, rounds: tuple[Round, ...], interrupted: bool
+    board: Board, place: AssignedRank, plan: plans.MeasurementPlan, rounds: tuple[Round, ...], interrupted: bool
 ) -> Joint:
     """What all ranks have left on the board besides how far they came."""
     samples: dict[str, list[tuple[float, float]]] = {}
@@ -357,7 +357,7 @@ def _collected(
     return Joint(plan, tuple(machines.values()), rounds, samples, tuple(load), notes, interrupted)
 
 
-def _who_looked(board: Board, place: Place, rounds: tuple[Round, ...]) -> list[int]:
+def _who_looked(board: Board, place: AssignedRank, rounds: tuple[Round, ...]) -> list[int]:
     """The ranks that have an inventory and samples to tell, and still can."""
     places = {rank: board.get(f"place/{rank}", 0.5) or {} for rank in range(place.size)}
     return [rank for rank, entry in places.items() if entry.get("own")]

@@ -11,7 +11,7 @@ _FIRST_PORT, _PORTS = 20000, 20000
 
 
 @dataclass(frozen=True)
-class Place:
+class AssignedRank:
     """The rank that this process was given. `node` counts nodes, `address` and `port` are where all ranks meet."""
 
     rank: int
@@ -24,12 +24,12 @@ class Place:
     """Who started it, for messages."""
 
 
-def place_given(environment: Mapping[str, str]) -> Place | None:
+def place_given(environment: Mapping[str, str]) -> AssignedRank | None:
     """The place that the environment names; None where this process is alone and starts ranks of its own."""
     return _by_variables(environment) or _by_slurm(environment)
 
 
-def _by_variables(environment: Mapping[str, str]) -> Place | None:
+def _by_variables(environment: Mapping[str, str]) -> AssignedRank | None:
     """RANK and WORLD_SIZE, as torchrun, Ray Train and Kubeflow's PyTorchJob set them."""
     rank, size = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
     port = _number(environment, "MASTER_PORT")
@@ -46,7 +46,7 @@ def _by_variables(environment: Mapping[str, str]) -> Place | None:
         node = _number(environment, "NODE_RANK")
     # A pod with one rank of its own has no word for its node.
     node = node if node is not None else rank if "LOCAL_RANK" not in environment else 0
-    return Place(rank, size, local, node, environment.get("MASTER_ADDR", "127.0.0.1"), port, by)
+    return AssignedRank(rank, size, local, node, environment.get("MASTER_ADDR", "127.0.0.1"), port, by)
 
 
 def advice(environment: Mapping[str, str]) -> str:
@@ -68,7 +68,7 @@ def _counts_pods(environment: Mapping[str, str]) -> bool:
     return alone and "RANK" in environment and (_number(environment, "PET_NPROC_PER_NODE") or 1) > 1
 
 
-def _by_slurm(environment: Mapping[str, str]) -> Place | None:
+def _by_slurm(environment: Mapping[str, str]) -> AssignedRank | None:
     """A task of a step of `srun`; the script of a batch job has no step, and starts its own."""
     rank, size = _number(environment, "SLURM_PROCID"), _number(environment, "SLURM_STEP_NUM_TASKS")
     nodes = environment.get("SLURM_STEP_NODELIST", "")
@@ -77,7 +77,7 @@ def _by_slurm(environment: Mapping[str, str]) -> Place | None:
     job = _number(environment, "SLURM_JOB_ID") or 0
     port = _number(environment, "MASTER_PORT") or _FIRST_PORT + job % _PORTS
     local, node = _number(environment, "SLURM_LOCALID") or 0, _number(environment, "SLURM_NODEID") or 0
-    return Place(rank, size, local, node, environment.get("MASTER_ADDR") or first_host(nodes), port, "srun")
+    return AssignedRank(rank, size, local, node, environment.get("MASTER_ADDR") or first_host(nodes), port, "srun")
 
 
 def first_host(nodes: str) -> str:

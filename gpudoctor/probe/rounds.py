@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.probe.conclude import Part
+from gpudoctor.probe.conclude import PlanOutcome
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.launch import MOST_ROUNDS, Launcher, Round, left_after, run_round
 from gpudoctor.probe.options import News, Teller, Wishes, plan_for
@@ -45,7 +45,7 @@ class Rounds:
     ) -> None:
         self.broken: dict[str, Check] = {}
         self.left_out: tuple[Check, ...] = ()
-        self.parts: tuple[Part, ...] = ()
+        self.parts: tuple[PlanOutcome, ...] = ()
         self.over = False
         self._machine, self._wishes, self._tell = machine, wishes, tell
         self._launcher = launcher
@@ -57,7 +57,7 @@ class Rounds:
         self._plan = plan
         self._states = {rank: RankState(rank) for rank in range(plan.world.size)}
         self._asks = {stage.name: stage.asks for stage in stages_of(plan)}
-        self.parts = (*self.parts, Part(plan, self._states))
+        self.parts = (*self.parts, PlanOutcome(plan, self._states))
 
     def run(self) -> None:
         """Do all stages that can be done."""

@@ -23,7 +23,7 @@ from gpudoctor.probe.rounds import Rounds, take_over
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.launcher_env import Place
+    from gpudoctor.probe.launcher_env import AssignedRank
 
 INSTALL = "pip install torch nvidia-ml-py psutil"
 
@@ -65,7 +65,7 @@ def _own_ranks(wishes: Wishes, tell: Teller, launcher: Launcher | None) -> Probe
     return report
 
 
-def examine_given(place: Place, wishes: Wishes, tell: Teller = _silent) -> ProbeReport | None:
+def examine_given(place: AssignedRank, wishes: Wishes, tell: Teller = _silent) -> ProbeReport | None:
     """Examine as one of the ranks that somebody else has started; the report on the first of them, None on others."""
     started, began = now(), time.monotonic()
     if importlib.util.find_spec("torch") is None:

@@ -17,7 +17,7 @@ from gpudoctor.plain import plain
 from gpudoctor.probe.stages import START_SECONDS
 
 if TYPE_CHECKING:
-    from gpudoctor.probe.launcher_env import Place
+    from gpudoctor.probe.launcher_env import AssignedRank
 
 LOOK_EVERY = 0.2
 
@@ -25,7 +25,7 @@ LOOK_EVERY = 0.2
 class Board:
     """The store, for a process that was given this place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: AssignedRank) -> None:
         import torch.distributed as dist
 
         try:
@@ -61,7 +61,7 @@ class Board:
             return None
 
 
-def _store(place: Place) -> Any:
+def _store(place: AssignedRank) -> Any:
     """The launcher's store where there is one; else the first rank opens one at the address that all were given."""
     import torch.distributed as dist
 

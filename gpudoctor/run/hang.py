@@ -41,7 +41,7 @@ _ON_THE_WAY = ("torch/_ops.py", "torch/_library/")
 
 
 @dataclass
-class _Rank:
+class _FollowedRank:
     """One rank's file as far as it has been followed."""
 
     path: Path
@@ -59,7 +59,7 @@ class Watch:
     def __init__(self, folder: Path, patience: float) -> None:
         self._folder = folder
         self._patience = patience
-        self._ranks: dict[Path, _Rank] = {}
+        self._ranks: dict[Path, _FollowedRank] = {}
         self._asked_at = 0.0
 
     def look(self) -> tuple[Waiting, ...]:
@@ -111,7 +111,7 @@ class Watch:
         elsewhere = {each.rank for each in found if not each.waits and not each.silence}
         return any(_computes(each) for each in self._ranks.values() if each.rank in elsewhere)
 
-    def _meet(self, path: Path) -> _Rank | None:
+    def _meet(self, path: Path) -> _FollowedRank | None:
         """A process counts as a rank from when it makes a process group, and listens."""
         # Before its file is read: most processes never will.
         if not os.path.exists(self._folder / QUESTION.format(pid=path.name.split("-")[1])):
@@ -127,7 +127,7 @@ class Watch:
                 rank = line["rank"]
         if pid is None or rank is None:
             return None
-        return self._ranks.setdefault(path, _Rank(path, pid, int(rank)))
+        return self._ranks.setdefault(path, _FollowedRank(path, pid, int(rank)))
 
     def _ask(self) -> tuple[Waiting, ...]:
         ranks = sorted(self._ranks.values(), key=lambda each: each.rank)
@@ -145,7 +145,7 @@ class Watch:
             for each in ranks
         )
 
-    def _answers(self, ranks: Sequence[_Rank]) -> dict[int, dict[str, Any]]:
+    def _answers(self, ranks: Sequence[_FollowedRank]) -> dict[int, dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
         deadline = time.monotonic() + _PATIENCE
         while len(found) < len(ranks) and time.monotonic() < deadline:
@@ -156,7 +156,7 @@ class Watch:
         return found
 
 
-def _computes(each: _Rank) -> bool:
+def _computes(each: _FollowedRank) -> bool:
     if each.worked is None:
         return False
     seconds = time.monotonic() - each.worked[0]
@@ -179,7 +179,7 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     return replace(here, steps=answer["steps"])
 
 
-def _silent(each: _Rank, folder: Path) -> Waiting:
+def _silent(each: _FollowedRank, folder: Path) -> Waiting:
     """Where a rank is that has not answered, as far as that can be found out."""
     state = state_of(each.pid)
     silence = "has ended" if not state else "is stopped" if state in "Tt" else "does not answer"

@@ -18,10 +18,10 @@ def when_imported(name: str, then: Callable[[], None]) -> None:
     if name in sys.modules:
         then()
     else:
-        sys.meta_path.insert(0, _Waiting(name, then))
+        sys.meta_path.insert(0, _ImportWait(name, then))
 
 
-class _Waiting(importlib.abc.MetaPathFinder):
+class _ImportWait(importlib.abc.MetaPathFinder):
     """Lets the others find a module, and is told when it has been executed."""
 
     def __init__(self, name: str, then: Callable[[], None]) -> None:

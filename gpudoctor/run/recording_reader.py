@@ -41,7 +41,7 @@ from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read,
 from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
 T = TypeVar("T")
-Line = dict[str, Any]
+JsonLine = dict[str, Any]
 
 _FACTS: dict[str, tuple[str, type[Any]]] = {
     "groups": ("init_process_group", RecordedGroup),
@@ -85,7 +85,7 @@ def _tells(process: Process) -> bool:
     return bool(process.crash or process.steps or process.groups or process.seeds or process.refused)
 
 
-def lines_of(path: Path) -> Iterator[Line]:
+def lines_of(path: Path) -> Iterator[JsonLine]:
     """The whole lines of one process's file."""
     try:
         text = path.read_bytes()
@@ -112,7 +112,7 @@ def frames_of(given: Iterable[Any]) -> tuple[StackFrame, ...]:
     return _READER.read(tuple[StackFrame, ...], given)
 
 
-def collective_of(given: Line) -> RecordedCollective:
+def collective_of(given: JsonLine) -> RecordedCollective:
     """One entry of the flight recorder."""
     return _READER.read(RecordedCollective, given)
 
@@ -157,11 +157,11 @@ def _ranks(processes: Iterable[Process]) -> list[Process]:
     return [trained[rank] for rank in sorted(rank for rank in trained if rank is not None)]
 
 
-def _process(lines: list[Line]) -> Process | None:
+def _process(lines: list[JsonLine]) -> Process | None:
     if not lines or lines[0].get("kind") != "process":
         return None
     first = lines[0]
-    told = _Lines(lines)
+    told = _LinesByKind(lines)
     # A program may leave its group and make another one.
     group = (told.of("group") or [{}])[-1]
     launch = first.get("launch", {})
@@ -200,17 +200,17 @@ _COUNTED = {"over": "steps", "step": "number"}
 """How the steps that were made are called in a line."""
 
 
-class _Lines:
+class _LinesByKind:
     """The lines of one process, by kind."""
 
-    def __init__(self, lines: Iterable[Line]) -> None:
-        self._lines: dict[str, list[Line]] = {}
+    def __init__(self, lines: Iterable[JsonLine]) -> None:
+        self._lines: dict[str, list[JsonLine]] = {}
         self.wrong: list[str] = []
         """What was the matter with lines that were left out."""
         for line in lines:
             self._lines.setdefault(line["kind"], []).append(line)
 
-    def of(self, kind: str) -> list[Line]:
+    def of(self, kind: str) -> list[JsonLine]:
         return self._lines.get(kind, [])
 
     def each(self, kind: str, made: type[T]) -> tuple[T, ...]:
@@ -222,11 +222,11 @@ class _Lines:
         lines = {repr([line[name] for name in key]): line for line in self.of(kind)}
         return tuple(self.read(made, lines.values()))
 
-    def read(self, made: type[T], lines: Iterable[Line]) -> Iterator[T]:
+    def read(self, made: type[T], lines: Iterable[JsonLine]) -> Iterator[T]:
         """Records of these lines, without those that are none."""
         return (each for line in lines if (each := self._one(made, line)) is not None)
 
-    def _one(self, made: type[T], line: Line) -> T | None:
+    def _one(self, made: type[T], line: JsonLine) -> T | None:
         try:
             return _READER.read(made, line)
         except PlainError as error:
@@ -238,7 +238,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
 
 
-def _crash(line: Line) -> Crash:
+def _crash(line: JsonLine) -> Crash:
     own = {file for file, _, _, own in line["frames"] if own}
     near = any("init_process_group(" in _text(file) for file in own)
     return replace(_READER.read(Crash, line), near_group=near)
@@ -251,7 +251,7 @@ def _text(path: str) -> str:
         return ""
 
 
-def _passes(lines: list[Line]) -> Iterator[Line]:
+def _passes(lines: list[JsonLine]) -> Iterator[JsonLine]:
     """The last line of each pass, with when it began: they repeat each other as the pass goes on."""
     began = {line["number"]: line["at"] for line in reversed(lines)}
     for line in {line["number"]: line for line in lines}.values():

@@ -23,15 +23,15 @@ _THREADS = {
     COMMUNICATION: "communication of DDP, where it was clocked",
     COLLECTIVES: "collectives, where they were begun",
 }
-Event = dict[str, Any]
+TraceEvent = dict[str, Any]
 
 
 def trace_of(recording: Recording) -> str:
     """The trace as JSON. Of long runs the steps in the middle are left out, and `otherData` says so."""
     begin = min((_beginning(each) for each in recording.ranks if each.steps), default=0.0)
     room = MOST_EVENTS // max(1, len(recording.ranks))
-    names: list[Event] = []
-    events: list[Event] = []
+    names: list[TraceEvent] = []
+    events: list[TraceEvent] = []
     left_out = 0
     for number, process in enumerate(recording.ranks):
         pid = number if process.rank is None else process.rank
@@ -50,7 +50,7 @@ def _beginning(process: Process) -> float:
     return min(step.at - step.took for step in process.steps)
 
 
-def _names(process: Process, pid: int) -> Iterator[Event]:
+def _names(process: Process, pid: int) -> Iterator[TraceEvent]:
     name = "process" if process.rank is None else f"rank {process.rank}"
     yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": f"{name} on {process.host}"}}
     yield {"ph": "M", "name": "process_sort_index", "pid": pid, "tid": 0, "args": {"sort_index": pid}}
@@ -58,7 +58,7 @@ def _names(process: Process, pid: int) -> Iterator[Event]:
         yield {"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": thread}}
 
 
-def _of_step(step: Step, pid: int, begin: float) -> Iterator[Event]:
+def _of_step(step: Step, pid: int, begin: float) -> Iterator[TraceEvent]:
     first, last = _micro(step.at - step.took - begin), _micro(step.at - begin)
     yield _slice(f"step {step.number}", "step", pid, TRAINING, first, last)
     for span, began, seconds in step.starts:
@@ -70,7 +70,7 @@ def _of_step(step: Step, pid: int, begin: float) -> Iterator[Event]:
         yield {"ph": "C", "name": "memory", "pid": pid, "tid": TRAINING, "ts": last, "args": held}
 
 
-def _besides(process: Process, pid: int, begin: float) -> Iterator[Event]:
+def _besides(process: Process, pid: int, begin: float) -> Iterator[TraceEvent]:
     last = 0
     for each in process.exposed:
         start = _micro(each.began - begin)
@@ -84,18 +84,18 @@ def _besides(process: Process, pid: int, begin: float) -> Iterator[Event]:
             yield _collective(one, pid, begin)
 
 
-def _collective(each: RecordedCollective, pid: int, begin: float) -> Event:
+def _collective(each: RecordedCollective, pid: int, begin: float) -> TraceEvent:
     at = f"{each.place.path}:{each.place.line}" if each.place else ""
     about = {"number": each.number, "group": each.group, "elements": each.elements, "line": at}
     event = {"ph": "i", "s": "t", "name": each.name, "cat": "collective", "pid": pid, "tid": COLLECTIVES}
     return {**event, "ts": _micro(each.began - begin), "args": about}
 
 
-def _slice(name: str, category: str, pid: int, tid: int, start: int, end: int) -> Event:
+def _slice(name: str, category: str, pid: int, tid: int, start: int, end: int) -> TraceEvent:
     return {"ph": "X", "name": name, "cat": category, "pid": pid, "tid": tid, "ts": start, "dur": end - start}
 
 
-def _fitting(steps: Sequence[list[Event]], room: int) -> tuple[list[Event], int]:
+def _fitting(steps: Sequence[list[TraceEvent]], room: int) -> tuple[list[TraceEvent], int]:
     """The events of the first and the last steps for which there is room, and how many steps are left out."""
     if sum(map(len, steps)) <= room:
         return [event for step in steps for event in step], 0
@@ -104,7 +104,7 @@ def _fitting(steps: Sequence[list[Event]], room: int) -> tuple[list[Event], int]
     return [event for step in kept for event in step], len(steps) - len(kept)
 
 
-def _count(steps: Sequence[list[Event]], room: int) -> int:
+def _count(steps: Sequence[list[TraceEvent]], room: int) -> int:
     """How many of the first steps fit."""
     for number, step in enumerate(steps):
         room -= len(step)

@@ -18,8 +18,8 @@ _SHORT = 10_000
 _PAIRS = 1_000_000
 """Of one file together."""
 
-Lines = Sequence[bytes]
-_Gap = tuple[int, int, int, int]
+FileLines = Sequence[bytes]
+_Hunk = tuple[int, int, int, int]
 """Lines of the old text and lines of the new one that differ: two ranges, counted from 0, of which one may be empty."""
 
 
@@ -27,7 +27,7 @@ def changed_lines(old: bytes, new: bytes) -> list[range]:
     """The lines of `new`, counted from 1, that are not in `old`. Ends of lines are not compared."""
     before, after = _lines(old), _lines(new)
     # Where lines were only taken away, the two around the gap are what is left of the change.
-    return [range(c + 1, d + 1) if d > c else range(c, c + 2) for _, _, c, d in _Comparison(before, after).gaps()]
+    return [range(c + 1, d + 1) if d > c else range(c, c + 2) for _, _, c, d in _LineDiff(before, after).gaps()]
 
 
 def _lines(text: bytes) -> list[bytes]:
@@ -35,16 +35,16 @@ def _lines(text: bytes) -> list[bytes]:
     return text.replace(b"\r\n", b"\n").split(b"\n")
 
 
-class _Comparison:
-    def __init__(self, old: Lines, new: Lines) -> None:
+class _LineDiff:
+    def __init__(self, old: FileLines, new: FileLines) -> None:
         self._old = old
         self._new = new
         self._pairs = _PAIRS
 
-    def gaps(self) -> Iterator[_Gap]:
+    def gaps(self) -> Iterator[_Hunk]:
         return self._differing((0, len(self._old), 0, len(self._new)), _DEPTH)
 
-    def _differing(self, gap: _Gap, depth: int) -> Iterator[_Gap]:
+    def _differing(self, gap: _Hunk, depth: int) -> Iterator[_Hunk]:
         a, b, c, d = gap = self._without_ends(gap)
         pairs = (b - a) * (d - c)
         if not pairs:
@@ -60,7 +60,7 @@ class _Comparison:
         else:
             yield gap
 
-    def _without_ends(self, gap: _Gap) -> _Gap:
+    def _without_ends(self, gap: _Hunk) -> _Hunk:
         """Without the lines at its beginning and at its end that are the same."""
         a, b, c, d = gap
         while a < b and c < d and self._old[a] == self._new[c]:
@@ -69,13 +69,13 @@ class _Comparison:
             b, d = b - 1, d - 1
         return a, b, c, d
 
-    def _by_pairs(self, gap: _Gap) -> Iterator[_Gap]:
+    def _by_pairs(self, gap: _Hunk) -> Iterator[_Hunk]:
         a, b, c, d = gap
         for kind, i, k, j, m in SequenceMatcher(None, self._old[a:b], self._new[c:d], autojunk=False).get_opcodes():
             if kind != "equal":
                 yield a + i, a + k, c + j, c + m
 
-    def _anchors(self, gap: _Gap) -> list[tuple[int, int]]:
+    def _anchors(self, gap: _Hunk) -> list[tuple[int, int]]:
         """Lines that stand once in both parts, as many as are in the same order."""
         a, b, c, d = gap
         old, new = Counter(self._old[a:b]), Counter(self._new[c:d])

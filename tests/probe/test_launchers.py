@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.probe.join import world_of
-from gpudoctor.probe.launcher_env import Place, first_host, place_given
+from gpudoctor.probe.launcher_env import AssignedRank, first_host, place_given
 
 MEETING = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "29500"}
 TORCHRUN = {
@@ -31,22 +31,22 @@ SRUN = {
     ("environment", "place"),
     [
         ({}, None),
-        (TORCHRUN, Place(5, 8, 1, 1, "10.0.0.1", 29500, "torchrun")),
-        ({**TORCHRUN, "RANK": "0", "WORLD_SIZE": "1"}, Place(0, 1, 1, 1, "10.0.0.1", 29500, "torchrun")),
-        (SRUN, Place(3, 4, 1, 1, "gpu-03", 21234, "srun")),
-        ({**SRUN, **MEETING}, Place(3, 4, 1, 1, "10.0.0.1", 29500, "srun")),
+        (TORCHRUN, AssignedRank(5, 8, 1, 1, "10.0.0.1", 29500, "torchrun")),
+        ({**TORCHRUN, "RANK": "0", "WORLD_SIZE": "1"}, AssignedRank(0, 1, 1, 1, "10.0.0.1", 29500, "torchrun")),
+        (SRUN, AssignedRank(3, 4, 1, 1, "gpu-03", 21234, "srun")),
+        ({**SRUN, **MEETING}, AssignedRank(3, 4, 1, 1, "10.0.0.1", 29500, "srun")),
         # The script of a batch job, and a step of one task: neither is one rank of several.
         ({name: value for name, value in SRUN.items() if "STEP" not in name}, None),
         ({**SRUN, "SLURM_STEP_NUM_TASKS": "1"}, None),
         # A pod of Kubeflow's PyTorchJob: one rank a pod, and no word of local ranks.
-        (POD, Place(1, 2, 0, 1, "10.0.0.1", 29500, "the variables RANK and WORLD_SIZE")),
+        (POD, AssignedRank(1, 2, 0, 1, "10.0.0.1", 29500, "the variables RANK and WORLD_SIZE")),
         # Left over in a shell.
         ({**MEETING, "RANK": "0", "WORLD_SIZE": "1"}, None),
         ({"RANK": "0", "WORLD_SIZE": "2"}, None),
         ({**TORCHRUN, "RANK": "first"}, None),
     ],
 )  # fmt: skip
-def test_place(environment: dict[str, str], place: Place | None) -> None:
+def test_place(environment: dict[str, str], place: AssignedRank | None) -> None:
     assert place_given(environment) == place
 
 

@@ -41,7 +41,7 @@ MAX_DEFINITIONS = 200
 
 def leads_to_training(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
     """What these statements of a module call trains, or starts what trains, as far as syntax shows."""
-    return _Search(project).finds(statements, module)
+    return _CallSearch(project).finds(statements, module)
 
 
 def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: Project) -> bool:
@@ -52,7 +52,7 @@ def calls_own_code(statements: Iterable[ast.stmt], module: ModuleFile, project: 
     """
     if any(map(looks_elsewhere, (module, *project.imports_of(module)))):
         return True
-    search = _Search(project)
+    search = _CallSearch(project)
     targets = (each for call in _calls_in(statements) for each in search.targets_of(call, search.names_of(module), {}))
     return next(targets, None) is not None
 
@@ -92,7 +92,7 @@ def reaches_training(start: ModuleFile, project: Project) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _Names:
+class _TopLevelNames:
     """What the names at the top level of a module stand for."""
 
     module: ModuleFile
@@ -103,10 +103,10 @@ class _Names:
     """Definitions by the name with which a decorator of theirs begins: `@app.command()` makes it a part of `app`."""
 
 
-def _names_of(module: ModuleFile) -> _Names:
+def _names_of(module: ModuleFile) -> _TopLevelNames:
     """The names of a module."""
     statements = list(at_top(module.source.tree.body, with_handlers=True))
-    found = _Names(module, {}, bindings(statements), {}, {})
+    found = _TopLevelNames(module, {}, bindings(statements), {}, {})
     for each in statements:
         if isinstance(each, DEFINITIONS):
             found.definitions[each.name] = each
@@ -119,16 +119,16 @@ def _names_of(module: ModuleFile) -> _Names:
     return found
 
 
-_Target = tuple[_Names, ast.AST]
+_Target = tuple[_TopLevelNames, ast.AST]
 """Code of the project that is executed, and the module that it stands in."""
 
 
-class _Search:
+class _CallSearch:
     """One search through a project. Each definition is visited once."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._names: dict[str, _Names] = {}
+        self._names: dict[str, _TopLevelNames] = {}
 
     def finds(self, statements: Iterable[ast.stmt], module: ModuleFile) -> bool:
         names = self.names_of(module)
@@ -148,13 +148,13 @@ class _Search:
                 pending += new
         return False
 
-    def names_of(self, module: ModuleFile) -> _Names:
+    def names_of(self, module: ModuleFile) -> _TopLevelNames:
         path = module.source.path
         if path not in self._names:
             self._names[path] = _names_of(module)
         return self._names[path]
 
-    def targets_of(self, call: ast.Call, names: _Names, inner: dict[str, Import]) -> Iterator[_Target]:
+    def targets_of(self, call: ast.Call, names: _TopLevelNames, inner: dict[str, Import]) -> Iterator[_Target]:
         """The code of the project that a call executes: what is called, and what that one is given to call."""
         called = list(self._meant(call.func, names, inner))
         yield from called
@@ -167,7 +167,7 @@ class _Search:
             if not called and not given:
                 yield from ((names, each) for each in names.definitions.values())
 
-    def _meant(self, node: ast.expr, names: _Names, inner: dict[str, Import]) -> Iterator[_Target]:
+    def _meant(self, node: ast.expr, names: _TopLevelNames, inner: dict[str, Import]) -> Iterator[_Target]:
         """The code of the project that an expression stands for: a function, a class, or how an object is made."""
         # `COMMANDS[name]()`
         parts = name_parts(node.value if isinstance(node, ast.Subscript) else node)
@@ -176,7 +176,7 @@ class _Search:
         elif parts[0]:
             yield from self._at_top(parts, names, depth=0)
 
-    def _at_top(self, parts: list[str], names: _Names, depth: int) -> Iterator[_Target]:
+    def _at_top(self, parts: list[str], names: _TopLevelNames, depth: int) -> Iterator[_Target]:
         name = parts[0]
         if name in names.definitions:
             node = names.definitions[name]
@@ -191,7 +191,7 @@ class _Search:
         # The commands of a group, wherever the group itself comes from.
         yield from ((names, each) for each in names.decorated.get(name, ()))
 
-    def _imported(self, bound: Import, rest: list[str], names: _Names, depth: int = 0) -> Iterator[_Target]:
+    def _imported(self, bound: Import, rest: list[str], names: _TopLevelNames, depth: int = 0) -> Iterator[_Target]:
         """What `from module import name` has bound, or an attribute of the module that an import has."""
         node, alias = bound
         find = partial(self._project.find, names.module)
@@ -240,7 +240,7 @@ def _library_name(node: ast.expr, imports: dict[str, Import]) -> str:
     return ".".join((first, *rest))
 
 
-def _starts(call: ast.Call, names: _Names, inner: dict[str, Import]) -> bool:
+def _starts(call: ast.Call, names: _TopLevelNames, inner: dict[str, Import]) -> bool:
     return _library_name(call.func, {**names.imports, **inner}) in STARTERS
 
 

@@ -24,7 +24,7 @@ _PLAIN_CALLS = frozenset(
 )
 _MAKERS = ("list", "dict", "defaultdict", "OrderedDict")
 _ADDERS = ("append", "extend", "insert", "update", "setdefault")
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 _Assignment = ast.Assign | ast.AnnAssign | ast.AugAssign
 
 
@@ -38,11 +38,11 @@ def flawed_classes(tree: ast.Module, text: str) -> Iterator[str]:
     """Classes that may be modules, and that register not all their layers, or do so too early."""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     if classes:
-        kept, made = _Lines(_KEPT, text), _Lines(_DISPLAY, text)
+        kept, made = _LineSearch(_KEPT, text), _LineSearch(_DISPLAY, text)
         yield from (each.name for each in classes if _may_be_flawed(each, kept, made))
 
 
-class _Lines:
+class _LineSearch:
     """The lines on which a pattern is found."""
 
     def __init__(self, pattern: str, text: str) -> None:
@@ -53,22 +53,22 @@ class _Lines:
         return any(node.lineno <= line <= (node.end_lineno or line) for line in self._found)
 
 
-def _may_be_flawed(cls: ast.ClassDef, kept: _Lines, made: _Lines) -> bool:
+def _may_be_flawed(cls: ast.ClassDef, kept: _LineSearch, made: _LineSearch) -> bool:
     if any(isinstance(each, ast.ClassDef) and _may_be_flawed(each, kept, made) for each in cls.body):
         return True
     bases = [name for name in map(_last_name, cls.bases) if not re.match(_NO_MODULE, name)]
-    methods = [each for each in cls.body if isinstance(each, _Function)] if bases else []
+    methods = [each for each in cls.body if isinstance(each, _FunctionNode)] if bases else []
     surely = any("Module" in name for name in bases)
     if surely and any(_lets_go(each, kept.text) for each in methods if each.name == "__init__"):
         return True
-    if any(_forgets_super(_Method(each), surely) for each in methods if _begins_otherwise(each)):
+    if any(_forgets_super(_MethodLayers(each), surely) for each in methods if _begins_otherwise(each)):
         return True
     if not kept.meet(cls):
         methods = [each for each in methods if each.name == "__init__" and made.meet(each)]
-    return _hides_layers(list(map(_Method, methods)))
+    return _hides_layers(list(map(_MethodLayers, methods)))
 
 
-def _begins_otherwise(method: _Function) -> bool:
+def _begins_otherwise(method: _FunctionNode) -> bool:
     """A constructor that does not begin with that of a base."""
     if method.name != "__init__":
         return False
@@ -77,7 +77,7 @@ def _begins_otherwise(method: _Function) -> bool:
     return not (isinstance(called, ast.Attribute) and called.attr == "__init__")
 
 
-def _lets_go(constructor: _Function, text: str) -> bool:
+def _lets_go(constructor: _FunctionNode, text: str) -> bool:
     """A local name holds what the object is asked for under the same name, and never given."""
     for each in constructor.body:
         target = each.targets[0] if isinstance(each, ast.Assign) else None
@@ -93,11 +93,11 @@ def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-class _Method:
+class _MethodLayers:
     """What there is to know of a method: its assignments, and the names that hold no layer made here: arguments, and
     what loops and comprehensions count through."""
 
-    def __init__(self, node: _Function) -> None:
+    def __init__(self, node: _FunctionNode) -> None:
         self.name = node.name
         self.nodes = list(ast.walk(node))
         self.assigned = [each for each in self.nodes if isinstance(each, _Assignment)]
@@ -144,7 +144,7 @@ def _targets(node: _Assignment) -> list[ast.expr]:
     return node.targets if isinstance(node, ast.Assign) else [node.target]
 
 
-def _forgets_super(constructor: _Method, surely: bool) -> bool:
+def _forgets_super(constructor: _MethodLayers, surely: bool) -> bool:
     """Something that may be a layer is assigned before the constructor of a base is called, or none is called."""
     lines = [node.lineno for node in constructor.nodes if isinstance(node, ast.Attribute) and node.attr == "__init__"]
     assigned = [node for node in constructor.assigned if constructor.attribute(node)]
@@ -152,13 +152,13 @@ def _forgets_super(constructor: _Method, surely: bool) -> bool:
     return any(map(constructor.makes_layer, (node.value for node in early))) or (surely and bool(early) and not lines)
 
 
-def _hides_layers(methods: list[_Method]) -> bool:
+def _hides_layers(methods: list[_MethodLayers]) -> bool:
     """An attribute is given a plain list or dictionary of what may be layers, or one that is filled with such."""
     filled = {name for method in methods for name in method.filled()}
     return any(_keeps_layers(node, method, filled) for method in methods for node in method.assigned)
 
 
-def _keeps_layers(node: _Assignment, method: _Method, filled: set[str]) -> bool:
+def _keeps_layers(node: _Assignment, method: _MethodLayers, filled: set[str]) -> bool:
     attribute, value = method.attribute(node), node.value
     if not attribute:
         return False

@@ -77,7 +77,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
         return None
     found = set[str]()
     spots = {*_words_in(text), *_dropped_moves_in(text)}
-    search = _Search(file)
+    search = _NameSearch(file)
     if spots:
         imported = _imported_in(node for node in file.tree.body if not isinstance(node, _DEFINITIONS))
         # `from torch.distributed import send as give` makes a word of `give`.
@@ -99,7 +99,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     return frozenset(_with_users(found, search))
 
 
-def _with_users(found: set[str], search: _Search) -> set[str]:
+def _with_users(found: set[str], search: _NameSearch) -> set[str]:
     """Who calls what is telling, or derives from it, tells something, too."""
     names, todo = set(found), list(found)
     while todo:
@@ -119,7 +119,7 @@ _A_HIT = 100
 """Characters that are passed over in the time that a hit takes."""
 
 
-class _Search:
+class _NameSearch:
     """Looks for names in a file, as often as is worth it."""
 
     def __init__(self, file: SourceFile) -> None:

@@ -382,7 +382,7 @@ class CommandState:
     """A tuple of the functions behind the commands. Written and read by `cli_libraries`."""
 
 
-class _Process(Value):
+class _WholeProcess(Value):
     """The process that is executed: what is global in it has this owner."""
 
     __slots__ = ()
@@ -391,37 +391,37 @@ class _Process(Value):
         return "the process"
 
 
-PROCESS = _Process()
+PROCESS = _WholeProcess()
 
 
 class ProcessState:
     """What is global in a process; the owner is always `PROCESS`."""
 
-    group: Flag[_Process] = Flag()
+    group: Flag[_WholeProcess] = Flag()
     """The default process group exists. Written by who makes one or could not get on without, read by `group_exists`.
     It stays when the group is destroyed: what comes after the training is seldom distributed again."""
-    works: ValueCell[_Process] = ValueCell()
+    works: ValueCell[_WholeProcess] = ValueCell()
     """A tuple of the handles that nobody has waited for. Written and read by `async_work`."""
-    default_device: ValueCell[_Process] = ValueCell()
+    default_device: ValueCell[_WholeProcess] = ValueCell()
     """Where new tensors and modules are made, the CPU where nobody says. Written by `torch_core` and `with`."""
-    current_gpu: ValueCell[_Process] = ValueCell()
+    current_gpu: ValueCell[_WholeProcess] = ValueCell()
     """What `torch.cuda.set_device` was given. Written by `torch_cuda`."""
-    cuda_started: Flag[_Process] = Flag()
+    cuda_started: Flag[_WholeProcess] = Flag()
     """The driver was asked: `CUDA_VISIBLE_DEVICES` is settled. Written and read by `torch_cuda`."""
-    start_method: ValueCell[_Process] = ValueCell()
+    start_method: ValueCell[_WholeProcess] = ValueCell()
     """How processes are started, as it was set. Written and read by `process_launchers`."""
-    model_wrapped: Flag[_Process] = Flag()
+    model_wrapped: Flag[_WholeProcess] = Flag()
     """Some model was wrapped: from here on it counts what becomes of models. Written and read by `after_wrap`."""
-    replica_of: ValueCell[_Process] = ValueCell()
+    replica_of: ValueCell[_WholeProcess] = ValueCell()
     """The model whose copy on one of the GPUs of `DataParallel` is running. By `data_parallel_replicas`."""
-    replicas_by: ValueCell[_Process] = ValueCell()
+    replicas_by: ValueCell[_WholeProcess] = ValueCell()
     """The `DataParallel` whose copies of a model are rehearsed. Written and read by `forward_body`."""
-    looks_inside: Flag[_Process] = Flag()
+    looks_inside: Flag[_WholeProcess] = Flag()
     """Forwards of the project are followed down to their parts, else they count as one call. Written and read by
     `activation_checkpoint`."""
-    environment: ValueTable[_Process] = ValueTable()
+    environment: ValueTable[_WholeProcess] = ValueTable()
     """The environment variables that the program has set. Written by `environment_variables`."""
-    defaults: ValueTable[_Process] = ValueTable()
+    defaults: ValueTable[_WholeProcess] = ValueTable()
     """The constants that options are where the user leaves them out. By `argument_parsers`, for `gpu_switches`."""
-    declared: ValueTable[_Process] = ValueTable()
+    declared: ValueTable[_WholeProcess] = ValueTable()
     """The options of click whose value the launcher decides. Written by `cli_libraries`, read by the interpreter."""

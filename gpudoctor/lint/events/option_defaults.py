@@ -25,7 +25,7 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
 
-Asked = Literal | Value
+Premise = Literal | Value
 """A test with the answer that it needs, or a value that must be true."""
 
 
@@ -81,7 +81,7 @@ def _read_as(text: str, left_out: Value | None) -> Option | None:
     return Option(text, left_out.value) if isinstance(left_out, Const) else None
 
 
-def comes_to(asked: Asked, options: Options) -> bool | None:
+def comes_to(asked: Premise, options: Options) -> bool | None:
     """Whether it is so where every option is left out; None where that is not known."""
     if isinstance(asked, Literal):
         answer = _answer(asked, options)
@@ -92,7 +92,7 @@ def comes_to(asked: Asked, options: Options) -> bool | None:
     return None if known is None else bool(known.value)
 
 
-def as_chosen(asked: Iterable[Asked], options: Options) -> str:
+def as_chosen(asked: Iterable[Premise], options: Options) -> str:
     """The first of these that is not so without an option of the user's, as words that end a clause; empty where all
     may be."""
     unusual = (each for each in asked if comes_to(each, options) is False)
@@ -107,7 +107,7 @@ def as_chosen(asked: Iterable[Asked], options: Options) -> str:
     return f"if {_flags(found)} is given"
 
 
-def only_with(asked: Iterable[Asked], options: Options, most: int) -> list[str]:
+def only_with(asked: Iterable[Premise], options: Options, most: int) -> list[str]:
     """What the user must say for all this to be so, where it is not without: a sentence for each kind of option.
 
     Of more than `most` options or tests only the first are told."""
@@ -175,7 +175,7 @@ class _Off(enum.Enum):
     OTHER = "a value"
 
 
-def _options_in(asked: Asked, options: Options) -> tuple[Option, ...]:
+def _options_in(asked: Premise, options: Options) -> tuple[Option, ...]:
     return tuple({option.flag: option for option in _asked(_keys(asked), options)}.values())
 
 
@@ -294,7 +294,7 @@ def _method(value: Value) -> tuple[Value, str, tuple[Values, ...]] | None:
     return None
 
 
-def _keys(asked: Asked) -> Iterator[Hashable]:
+def _keys(asked: Premise) -> Iterator[Hashable]:
     if isinstance(asked, Truth):
         asked = asked.literal
     if not isinstance(asked, Literal):

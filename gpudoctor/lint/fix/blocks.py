@@ -12,28 +12,28 @@ import libcst as cst
 
 from gpudoctor.lint.fix import changes as ch
 
-Lines = tuple[cst.EmptyLine, ...]
+EmptyLines = tuple[cst.EmptyLine, ...]
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
-Parse = Callable[[str], tuple[list[Statement], Lines]]
+Parse = Callable[[str], tuple[list[Statement], EmptyLines]]
 """From text to statements, and the empty lines behind them."""
-ToDo = Mapping[cst.CSTNode, Sequence[ch.Change]]
+ToDo = Mapping[cst.CSTNode, Sequence[ch.TreeChange]]
 """The changes of a statement, by the node that it was."""
 
 
-class _Line(NamedTuple):
+class _LineOfStatements(NamedTuple):
     """A statement with a line of its own, or several that share one and stay as they are, and its changes."""
 
     statement: Statement
-    changes: Sequence[ch.Change] = ()
+    changes: Sequence[ch.TreeChange] = ()
 
 
 def changed_block(
     body: Iterable[tuple[cst.CSTNode, cst.CSTNode]], todo: ToDo, parse: Parse
-) -> tuple[list[Statement], Lines]:
+) -> tuple[list[Statement], EmptyLines]:
     """The statements of a block, given as they were and as they are, after their changes, and the empty lines left at
     its end."""
     lines = [line for was, now in body for line in _lines_of(was, now, todo)]
-    block = _Block(lines, parse)
+    block = _BlockBuilder(lines, parse)
     for line in lines:
         if line.changes or block.left:
             block.add(line)
@@ -42,12 +42,12 @@ def changed_block(
     return block.done, block.left
 
 
-class _Block:
+class _BlockBuilder:
     """A block that is put together, statement by statement."""
 
-    def __init__(self, lines: Sequence[_Line], parse: Parse) -> None:
+    def __init__(self, lines: Sequence[_LineOfStatements], parse: Parse) -> None:
         self.done: list[Statement] = []
-        self.left: Lines = ()
+        self.left: EmptyLines = ()
         """Empty lines and comments that stand above what comes next."""
         self._below_removed = False
         self._alone = len(lines) == 1
@@ -55,7 +55,7 @@ class _Block:
         # Of the two that a move is about the lower one moves.
         self._moving = {each: line.statement for line in lines for each in line.changes if isinstance(each, ch.Moved)}
 
-    def add(self, line: _Line) -> None:
+    def add(self, line: _LineOfStatements) -> None:
         """Put a statement at the end, with what stands beside it."""
         statement, changes = line
         leading = self._leading(statement)
@@ -88,7 +88,7 @@ class _Block:
             if isinstance(change, ch.NewLines) and change.where is ch.Where.AFTER:
                 self.left = self._put_new(change, self.left)
 
-    def _leading(self, statement: Statement) -> Lines:
+    def _leading(self, statement: Statement) -> EmptyLines:
         """The lines above a statement, with those that were left."""
         own = statement.leading_lines
         # Of two blank lines around what goes one is enough.
@@ -96,35 +96,35 @@ class _Block:
         left, self.left, self._below_removed = self.left, (), False
         return (*left, *own[int(spare) :])
 
-    def _put_new(self, change: ch.NewLines, leading: Lines) -> Lines:
+    def _put_new(self, change: ch.NewLines, leading: EmptyLines) -> EmptyLines:
         statements, behind = self._parse("\n".join(change.lines))
         self._put(statements, (*leading, *statements[0].leading_lines))
         return behind
 
-    def _put(self, statements: Sequence[Statement], leading: Lines) -> None:
+    def _put(self, statements: Sequence[Statement], leading: EmptyLines) -> None:
         self.done += [statements[0].with_changes(leading_lines=leading), *statements[1:]]
 
 
-def _lines_of(was: cst.CSTNode, now: cst.CSTNode, todo: ToDo) -> Iterator[_Line]:
+def _lines_of(was: cst.CSTNode, now: cst.CSTNode, todo: ToDo) -> Iterator[_LineOfStatements]:
     """The statements of a line, each with its own where one of them has changes."""
     if not isinstance(was, (cst.SimpleStatementLine, cst.SimpleStatementSuite)):
         assert isinstance(now, cst.BaseCompoundStatement)
-        yield _Line(now, todo.get(was, ()))
+        yield _LineOfStatements(now, todo.get(was, ()))
         return
     assert isinstance(now, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
     if isinstance(now, cst.SimpleStatementLine) and todo.keys().isdisjoint(was.body):
-        yield _Line(now)
+        yield _LineOfStatements(now)
         return
     leading = now.leading_lines if isinstance(now, cst.SimpleStatementLine) else ()
     for before, small in zip(was.body, now.body, strict=True):
         last = before is was.body[-1]
         end = now.trailing_whitespace if last else cst.TrailingWhitespace()
         bare = small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-        yield _Line(cst.SimpleStatementLine([bare], leading, end), todo.get(before, ()))
+        yield _LineOfStatements(cst.SimpleStatementLine([bare], leading, end), todo.get(before, ()))
         leading = ()
 
 
-def parted(leading: Sequence[cst.EmptyLine]) -> tuple[Lines, Lines]:
+def parted(leading: Sequence[cst.EmptyLine]) -> tuple[EmptyLines, EmptyLines]:
     """The lines above a statement, and of these the comments that belong to it."""
     own = len(leading)
     while own and leading[own - 1].comment is not None and leading[own - 1].indent:

@@ -98,7 +98,7 @@ class Moved:
     before: Location
 
 
-Change = (
+TreeChange = (
     NewExpression | NewStatement | NewLines | NewHeader | NewDecorator | NewName | NewArguments | Removed | Moved
 )  # fmt: skip
 

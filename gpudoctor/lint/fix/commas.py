@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.fix.changes import NewArguments
 
-Item = TypeVar("Item", cst.Arg, cst.ImportAlias)
-Gap = cst.BaseParenthesizableWhitespace
+WithComma = TypeVar("WithComma", cst.Arg, cst.ImportAlias)
+Whitespace = cst.BaseParenthesizableWhitespace
 _NOTHING, _SPACE, _LINE_END = cst.SimpleWhitespace(""), cst.SimpleWhitespace(" "), cst.TrailingWhitespace()
 
 
@@ -31,7 +31,7 @@ class File(Protocol):
 def with_arguments(change: NewArguments, was: cst.Call, now: cst.Call, file: File) -> cst.Call:
     """A call with other arguments. Where it was tells how long its lines are."""
     args = list(now.args)
-    tail: Gap = _NOTHING
+    tail: Whitespace = _NOTHING
     if args and not isinstance(args[-1].comma, cst.Comma):
         tail, args[-1] = args[-1].whitespace_after_arg, args[-1].with_changes(whitespace_after_arg=_NOTHING)
     listed = CommaList(args, now.whitespace_before_args, tail)
@@ -72,7 +72,7 @@ def with_name(taking: cst.ImportFrom, name: str) -> cst.ImportFrom:
     assert not isinstance(taking.names, cst.ImportStar)
     names = [each.evaluated_name for each in taking.names]
     index = next((index for index, each in enumerate(names) if each > name), len(names))
-    head: Gap = taking.lpar.whitespace_after if taking.lpar else taking.whitespace_after_import
+    head: Whitespace = taking.lpar.whitespace_after if taking.lpar else taking.whitespace_after_import
     listed = CommaList(taking.names, head, taking.rpar.whitespace_before if taking.rpar else _NOTHING)
     new = cst.ImportAlias(cst.Name(name))
     if sorted(names) == names and index < len(names):
@@ -85,23 +85,23 @@ def with_name(taking: cst.ImportFrom, name: str) -> cst.ImportFrom:
     return found.with_deep_changes(taking.rpar, whitespace_before=listed.tail) if taking.rpar and bare else found
 
 
-class CommaList(Generic[Item]):
+class CommaList(Generic[WithComma]):
     """The items with the white space before each, and behind the last. Whether that has a comma stays as it was."""
 
-    def __init__(self, items: Sequence[Item], head: Gap, tail: Gap = _NOTHING) -> None:
-        self.items: list[Item] = list(items)
-        self.gaps: list[Gap] = [head]
+    def __init__(self, items: Sequence[WithComma], head: Whitespace, tail: Whitespace = _NOTHING) -> None:
+        self.items: list[WithComma] = list(items)
+        self.gaps: list[Whitespace] = [head]
         for item in items:
             self.gaps.append(item.comma.whitespace_after if isinstance(item.comma, cst.Comma) else tail)
         self._trailing = bool(items) and isinstance(items[-1].comma, cst.Comma)
 
-    def insert(self, index: int, item: Item) -> None:
+    def insert(self, index: int, item: WithComma) -> None:
         """Put an item before another one, in a line of its own where that is."""
         gap = self.gaps[index]
         self.gaps.insert(index + 1, _bare(gap) if isinstance(gap, cst.ParenthesizedWhitespace) else _SPACE)
         self.items.insert(index, item)
 
-    def append(self, items: Sequence[Item], *, broken_at: str = "") -> None:
+    def append(self, items: Sequence[WithComma], *, broken_at: str = "") -> None:
         """Put items at the end, as those before are: in lines of their own, or beside them. `broken_at` is what to
         begin a new line with, where there is no room."""
         if not self.items:
@@ -109,11 +109,11 @@ class CommaList(Generic[Item]):
             self.gaps += [*[_SPACE] * (len(items) - 1), _NOTHING]
             return
         beside, tail = self.gaps[-2:]
-        gap: Gap = _bare(beside) if isinstance(beside, cst.ParenthesizedWhitespace) else _SPACE
+        gap: Whitespace = _bare(beside) if isinstance(beside, cst.ParenthesizedWhitespace) else _SPACE
         if gap is _SPACE and broken_at:
             gap = self._line_break(broken_at)
         alone = all(isinstance(each, cst.ParenthesizedWhitespace) for each in self.gaps[1:-1] or self.gaps[:1])
-        others: list[Gap] = [gap if alone else _SPACE] * (len(items) - 1)
+        others: list[Whitespace] = [gap if alone else _SPACE] * (len(items) - 1)
         # A comment on the line of the last item stays there.
         if isinstance(gap, cst.ParenthesizedWhitespace) and isinstance(tail, cst.ParenthesizedWhitespace):
             gap, tail = gap.with_changes(first_line=tail.first_line), tail.with_changes(first_line=_LINE_END)
@@ -125,7 +125,7 @@ class CommaList(Generic[Item]):
         before, after = self.gaps[index : index + 2]
         last = index == len(self.items) - 1
         if isinstance(before, cst.ParenthesizedWhitespace) and isinstance(after, cst.ParenthesizedWhitespace):
-            gap: Gap = after.with_changes(first_line=before.first_line)
+            gap: Whitespace = after.with_changes(first_line=before.first_line)
         # A comment must not take what follows with it.
         elif isinstance(before, cst.ParenthesizedWhitespace) and (before.first_line.comment or not last):
             gap = before
@@ -141,7 +141,7 @@ class CommaList(Generic[Item]):
         if 0 < index < len(self.items) and not isinstance(self.gaps[index], cst.ParenthesizedWhitespace):
             self.gaps[index] = self._line_break(margin)
 
-    def _line_break(self, margin: str) -> Gap:
+    def _line_break(self, margin: str) -> Whitespace:
         """As the others are broken, or with this margin."""
         for gap in self.gaps[: len(self.items)]:
             if isinstance(gap, cst.ParenthesizedWhitespace):
@@ -149,21 +149,21 @@ class CommaList(Generic[Item]):
         return cst.ParenthesizedWhitespace(indent=False, last_line=cst.SimpleWhitespace(margin))
 
     @property
-    def head(self) -> Gap:
+    def head(self) -> Whitespace:
         """What is before the first item."""
         return self.gaps[0]
 
     @property
-    def tail(self) -> Gap:
+    def tail(self) -> Whitespace:
         """What is behind the last item, where that has no comma."""
         return self.gaps[-1] if self.items and not self._trailing else _NOTHING
 
     @property
-    def written(self) -> list[Item]:
+    def written(self) -> list[WithComma]:
         """The items with their commas."""
         return [self._with_comma(index, item) for index, item in enumerate(self.items)]
 
-    def _with_comma(self, index: int, item: Item) -> Item:
+    def _with_comma(self, index: int, item: WithComma) -> WithComma:
         if index == len(self.items) - 1 and not self._trailing:
             return item.with_changes(comma=cst.MaybeSentinel.DEFAULT)
         comma = item.comma if isinstance(item.comma, cst.Comma) else cst.Comma()

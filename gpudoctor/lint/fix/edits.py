@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Edit
 
-Span = tuple[int, int, str]
+TextSpan = tuple[int, int, str]
 """From offset, to offset, the text instead."""
 Opcode = tuple[str, int, int, int, int]
 """As `difflib` has it: what happens to which stretch, and what it becomes."""
@@ -19,13 +19,13 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _WORD = re.compile(r"\w+|\W")
 
 
-def differences(before: Sequence[str], after: Sequence[str]) -> list[Span]:
+def differences(before: Sequence[str], after: Sequence[str]) -> list[TextSpan]:
     """What differs between two states of a text, given in pieces: whole lines where some are new, else words."""
     text = "".join(before)
     return [_moved_down(span, text) for span in _differing(before, after, (_LINE, _WORD))]
 
 
-def _differing(before: Sequence[str], after: Sequence[str], finer: Sequence[re.Pattern[str]]) -> Iterator[Span]:
+def _differing(before: Sequence[str], after: Sequence[str], finer: Sequence[re.Pattern[str]]) -> Iterator[TextSpan]:
     # Imported late: most runs write no fixes.
     from difflib import SequenceMatcher
 
@@ -60,7 +60,7 @@ def _together(opcodes: Sequence[Opcode]) -> Iterator[Opcode]:
         yield done
 
 
-def _moved_down(span: Span, text: str) -> Span:
+def _moved_down(span: TextSpan, text: str) -> TextSpan:
     """Of lines or words put in before equal ones, the last place where they may be: what is above is not theirs."""
     start, end, new = span
     unit = _LINE if new.endswith("\n") else _WORD

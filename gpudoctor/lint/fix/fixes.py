@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Safety
-from gpudoctor.lint.fix.changes import Change, NewDecorator, NewLines, NoFix
+from gpudoctor.lint.fix.changes import NewDecorator, NewLines, NoFix, TreeChange
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
 from gpudoctor.lint.fix.steps import changes_of
-from gpudoctor.lint.repair.repair import Assign, Counter, Holds, Repair, Step, Substitute, parts_of
+from gpudoctor.lint.repair.repair import Assign, Counter, Holds, Repair, RepairStep, Substitute, parts_of
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
@@ -95,7 +95,7 @@ class Fixes:
         self._file_of = file_of
         self._write = write
         self._nodes: dict[str, FileNodes] = {}
-        self._written: dict[tuple[Change, ...], tuple[Edit, ...]] = {}
+        self._written: dict[tuple[TreeChange, ...], tuple[Edit, ...]] = {}
         """Edits by changes: mostly all worlds of a program have the same."""
         self._rewritten = 0
 
@@ -138,7 +138,7 @@ class Fixes:
             return None
         return self._written[changes] if self._write else ()
 
-    def _changes(self, repair: Repair, sight: Sight) -> Iterable[Change]:
+    def _changes(self, repair: Repair, sight: Sight) -> Iterable[TreeChange]:
         for step in repair.steps:
             nodes = self.nodes(step.at.path)
             around, renderer = nodes.anchor(step), Renderer(nodes, sight, self.nodes)
@@ -160,11 +160,11 @@ class Fixes:
             self._nodes[path] = FileNodes(source)
         return self._nodes[path]
 
-    def _edits(self, changes: Iterable[Change]) -> Iterable[Edit]:
+    def _edits(self, changes: Iterable[TreeChange]) -> Iterable[Edit]:
         # Imported late: only where an edit is written.
         from gpudoctor.lint.fix.rewrite import rewrite_of
 
-        by_path: dict[str, list[Change]] = {}
+        by_path: dict[str, list[TreeChange]] = {}
         for change in changes:
             by_path.setdefault(change.at.path, []).append(change)
         for path, own in by_path.items():
@@ -206,5 +206,5 @@ def _hangs_on_names(repair: Repair) -> bool:
     return any(isinstance(step, Substitute) or (isinstance(step, Assign) and _names_in(step)) for step in repair.steps)
 
 
-def _names_in(step: Step) -> bool:
+def _names_in(step: RepairStep) -> bool:
     return any(isinstance(part, (Holds, Counter)) for part in parts_of(step))

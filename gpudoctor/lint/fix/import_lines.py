@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.fix.changes import Change, NewLines, NewName, NoFix, Where
+from gpudoctor.lint.fix.changes import NewLines, NewName, NoFix, TreeChange, Where
 from gpudoctor.lint.fix.nodes import stored_in
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BOTH = {
 _FUTURE = "__future__"
 
 
-def called(name: str, at: ast.AST, nodes: FileNodes) -> tuple[str, list[Change]]:
+def called(name: str, at: ast.AST, nodes: FileNodes) -> tuple[str, list[TreeChange]]:
     """What to write for a library's name at a node, and the changes that import it."""
     for wanted in (name, *([_BOTH[name]] if name in _BOTH else [])):
         known = _known(wanted, at, nodes)

@@ -156,7 +156,7 @@ class FileNodes:
         guard = next((each for each in self.enclosing(statement, ast.If) if self.is_main_guard(each)), None)
         return guard.body[-1] if isinstance(guard, ast.If) else self.tree.body[-1]
 
-    def anchor(self, step: repair.Step) -> ast.stmt:
+    def anchor(self, step: repair.RepairStep) -> ast.stmt:
         """The statement whose surroundings a step is written in."""
         match step:
             case repair.Before(at=at, outside=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
-from gpudoctor.lint.fix.changes import Change, NewExpression, NoFix
+from gpudoctor.lint.fix.changes import NewExpression, NoFix, TreeChange
 from gpudoctor.lint.fix.import_lines import bound_around, called
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
@@ -38,7 +38,7 @@ class Renderer:
         self.nodes = nodes
         self.sight = sight
         self._file_of = file_of
-        self.changes: list[Change] = []
+        self.changes: list[TreeChange] = []
         """What the code needs elsewhere in the file: imports, and a name for a counter that has none."""
 
     def text(self, code: Code, at: ast.stmt, *, after: bool = False) -> str:

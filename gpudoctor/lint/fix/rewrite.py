@@ -17,16 +17,16 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from gpudoctor.lint.fix import changes as ch
-from gpudoctor.lint.fix.blocks import Lines, Statement, changed_block, parted
+from gpudoctor.lint.fix.blocks import EmptyLines, Statement, changed_block, parted
 from gpudoctor.lint.fix.commas import replaced, with_arguments, with_name
-from gpudoctor.lint.fix.edits import Span, differences
+from gpudoctor.lint.fix.edits import TextSpan, differences
 from gpudoctor.lint.process_state import no_warnings
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
 
 Node = TypeVar("Node", bound=cst.CSTNode)
-Point = tuple[int, int]
+LineColumn = tuple[int, int]
 """Line and column, from 1."""
 _LONG, _LONGEST = 100, 120
 """A line that grows beyond the first is broken, or beyond the second where the file has such lines anyway."""
@@ -54,9 +54,9 @@ class FileRewrite:
 
     def __init__(self, text: str) -> None:
         self._module = cst.parse_module(text)
-        self.placed: dict[cst.CSTNode, tuple[Point, Point]] = {}
+        self.placed: dict[cst.CSTNode, tuple[LineColumn, LineColumn]] = {}
         """Where the nodes begin and end, of those statements at the top that were asked about."""
-        self._beginning: dict[Point, list[cst.CSTNode]] = {}
+        self._beginning: dict[LineColumn, list[cst.CSTNode]] = {}
         self._codes: dict[cst.CSTNode, str] = {}
         self._codes = {each: self._code(each) for each in self._module.body}
         self.pieces = self._texts_of(self._module)
@@ -67,11 +67,11 @@ class FileRewrite:
         self.room = [longest - len(line.partition("#")[0].rstrip()) for line in self.lines]
         """How many characters more each line may have."""
 
-    def size(self, changes: Iterable[ch.Change]) -> int:
+    def size(self, changes: Iterable[ch.TreeChange]) -> int:
         """How many characters there are to read and to write for some changes."""
         return sum(len(self.pieces[index + 1]) for index in self._touched(changes))
 
-    def spans(self, changes: Sequence[ch.Change]) -> list[Span]:
+    def spans(self, changes: Sequence[ch.TreeChange]) -> list[TextSpan]:
         """The stretches of the text that differ once all changes are made, with what stands there instead."""
         _refuse_overlaps(changes)
         try:
@@ -84,7 +84,7 @@ class FileRewrite:
             raise ch.NoFix("it would not parse, or is nested too deeply") from error
         return differences(self.pieces, after)
 
-    def _changed(self, changes: Sequence[ch.Change]) -> cst.Module:
+    def _changed(self, changes: Sequence[ch.TreeChange]) -> cst.Module:
         visitor = _Changes(self, changes)
         touched = self._touched(changes)
         header, comments = _parted_header(self._module) if 0 in touched else (self._module.header, ())
@@ -96,7 +96,7 @@ class FileRewrite:
         statements, left = changed_block(body, visitor.of_lines, self.parsed)
         return self._module.with_changes(header=header, body=statements, footer=(*left, *self._module.footer))
 
-    def _touched(self, changes: Iterable[ch.Change]) -> set[int]:
+    def _touched(self, changes: Iterable[ch.TreeChange]) -> set[int]:
         return {self._top(each.at.line) for each in changes}
 
     def _top(self, line: int) -> int:
@@ -127,7 +127,7 @@ class FileRewrite:
                 self._beginning.setdefault(start, []).append(node)
         return self._beginning.get((line, column), ())
 
-    def parsed(self, text: str) -> tuple[list[Statement], Lines]:
+    def parsed(self, text: str) -> tuple[list[Statement], EmptyLines]:
         """New statements, and the empty lines behind them. A tab is one step of indentation."""
         module = cst.parse_module(text.replace("\t", self._module.default_indent), self._module.config_for_parsing)
         body = [_as_written(each, text) for each in module.body]
@@ -159,12 +159,12 @@ class FileRewrite:
 class _Changes(cst.CSTTransformer):
     """Makes the changes of single nodes where these end, and those of statements where their block does."""
 
-    def __init__(self, file: FileRewrite, changes: Sequence[ch.Change]) -> None:
+    def __init__(self, file: FileRewrite, changes: Sequence[ch.TreeChange]) -> None:
         super().__init__()
         self._file = file
         self._starts = {(each.at.line, each.at.column) for each in changes}
-        self._of_nodes: dict[cst.CSTNode, list[ch.Change]] = {}
-        self.of_lines: dict[cst.CSTNode, list[ch.Change]] = {}
+        self._of_nodes: dict[cst.CSTNode, list[ch.TreeChange]] = {}
+        self.of_lines: dict[cst.CSTNode, list[ch.TreeChange]] = {}
         for change in changes:
             match change:
                 case ch.NewExpression() | ch.NewArguments():
@@ -200,7 +200,7 @@ class _Changes(cst.CSTTransformer):
             return cst.IndentedBlock(body, footer=left)
         return now
 
-    def _changed(self, change: ch.Change, was: cst.CSTNode, now: cst.CSTNode) -> cst.CSTNode:
+    def _changed(self, change: ch.TreeChange, was: cst.CSTNode, now: cst.CSTNode) -> cst.CSTNode:
         match change, now:
             case ch.NewExpression(), cst.BaseExpression():
                 return replaced(now, self._file.expression(change.text))
@@ -219,14 +219,14 @@ class _Changes(cst.CSTTransformer):
         raise ch.NoFix("libcst sees something else there")
 
 
-def _parted_header(module: cst.Module) -> tuple[Lines, Lines]:
+def _parted_header(module: cst.Module) -> tuple[EmptyLines, EmptyLines]:
     """The lines above all statements, and those of them that belong to the first one."""
     above, comments = parted(module.header)
     # What stands at the very top speaks of the file, to the shell and to Python, too.
     return (above, comments) if above else (tuple(module.header), ())
 
 
-def _refuse_overlaps(changes: Sequence[ch.Change]) -> None:
+def _refuse_overlaps(changes: Sequence[ch.TreeChange]) -> None:
     """Nothing is changed in what goes."""
     gone = [each.at for each in changes if isinstance(each, (ch.NewExpression, ch.NewStatement))]
     for each in changes:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.fix.render import Renderer
 
 
-def changes_of(step: repair.Step, around: ast.stmt, render: Renderer) -> Sequence[ch.Change]:
+def changes_of(step: repair.RepairStep, around: ast.stmt, render: Renderer) -> Sequence[ch.TreeChange]:
     """The changes that a step is, which is written around a statement."""
     nodes = render.nodes
     match step:
@@ -64,7 +64,7 @@ def changes_of(step: repair.Step, around: ast.stmt, render: Renderer) -> Sequenc
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
-def _set_arguments(at: Location, arguments: Sequence[repair.SetArgument], render: Renderer) -> list[ch.Change]:
+def _set_arguments(at: Location, arguments: Sequence[repair.SetArgument], render: Renderer) -> list[ch.TreeChange]:
     nodes = render.nodes
     call, statement = nodes.call(at), nodes.statement(at)
     values: list[tuple[Location, str]] = []
@@ -85,7 +85,7 @@ def _set_arguments(at: Location, arguments: Sequence[repair.SetArgument], render
     return [ch.NewArguments(nodes.place(call), tuple(values), tuple(added))]
 
 
-def _remove_argument(step: repair.RemoveArgument, nodes: FileNodes) -> list[ch.Change]:
+def _remove_argument(step: repair.RemoveArgument, nodes: FileNodes) -> list[ch.TreeChange]:
     call = nodes.call(step.at)
     names = ((step.name, step.position), *step.also)
     given = [value for name, position in names if (value := _given(call, name, position)) is not None]
@@ -178,7 +178,7 @@ def _read_in(around: ast.AST) -> set[str]:
     return {each.id for each in ast.walk(around) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
 
 
-def _super_first(statement: ast.stmt, nodes: FileNodes) -> ch.Change:
+def _super_first(statement: ast.stmt, nodes: FileNodes) -> ch.TreeChange:
     """The call of the constructor above comes first in the constructor around a statement, or in that of a class."""
     if isinstance(statement, ast.ClassDef):
         around: Iterable[ast.AST] = [each for each in statement.body if _is_constructor(each)]
@@ -235,8 +235,8 @@ def _make_tuple(step: repair.MakeTuple, nodes: FileNodes) -> ch.NewExpression:
     return ch.NewExpression(nodes.place(node), f"({nodes.written(node)},)")
 
 
-def _substitute(step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.Change]:
-    changes: list[ch.Change] = []
+def _substitute(step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.TreeChange]:
+    changes: list[ch.TreeChange] = []
     todo: list[ast.AST] = [render.nodes.expression(step.at)]
     while todo:
         node = todo.pop()
@@ -282,7 +282,7 @@ def _rewrite(step: repair.Rewrite, statement: ast.stmt, render: Renderer) -> ch.
     return ch.NewStatement(render.nodes.place(statement), render.text(step.to, statement))
 
 
-def _unassign(step: repair.Unassign, nodes: FileNodes) -> list[ch.Change]:
+def _unassign(step: repair.Unassign, nodes: FileNodes) -> list[ch.TreeChange]:
     call = nodes.call(step.at)
     statement = nodes.statement_of(call)
     if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) > 1:

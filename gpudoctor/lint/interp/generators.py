@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.interp.evaluator import Evaluator
 
-Change = Callable[["Values"], "Values"]
+ValuesChange = Callable[["Values"], "Values"]
 
 
-def generator_of(m: Evaluator, iterable: Values, node: ast.AST) -> tuple[Generator, Change] | None:
+def generator_of(m: Evaluator, iterable: Values, node: ast.AST) -> tuple[Generator, ValuesChange] | None:
     """The generator that a loop goes over, through `enumerate` and progress bars, and what they make of its items."""
     only = iterable.single
     if isinstance(only, Generator):
@@ -39,7 +39,7 @@ def generator_of(m: Evaluator, iterable: Values, node: ast.AST) -> tuple[Generat
 
 
 def run_over_generator(
-    m: Evaluator, node: ast.For | ast.AsyncFor, generator: Generator, change: Change, place: Location
+    m: Evaluator, node: ast.For | ast.AsyncFor, generator: Generator, change: ValuesChange, place: Location
 ) -> None:
     """Follow the generator; each time it yields, the body of the loop runs in the frame that wrote the loop."""
     frames, calls, base = m.frames, m.calls, m.path

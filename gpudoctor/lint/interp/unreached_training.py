@@ -35,7 +35,7 @@ _MOST_LINES = 60_000
 """Of larger programs the names are not gathered: that takes longer than following a script."""
 
 
-class _Part(NamedTuple):
+class _CodePart(NamedTuple):
     """A function or method, or what a file does besides: which names it uses, and where it asks for gradients."""
 
     file: ModuleFile
@@ -75,7 +75,7 @@ def training_not_reached(
     )
 
 
-def _ways_to(missed: list[_Part], parts: list[_Part]) -> Iterator[list[_Part]]:
+def _ways_to(missed: list[_CodePart], parts: list[_CodePart]) -> Iterator[list[_CodePart]]:
     """The functions that train, those that use their names, and so on."""
     way, seen = missed, set[int]()
     for _ in range(_LONGEST_WAY):
@@ -85,7 +85,7 @@ def _ways_to(missed: list[_Part], parts: list[_Part]) -> Iterator[list[_Part]]:
         way = [part for part in parts if part.node is not None and id(part) not in seen and part.uses & names]
 
 
-def _leading_to(missed: list[_Part], parts: list[_Part], chosen: Collection[ChosenCall]) -> Chosen | None:
+def _leading_to(missed: list[_CodePart], parts: list[_CodePart], chosen: Collection[ChosenCall]) -> Chosen | None:
     """The first of these calls that may come to the training: of one of the functions on the way there, or given the
     object or function that trains."""
     for way in _ways_to(missed, parts):
@@ -95,13 +95,13 @@ def _leading_to(missed: list[_Part], parts: list[_Part], chosen: Collection[Chos
     return None
 
 
-def _ending_before(missed: list[_Part], parts: list[_Part], fatal: Mapping[ast.AST, Stop]) -> Stop | None:
+def _ending_before(missed: list[_CodePart], parts: list[_CodePart], fatal: Mapping[ast.AST, Stop]) -> Stop | None:
     """The error in which one of the functions has ended that train or lead there, the nearest first."""
     nodes = (part.node for way in _ways_to(missed, parts) for part in way if part.node is not None)
     return next((fatal[node] for node in nodes if node in fatal), None)
 
 
-def _may_be(call: ChosenCall, part: _Part) -> bool:
+def _may_be(call: ChosenCall, part: _CodePart) -> bool:
     if part.name == _BY_A_TRAINER:
         return call.name == _FITS and any(_is_of(value, part) for values in call.given for value in values)
     if part.owner and call.name == part.name:
@@ -109,7 +109,7 @@ def _may_be(call: ChosenCall, part: _Part) -> bool:
     return any(_is_of(value, part) for values in call.given for value in values)
 
 
-def _is_of(value: Value, part: _Part) -> bool:
+def _is_of(value: Value, part: _CodePart) -> bool:
     if isinstance(value, Function):
         return value.node is part.node
     cls = class_of(value)
@@ -143,7 +143,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _reached(entry: ModuleFile, parts: list[_Part], started: AbstractSet[str]) -> list[_Part]:
+def _reached(entry: ModuleFile, parts: list[_CodePart], started: AbstractSet[str]) -> list[_CodePart]:
     """What may run when the entry does, as far as names tell."""
     # The body of a module runs when it is imported.
     own_parts = [part for part in parts if part.file is entry and not part.owner]
@@ -167,12 +167,12 @@ _Called = set[tuple["ModuleFile | None", str]]
 """Names of functions, with the file where they can only be one of its own."""
 
 
-def _meant(part: _Part, own: AbstractSet[tuple[ModuleFile, str]]) -> _Called:
+def _meant(part: _CodePart, own: AbstractSet[tuple[ModuleFile, str]]) -> _Called:
     """The functions that a part may call: what its own file defines under a name, else any of that name."""
     return {(part.file if (part.file, name) in own else None, name) for name in part.calls}
 
 
-def _may_run(part: _Part, used: set[str], called: _Called) -> bool:
+def _may_run(part: _CodePart, used: set[str], called: _Called) -> bool:
     if (not part.owner or part.name in used) and any(_ALL_OF + each in used for each in part.file.name.split(".")):
         return True
     if not part.owner:
@@ -183,7 +183,7 @@ def _may_run(part: _Part, used: set[str], called: _Called) -> bool:
     return part.owner in used and (part.name in used or part.name.startswith("__"))
 
 
-def _parts(file: ModuleFile) -> Iterator[_Part]:
+def _parts(file: ModuleFile) -> Iterator[_CodePart]:
     rest: list[ast.stmt] = []
     modules = _imported(file.source.tree)
     for statement in file.source.tree.body:
@@ -194,18 +194,18 @@ def _parts(file: ModuleFile) -> Iterator[_Part]:
             yield from (_part(file, each, statement.name, modules) for each in methods)
             # Whoever has a class may have its base class do the work.
             bases, _, _ = _uses(statement.bases, modules)
-            yield _Part(file, statement, statement.name, "", bases, bases, ())
+            yield _CodePart(file, statement, statement.name, "", bases, bases, ())
         elif not isinstance(statement, (ast.Import, ast.ImportFrom)):
             rest.append(statement)
     uses, calls, asking = _uses(rest, modules)
-    yield _Part(file, None, "", "", uses, calls, asking)
+    yield _CodePart(file, None, "", "", uses, calls, asking)
 
 
 def _part(
     file: ModuleFile, function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str, modules: AbstractSet[str]
-) -> _Part:
+) -> _CodePart:
     uses, calls, asking = _uses((function,), modules)
-    return _Part(file, function, function.name, owner, uses, calls, _gradients(function, owner, asking))
+    return _CodePart(file, function, function.name, owner, uses, calls, _gradients(function, owner, asking))
 
 
 def _imported(tree: ast.Module) -> frozenset[str]:

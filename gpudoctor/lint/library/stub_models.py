@@ -93,7 +93,7 @@ def _returns_kind(call: Call) -> Values:
     # No rank-dependent test: on a shared disk all ranks get one answer, apart from races.
     if kind == "IsThere":
         return call.unknown(CallResult(call.name, call.args), "whether a file is there")
-    if kind == "Moment":
+    if kind == "PointInTime":
         moment = Anonymous("date", call.allocation_site())
         return call.unknown(moment, "a clock", Divergence.LOCAL, escaped_from=call.name)
     if kind == "Setting":

@@ -243,13 +243,13 @@ class Rewrite:
     to: Code
 
 
-Step = (
+RepairStep = (
     SetArgument | SetArguments | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Substitute | Assign
     | Rewrite | Unassign | MakeTuple | SuperFirst | Decorate | MoveUp | Delete | Under
 )  # fmt: skip
 
 
-def parts_of(step: Step) -> Iterator[Part]:
+def parts_of(step: RepairStep) -> Iterator[Part]:
     """The parts of all code that a step writes."""
     for inner in getattr(step, "arguments", ()):
         yield from parts_of(inner)
@@ -271,7 +271,7 @@ class Repair(Repairing):
     to try where they cannot be."""
 
     title: str
-    steps: tuple[Step, ...]
+    steps: tuple[RepairStep, ...]
     safety: Safety | None = None
     """Where it is another one than that of the rule."""
     otherwise: Repair | None = None

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, is_excluded, is_ignored
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, in_order
-from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Fix
     from gpudoctor.lint.request import Request
+    from gpudoctor.lint.results.positions import SourceOf
+    from gpudoctor.lint.source.file import Unreadable
     from gpudoctor.lint.suppression.directives import Suppressions
     from gpudoctor.rule import RuleCard
 
 UNREADABLE, UNUSED, UNKNOWN = "GPU001", "GPU002", "GPU003"
 """The rules about files and comments: lint itself knows where they are broken."""
-
-SourceOf = Callable[[str], SourceFile | None]
 
 
 def merged(found: Iterable[Finding]) -> list[Finding]:

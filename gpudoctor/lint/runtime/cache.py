@@ -22,7 +22,7 @@ from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Relat
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.runtime.private_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
-from gpudoctor.lint.source.file_queries import CONTENT, Asked, answer_to, digest_of
+from gpudoctor.lint.source.file_queries import CONTENT, KeptAnswers, answer_to, digest_of
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
 
@@ -38,7 +38,7 @@ _GLANCES = "glances at "
 
 Examine = Callable[[Sequence[str]], Iterator[EntryResult]]
 """What comes of entries, one after the other."""
-Look = Callable[[Sequence[str]], "list[FileTraits | Unreadable]"]
+ReadTraits = Callable[[Sequence[str]], "list[FileTraits | Unreadable]"]
 """What is seen of files."""
 
 
@@ -49,7 +49,7 @@ class Cache:
         self._sources = sources
         self._settings = _settings_of(request) if request.cache else ""
         self._folder = OwnFolder(request.cache) if request.cache else None
-        self._answers: Asked = {}
+        self._answers: KeptAnswers = {}
         self._contents: dict[str, str] = {}
         self._asked_for = repr(request.paths)
         self._wrote = False
@@ -69,7 +69,7 @@ class Cache:
                     self._write(path, _packed(result))
             yield result
 
-    def glances(self, digests: Mapping[str, str], look: Look) -> list[FileTraits | Unreadable]:
+    def glances(self, digests: Mapping[str, str], look: ReadTraits) -> list[FileTraits | Unreadable]:
         """What is seen of files: what an earlier run saw of one with the same text, without parsing it; else what a
         look at it shows, which is kept.
 
@@ -226,7 +226,7 @@ def _packed(examined: EntryResult) -> str:
     return _sealed(plain)
 
 
-def _unpacked(text: str) -> tuple[Asked, EntryResult]:
+def _unpacked(text: str) -> tuple[KeptAnswers, EntryResult]:
     plain = _checked(text)
     examined = EntryResult(
         shown=plain["shown"],

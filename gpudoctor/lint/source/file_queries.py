@@ -21,13 +21,13 @@ except ImportError:
 from gpudoctor.lint.size_limits import most_bytes
 
 A = TypeVar("A")
-Asked = dict[tuple[str, str], object]
+KeptAnswers = dict[tuple[str, str], object]
 """Answers by the question's name and the path that it was asked about."""
 
 _QUESTIONS: dict[str, Callable[[str], object]] = {}
 # The context holds these, so that each thread notes and remembers its own.
-_NOTED: ContextVar[Asked | None] = ContextVar("noted answers", default=None)
-_REMEMBERED: ContextVar[Asked | None] = ContextVar("remembered answers", default=None)
+_NOTED: ContextVar[KeptAnswers | None] = ContextVar("noted answers", default=None)
+_REMEMBERED: ContextVar[KeptAnswers | None] = ContextVar("remembered answers", default=None)
 
 
 def digest_of(data: bytes) -> str:
@@ -85,9 +85,9 @@ def remembering() -> Iterator[None]:
 
 
 @contextmanager
-def noting() -> Iterator[Asked]:
+def noting() -> Iterator[KeptAnswers]:
     """Inside, all questions and answers are written down."""
-    noted: Asked = {}
+    noted: KeptAnswers = {}
     token = _NOTED.set(noted)
     try:
         yield noted

@@ -22,7 +22,7 @@ _MOST_FILES = 40
 _MOST_STARTS = 4
 _SECONDS = 20
 _START = "import sys; sys.path[:] = sys.argv[1:]; from gpudoctor.lint.source.newer_grammar import main; main()"
-_Answer = tuple[str, str, int, int]
+_GrammarAnswer = tuple[str, str, int, int]
 
 
 def asked_again(files: Sequence[Unreadable]) -> list[Unreadable]:
@@ -34,7 +34,7 @@ def asked_again(files: Sequence[Unreadable]) -> list[Unreadable]:
     return [_told(file, answers.get(id(file))) for file in files]
 
 
-def _told(file: Unreadable, answer: _Answer | None) -> Unreadable:
+def _told(file: Unreadable, answer: _GrammarAnswer | None) -> Unreadable:
     # Not known: what the line looks like has to do.
     if answer is None or answer[2] < 0:
         return file
@@ -50,11 +50,11 @@ def _told(file: Unreadable, answer: _Answer | None) -> Unreadable:
     return replace(file, needs_python="", message=message, line=line + file.first, column=column)
 
 
-def _answers(texts: list[str]) -> list[_Answer | None]:
+def _answers(texts: list[str]) -> list[_GrammarAnswer | None]:
     import json
     import subprocess
 
-    found: list[_Answer | None] = []
+    found: list[_GrammarAnswer | None] = []
     for _ in range(_MOST_STARTS):
         if len(found) == len(texts):
             break

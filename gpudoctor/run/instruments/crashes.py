@@ -44,7 +44,7 @@ def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
     def watched(target: Callable[..., Any], *args: Any) -> None:
         @functools.wraps(target)
         def watched_target(*given: Any) -> Any:
-            with _Rank(state, tell):
+            with _SpawnedRank(state, tell):
                 return target(*given)
 
         wrap(watched_target, *args)
@@ -52,7 +52,7 @@ def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
     vars(spawn)["_wrap"] = watched
 
 
-class _Rank:
+class _SpawnedRank:
     """The body of a rank of `mp.spawn`. Such processes end without what `atexit` was given."""
 
     def __init__(self, state: State, tell: Callable[..., None]) -> None:

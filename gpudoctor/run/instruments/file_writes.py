@@ -34,7 +34,7 @@ def watch(state: State) -> None:
 
     torch.save = watched
     torch.serialization.save = watched
-    opened = state.recorder.guarded(_Opened(state).note)
+    opened = state.recorder.guarded(_OpenedFiles(state).note)
     fetched = state.recorder.guarded(_Fetched(state).note)
 
     def audit(event: str, args: tuple[Any, ...]) -> None:
@@ -62,7 +62,7 @@ def _tell(state: State, obj: Any, file: Any) -> None:
         )
 
 
-class _Opened:
+class _OpenedFiles:
     def __init__(self, state: State) -> None:
         self._state = state
         self._seen: set[str] = set()

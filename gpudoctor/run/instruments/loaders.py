@@ -46,13 +46,13 @@ def watch(state: State) -> None:
     _Loaders(state, told).install()
 
 
-Told = weakref.WeakKeyDictionary[Any, tuple[int, Any]]
+EpochsTold = weakref.WeakKeyDictionary[Any, tuple[int, Any]]
 """How often samplers were told an epoch, and where last."""
 
 
-def _watch_samplers(state: State) -> Told:
+def _watch_samplers(state: State) -> EpochsTold:
     """Write a line where a sampler that shares data out is made, and remember which of them are told the epoch."""
-    told: Told = weakref.WeakKeyDictionary()
+    told: EpochsTold = weakref.WeakKeyDictionary()
     make, tell = DistributedSampler.__init__, DistributedSampler.set_epoch
 
     def note_made(dataset: Any) -> None:
@@ -79,12 +79,12 @@ def _watch_samplers(state: State) -> Told:
 
 
 class _Loaders:
-    def __init__(self, state: State, told: Told) -> None:
+    def __init__(self, state: State, told: EpochsTold) -> None:
         self._state = state
         self._told = told
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-        self._beginning: list[_Pass] = []
+        self._beginning: list[_WatchedPass] = []
         self._begun = 0
 
     def install(self) -> None:
@@ -148,7 +148,7 @@ class _Loaders:
             "told_at": where,
             "place": self._state.recorder.place(),
         }
-        self._beginning.append(_Pass(self._begun, about, loader, self._state))
+        self._beginning.append(_WatchedPass(self._begun, about, loader, self._state))
 
     def _end_of_beginning(self, iterator: Any) -> None:
         made = self._beginning.pop() if self._beginning else None
@@ -174,7 +174,7 @@ class _Loaders:
             here.write(ended=True)
 
 
-class _Pass:
+class _WatchedPass:
     """One iteration over a loader."""
 
     def __init__(self, number: int, about: dict[str, Any], loader: Any, state: State) -> None:

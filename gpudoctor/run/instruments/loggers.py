@@ -27,12 +27,12 @@ _MEANT = ("group", "settings", "nested", "parent_run_id", "run_id")
 
 def watch(state: State) -> None:
     """Write a line for each, once its library has been imported."""
-    opened = _Opened(state)
+    opened = _OpenedLoggers(state)
     for module, name in _OPENED_BY.items():
         when_imported(module, functools.partial(state.recorder.guarded(opened.watch), module, name))
 
 
-class _Opened:
+class _OpenedLoggers:
     def __init__(self, state: State) -> None:
         self._state = state
         self._often = 0

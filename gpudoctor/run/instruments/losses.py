@@ -32,7 +32,7 @@ class Losses:
         self.marked = 0
         """Losses whose graphs are looked for later."""
         self._places: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._graphs: weakref.WeakSet[_Mark] = weakref.WeakSet()
+        self._graphs: weakref.WeakSet[_GraphMark] = weakref.WeakSet()
 
     def note(self, tensors: Any) -> None:
         """Look at what goes backward now."""
@@ -43,7 +43,7 @@ class Losses:
             return
         if len(self._graphs) < _MOST_GRAPHS:
             # It lives exactly as long as the graph does, whoever keeps that.
-            node.metadata["gpudoctor"] = mark = _Mark()
+            node.metadata["gpudoctor"] = mark = _GraphMark()
             self._graphs.add(mark)
             self.marked += 1
         if self._seen < _MOST_LOSSES:
@@ -81,7 +81,7 @@ class Losses:
                 known["scales"].append(scale)
 
 
-class _Mark:
+class _GraphMark:
     """Lies in a graph."""
 
     __slots__ = ("__weakref__",)

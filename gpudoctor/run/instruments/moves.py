@@ -22,11 +22,11 @@ _METHODS = ("to", "cuda")
 def watch(state: State) -> None:
     """Time copies from the host, until something is compiled: calls between the graphs are traced."""
     for name in _METHODS:
-        setattr(torch.Tensor, name, _Watched(getattr(torch.Tensor, name), state))
+        setattr(torch.Tensor, name, _WatchedMove(getattr(torch.Tensor, name), state))
     state.before_compiling.append(_leave)
 
 
-class _Watched:
+class _WatchedMove:
     """A method of tensors. Those who look for it in the class find that of torch."""
 
     def __init__(self, method: Any, state: State) -> None:
@@ -54,6 +54,6 @@ class _Watched:
 
 def _leave() -> None:
     for name in _METHODS:
-        if isinstance(vars(torch.Tensor).get(name), _Watched):
+        if isinstance(vars(torch.Tensor).get(name), _WatchedMove):
             # What torch has lies in a class below.
             delattr(torch.Tensor, name)

@@ -25,7 +25,7 @@ def watch(state: State) -> None:
 
 def _watch_seeds(state: State) -> None:
     seed = torch.manual_seed
-    told = state.recorder.guarded(_Told(state).seed)
+    told = state.recorder.guarded(_RandomnessLog(state).seed)
 
     @functools.wraps(seed)
     def watched(number: Any) -> torch.Generator:
@@ -39,7 +39,7 @@ def _watch_seeds(state: State) -> None:
 
 def _watch_splits(state: State) -> None:
     split = data.random_split
-    told = state.recorder.guarded(_Told(state).split)
+    told = state.recorder.guarded(_RandomnessLog(state).split)
 
     @functools.wraps(split)
     def watched(*args: Any, **keywords: Any) -> Any:
@@ -50,7 +50,7 @@ def _watch_splits(state: State) -> None:
     data.random_split = data.dataset.random_split = watched
 
 
-class _Told:
+class _RandomnessLog:
     def __init__(self, state: State) -> None:
         self._state = state
         self._left = _MOST

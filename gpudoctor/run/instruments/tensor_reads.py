@@ -41,7 +41,7 @@ def watch(state: State) -> None:
     """Count the questions of each line, keep the first answers, and compare them with what was added up."""
     reads = _Reads(state, collective_calls.watch(state))
     for name in _METHODS:
-        setattr(torch.Tensor, name, _Watched(getattr(torch.Tensor, name), reads))
+        setattr(torch.Tensor, name, _WatchedRead(getattr(torch.Tensor, name), reads))
     state.recorder.guarded(_pass_by_optimizers)()
     state.at_end.append(reads.write)
     # Calls between the graphs are traced, and would be with our functions in them.
@@ -67,7 +67,7 @@ def _optimizers() -> list[Any]:
     return [module for module in loaded if _VALUE in vars(module)]
 
 
-class _Watched:
+class _WatchedRead:
     """A method of tensors. Those who look for it in the class find that of torch."""
 
     def __init__(self, method: Any, reads: _Reads) -> None:
@@ -98,7 +98,7 @@ class _Watched:
         return answer
 
 
-class _Line:
+class _AskingLine:
     """One line of the program that asks. `steps` are those after which it has asked."""
 
     def __init__(self, place: list[Any], device: str) -> None:
@@ -119,8 +119,8 @@ class _Reads:
         self.state = state
         self.exchanges = exchanges
         self._made = 0
-        self._lines: dict[tuple[Any, ...], _Line] = {}
-        self._known: dict[At, _Line | None] = {}
+        self._lines: dict[tuple[Any, ...], _AskingLine] = {}
+        self._known: dict[At, _AskingLine | None] = {}
 
     def before(self, tensor: torch.Tensor) -> tuple[Any, ...] | None:
         """A collective that is under way in this tensor."""
@@ -153,19 +153,19 @@ class _Reads:
             if line.told < line.count:
                 self._write(line)
 
-    def _line(self, at: At, tensor: torch.Tensor) -> _Line | None:
+    def _line(self, at: At, tensor: torch.Tensor) -> _AskingLine | None:
         if at in self._known:
             return self._known[at]
         place = self.state.recorder.place()
         line = self._lines.get(tuple(place)) if place else None
         if place and line is None and len(self._lines) < _MOST_PLACES:
-            line = self._lines[tuple(place)] = _Line(place, tensor.device.type)
+            line = self._lines[tuple(place)] = _AskingLine(place, tensor.device.type)
         # A line of a library asks for many lines of the program.
         if is_own(at[0]):
             self._known[at] = line
         return line
 
-    def _keep(self, line: _Line, answer: float) -> bool:
+    def _keep(self, line: _AskingLine, answer: float) -> bool:
         if len(line.numbers) < _MOST_NUMBERS:
             line.numbers.append((self.state.steps, answer))
         if len(line.results) >= _MOST_NUMBERS or line.compared >= _MOST_COMPARED or not self.exchanges.sums:
@@ -189,7 +189,7 @@ class _Reads:
             before, after = _numbers(each)
             self.state.write("sum", before=before, after=after, dropped=each.dropped, **each.about)
 
-    def _write(self, line: _Line) -> None:
+    def _write(self, line: _AskingLine) -> None:
         line.told = line.count
         early, started = line.early or ("", None)
         self.state.write(
@@ -229,7 +229,7 @@ def _near(one: float, other: float) -> bool:
 
 def _leave() -> None:
     for name in _METHODS:
-        if isinstance(vars(torch.Tensor).get(name), _Watched):
+        if isinstance(vars(torch.Tensor).get(name), _WatchedRead):
             # What torch has lies in a class below.
             delattr(torch.Tensor, name)
     for module in _optimizers():

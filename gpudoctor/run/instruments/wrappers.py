@@ -71,7 +71,7 @@ def _note_input(state: State, args: Any, keywords: Any) -> None:
 
 def _watch_forward(state: State, kind: type[nn.Module]) -> None:
     forward: Callable[..., Any] = kind.forward
-    follow = state.recorder.guarded(_Calls(state).follow)
+    follow = state.recorder.guarded(_BufferCopies(state).follow)
     note = state.recorder.guarded(_note_input)
 
     @functools.wraps(forward)
@@ -95,7 +95,7 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
     kind.forward = watched
 
 
-class _Calls:
+class _BufferCopies:
     """Tells when one backward goes through two calls of a wrapper that copies buffers at the begin of each."""
 
     def __init__(self, state: State) -> None:

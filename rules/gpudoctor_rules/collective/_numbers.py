@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SummedNumber:
     """A number that a rank has read, and that comes from a sum over the ranks in some way."""
 
     rank: Process
@@ -29,21 +29,21 @@ def added_up(recording: Recording) -> tuple[Location, ...]:
     return tuple(sorted({each.place for rank in recording.ranks for each in rank.sums if each.place is not None}))
 
 
-def answers(recording: Recording, line: Location) -> list[Answer]:
+def answers(recording: Recording, line: Location) -> list[SummedNumber]:
     """What all ranks have read of the sums of this line."""
     return list(_answers(recording, line))
 
 
-def _answers(recording: Recording, line: Location) -> Iterator[Answer]:
+def _answers(recording: Recording, line: Location) -> Iterator[SummedNumber]:
     for rank in recording.ranks:
         sums = {each.number: each for each in rank.sums if each.place == line}
         for read in rank.reads:
             for result in read.results:
                 if result.sum in sums:
-                    yield Answer(rank, sums[result.sum], read, result)
+                    yield SummedNumber(rank, sums[result.sum], read, result)
 
 
-def of_one_round(found: list[Answer], many: int) -> list[Answer]:
+def of_one_round(found: list[SummedNumber], many: int) -> list[SummedNumber]:
     """One answer of each rank, read at one line after one step; empty where not all of so many ranks have one."""
     for first in found:
         same = {each.rank.pid: each for each in found if _alike(each, first)}
@@ -52,11 +52,11 @@ def of_one_round(found: list[Answer], many: int) -> list[Answer]:
     return []
 
 
-def _alike(one: Answer, other: Answer) -> bool:
+def _alike(one: SummedNumber, other: SummedNumber) -> bool:
     return one.read.place == other.read.place and one.result.step == other.result.step
 
 
-def told(found: list[Answer]) -> str:
+def told(found: list[SummedNumber]) -> str:
     """`0.8076 on rank 0, 0.3976 on rank 1`."""
     return ", ".join(f"{each.result.value:.4g} on rank {each.rank.rank}" for each in found[:_MOST])
 

@@ -38,7 +38,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-    from gpudoctor_rules.collective._numbers import Answer
+    from gpudoctor_rules.collective._numbers import SummedNumber
 
 
 class ReducedValueOffDestination(Rule):
@@ -100,7 +100,7 @@ class ReducedValueOffDestination(Rule):
         return any(_is_on_one(each) for line in added_up(recording) for each in answers(recording, line))
 
 
-def _is_on_one(answer: Answer) -> bool:
+def _is_on_one(answer: SummedNumber) -> bool:
     return answer.sum.call == "reduce" and answer.sum.dst is not None and answer.result.relation in ("result", "mean")
 
 

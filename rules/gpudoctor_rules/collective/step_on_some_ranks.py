@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-Step = OptimizerStep | SchedulerStep
+TrainingStep = OptimizerStep | SchedulerStep
 
 
 class StepOnSomeRanks(Rule):
@@ -60,7 +60,7 @@ class StepOnSomeRanks(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by:
             return
-        steps: list[Step] = list(program.events(OptimizerStep))
+        steps: list[TrainingStep] = list(program.events(OptimizerStep))
         steps += program.events(SchedulerStep)
         if not any(step.rank_guards for step in steps):
             return
@@ -97,11 +97,11 @@ class StepOnSomeRanks(Rule):
         return recording.distributed and recording.trained
 
 
-def _stepped(step: Step) -> Value:
+def _stepped(step: TrainingStep) -> Value:
     return step.optimizer if isinstance(step, OptimizerStep) else step.scheduler
 
 
-def _learns_alone(program: Program, step: Step, backwards: list[Backward]) -> bool:
+def _learns_alone(program: Program, step: TrainingStep, backwards: list[Backward]) -> bool:
     """No backward of all ranks leaves gradients in what it steps, as far as is known."""
     stepped = _stepped(step)
     optimizer = stepped.optimizer if isinstance(stepped, Scheduler) else stepped
@@ -118,7 +118,7 @@ def _feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
     return any(program.within(call.module) & parts for call in program.calls_in_graph(backward) for parts in held)
 
 
-def _is_shared(program: Program, step: Step) -> bool:
+def _is_shared(program: Program, step: TrainingStep) -> bool:
     """The other ranks may be told of it behind the step: of the rate, or of the weights."""
     behind = [each for each in program.events(Collective) if each.order > step.order and not each.waits]
     # Weights may be averaged as well as handed on.

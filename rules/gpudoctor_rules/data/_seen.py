@@ -134,7 +134,7 @@ def drawn_of(passed: Pass) -> str:
 
 
 @dataclass(frozen=True)
-class Parts:
+class SplitParts:
     """What a rank trained on and evaluated with, of one data set that was cut into parts: places in the whole."""
 
     rank: int
@@ -145,7 +145,7 @@ class Parts:
     """Where the data were split at random."""
 
 
-def parts_of(recording: Recording) -> list[Parts]:
+def parts_of(recording: Recording) -> list[SplitParts]:
     """The parts of each rank, where all ranks train one model on a part of the data and evaluate with another."""
     if not recording.distributed or not all(rank.wraps for rank in recording.ranks):
         return []
@@ -153,7 +153,7 @@ def parts_of(recording: Recording) -> list[Parts]:
     return [each for each in found if each is not None] if all(found) else []
 
 
-def _parts(rank: Process) -> Parts | None:
+def _parts(rank: Process) -> SplitParts | None:
     cut = [each for each in rank.passes if each.places and each.root != each.dataset]
     training = next((each for each in cut if each.trains), None)
     if training is None:
@@ -164,7 +164,7 @@ def _parts(rank: Process) -> Parts | None:
         for trains in (True, False)
     )
     at = next((each.place for each in rank.splits if training.dataset in each.parts), None)
-    return Parts(rank.rank or 0, training, trained, evaluated, at) if evaluated else None
+    return SplitParts(rank.rank or 0, training, trained, evaluated, at) if evaluated else None
 
 
 def told_differently(recording: Recording) -> Pass | None:

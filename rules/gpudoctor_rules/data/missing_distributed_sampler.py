@@ -50,8 +50,8 @@ from gpudoctor.lint.repair.repair import (
     Imported,
     RemoveArgument,
     Repair,
+    RepairStep,
     SetArgument,
-    Step,
 )
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
@@ -143,7 +143,7 @@ def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repa
     made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", Holds(data), ")")
     # Where no group is made the sampler could not be, either.
     line: Code = (Always(group.location), Fresh(name, at), " = ", *made)
-    steps: list[Step] = [
+    steps: list[RepairStep] = [
         Before(at, (line,)),
         SetArgument(at, "sampler", (Fresh(name, at),), 3),
         RemoveArgument(at, "shuffle", 2, if_given=True),

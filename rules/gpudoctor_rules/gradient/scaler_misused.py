@@ -47,7 +47,7 @@ from gpudoctor_rules.gradient._steps import feeds, repeating_loop
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
-Calls = list[ScalerCall]
+ScalerCalls = list[ScalerCall]
 
 
 class ScalerMisused(Rule):
@@ -61,7 +61,7 @@ class ScalerMisused(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(ScalerCall):
             return
-        calls: dict[Scaler, Calls] = {}
+        calls: dict[Scaler, ScalerCalls] = {}
         for event in program.events(ScalerCall):
             if isinstance(event.scaler, Scaler):
                 calls.setdefault(event.scaler, []).append(event)
@@ -74,7 +74,7 @@ class ScalerMisused(Rule):
             if found is not None:
                 yield found
 
-    def _incomplete(self, program: Program, scaler: Scaler, its: Calls) -> Finding | None:
+    def _incomplete(self, program: Program, scaler: Scaler, its: ScalerCalls) -> Finding | None:
         """A step without `scale`, or without `update`, anywhere."""
         step = next((e for e in its if e.call == "step" and repeating_loop(e) is not None), None)
         if step is None or not program.absence() or not scaler.whole:
@@ -98,7 +98,7 @@ class ScalerMisused(Rule):
             because=[("the scaler is made here", scaler.place)],
         )
 
-    def _unscaled_wrongly(self, scaler: Scaler, its: Calls) -> Finding | None:
+    def _unscaled_wrongly(self, scaler: Scaler, its: ScalerCalls) -> Finding | None:
         """`unscale_` comes twice for one `update`, or behind the step."""
         for at, event in enumerate(its):
             before = _since_update(its[:at], event) if event.call == "unscale_" else []
@@ -117,7 +117,7 @@ class ScalerMisused(Rule):
             )
         return None
 
-    def _gone_around(self, program: Program, scaler: Scaler, its: Calls) -> Finding | None:
+    def _gone_around(self, program: Program, scaler: Scaler, its: ScalerCalls) -> Finding | None:
         """The optimizer itself steps with scaled gradients."""
         through = {each.location for each in its if each.call == "step"}
         for step in program.events(OptimizerStep):
@@ -139,9 +139,9 @@ class ScalerMisused(Rule):
         return None
 
 
-def _since_update(earlier: Calls, event: ScalerCall) -> Calls:
+def _since_update(earlier: ScalerCalls, event: ScalerCall) -> ScalerCalls:
     """The calls that surely came before this one with no `update` in between, the last one first."""
-    found: Calls = []
+    found: ScalerCalls = []
     for each in reversed(earlier):
         if each.condition.excludes(event.condition):
             continue

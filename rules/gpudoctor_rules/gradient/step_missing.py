@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-Told = set["Value"]
+Reported = set["Value"]
 
 
 class StepMissing(Rule):
@@ -62,7 +62,7 @@ class StepMissing(Rule):
     needs = (MakeOptimizer, OptimizerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: Told = set()
+        told: Reported = set()
         # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
         for made in program.events(MakeOptimizer):
             if is_followed(program, made.optimizer):

@@ -48,10 +48,10 @@ from gpudoctor.lint.repair.repair import (
     Imported,
     RemoveArgument,
     Repair,
+    RepairStep,
     Replace,
     SetArgument,
     Source,
-    Step,
 )
 from gpudoctor.record import replace
 from gpudoctor.rule import Rule
@@ -232,7 +232,7 @@ def _declare(event: ArgumentDeclared) -> Repair:
     return Repair("Take the default from the environment", (*steps, *_other_spelling(event)))
 
 
-def _other_spelling(event: ArgumentDeclared) -> tuple[Step, ...]:
+def _other_spelling(event: ArgumentDeclared) -> tuple[RepairStep, ...]:
     at, last = event.location, str(len(event.flags) - 1)
     missing = sorted(OPTIONS.difference(event.flags))
     return tuple(Replace(at, (Source(at, last), f', "{other}"'), part=last) for other in missing[:1])

@@ -38,7 +38,7 @@ from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import NONE, Const, Values, single_of, text_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld, Program
-from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, SetArgument, SetArguments, Step
+from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
 from gpudoctor.rule import Rule
 
@@ -144,7 +144,7 @@ def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:
     words: dict[str, Code] = {"RANK": (Holds(LOCAL),), "WORLD_SIZE": (Holds(size or NONE),)}
     lines = tuple((Imported("os.environ"), f'["{name}"] = "{VALUES[name]}"') for name in missing if name in ADDRESS)
     given = tuple(SetArgument(event.location, name.lower(), words[name]) for name in missing if name in words)
-    steps: tuple[Step, ...] = (Before(spawn.location, lines),) if lines else ()
+    steps: tuple[RepairStep, ...] = (Before(spawn.location, lines),) if lines else ()
     return Repair("Say where the ranks meet", (*steps, SetArguments(event.location, given)) if given else steps)
 
 

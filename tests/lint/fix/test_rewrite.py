@@ -9,7 +9,6 @@ import pytest
 
 from gpudoctor.diagnostic import Edit, Location
 from gpudoctor.lint.fix.changes import (
-    Change,
     Moved,
     NewArguments,
     NewDecorator,
@@ -20,6 +19,7 @@ from gpudoctor.lint.fix.changes import (
     NewStatement,
     NoFix,
     Removed,
+    TreeChange,
     Where,
 )
 from gpudoctor.lint.fix.edits import apply
@@ -33,7 +33,7 @@ def at(text: str, found: str) -> Location:
     return _source(text).stretch(start, start + len(found))
 
 
-def changed(text: str, *changes: Change) -> str:
+def changed(text: str, *changes: TreeChange) -> str:
     source = _source(text)
     spans = FileRewrite(text).spans(changes)
     after = apply(text, [Edit(source.stretch(start, end), new) for start, end, new in spans])

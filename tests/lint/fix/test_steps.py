@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.lint.fix.changes import Change, NoFix
+from gpudoctor.lint.fix.changes import NoFix, TreeChange
 from gpudoctor.lint.fix.nodes import FileNodes
 from gpudoctor.lint.fix.render import Renderer, Sight
 from gpudoctor.lint.fix.steps import changes_of
-from gpudoctor.lint.repair.repair import After, Before, Step, Under
+from gpudoctor.lint.repair.repair import After, Before, RepairStep, Under
 from gpudoctor.lint.source.file import SourceFile, parse_text
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TEXT = "if a:\n    pass\nelif b:\n    pass\n"
 
 
-def changes(beginning: str, step: Callable[[Location], Step]) -> Sequence[Change]:
+def changes(beginning: str, step: Callable[[Location], RepairStep]) -> Sequence[TreeChange]:
     source = parse_text(TEXT.encode(), "/train.py", "train.py")
     assert isinstance(source, SourceFile)
     nodes = FileNodes(source)
