@@ -81,7 +81,7 @@ from gpudoctor.lint.events.data_loading import (
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, missing
 from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
-from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, UseManaged
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, Prepare, UseManaged
 from gpudoctor.lint.events.model import (
     AttributeMissed,
     BareAsked,
@@ -323,6 +323,7 @@ __all__ = [
     "Parameters",
     "PartAdded",
     "PartExchanged",
+    "Prepare",
     "Program",
     "Rank",
     "RankIs",

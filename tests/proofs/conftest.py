@@ -31,7 +31,7 @@ def verdict_of(prover: Prover, request: pytest.FixtureRequest) -> Iterator[Calla
     files: dict[Proof, Path] = {}
     for item in request.session.items:
         proof = item.callspec.params.get("proof") if hasattr(item, "callspec") else None
-        if isinstance(proof, Proof):
+        if isinstance(proof, Proof) and not proof.missing:
             files.setdefault(proof, item.path)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         running: dict[Proof, Future[Verdict]] = {}

@@ -2,13 +2,15 @@
 
 A proof is a program whose first line is `# proof: CLAIM [; CLAIM]`. Further comment lines at its top may say how it is
 launched (`# launch: torchrun|spawn|single|two-nodes`), what it is given (`# arguments: --epochs 2`), and how often it
-is launched in the same folder (`# runs: 2`, for what is seen when training resumes).
+is launched in the same folder (`# runs: 2`, for what is seen when training resumes). `# requires: accelerate` names
+libraries that it takes besides torch: where one is not installed, it is skipped.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.util
 import json
 import os
 import shlex
@@ -48,6 +50,8 @@ class Proof:
     launch: str = "torchrun"
     arguments: tuple[str, ...] = ()
     runs: int = 1
+    requires: tuple[str, ...] = ()
+    """Libraries that it takes besides torch, by the names under which they are imported."""
     own_port: bool = False
     """The program chooses the port itself."""
 
@@ -55,6 +59,11 @@ class Proof:
     def folder(self) -> Path | None:
         """The folder of a program of several files."""
         return self.script.parent if self.script.name == "train.py" else None
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The libraries that it takes and that are not installed."""
+        return tuple(name for name in self.requires if importlib.util.find_spec(name) is None)
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,7 @@ def describe(script: Path) -> Proof:
         launch=launch,
         arguments=tuple(shlex.split(header.get("arguments", ""))),
         runs=int(header.get("runs", "1")),
+        requires=tuple(header.get("requires", "").split()),
         own_port=launch == "spawn" or any(sign in script.read_text("utf-8") for sign in ('MASTER_PORT"]', "tcp://")),
     )
 

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -89,6 +89,16 @@ def proofs_for(code: str, kind: str) -> list[Proof]:
     return [p for p in PROOFS if code_of(p) == code and fixture_of(p).startswith(kind)]
 
 
+def each(proofs: Iterable[Proof]) -> pytest.MarkDecorator:
+    """A test for each of them; skipped where a library is missing that it takes."""
+    return pytest.mark.parametrize("proof", [pytest.param(p, id=named(p), marks=_skipped(p)) for p in proofs])
+
+
+def _skipped(proof: Proof) -> list[pytest.MarkDecorator]:
+    why = f"takes {', '.join(proof.missing)}: pip install -c constraints.txt -e '.[test,frameworks]'"
+    return [pytest.mark.skip(reason=why)] if proof.missing else []
+
+
 def watched_for(proof: Proof) -> bool:
     """The proof is of a mistake that its rule also looks for in a run."""
     looks = {rule.code for rule in rules_seen_in_runs() if rule.in_run is not Rule.in_run}
@@ -96,7 +106,7 @@ def watched_for(proof: Proof) -> bool:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("proof", PROOFS, ids=named)
+@each(PROOFS)
 def test_claim(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
     verdict = verdict_of(proof)
     assert verdict.holds, verdict.explain()
@@ -118,17 +128,17 @@ def test_bad_and_good_claim_different_things(code: str) -> None:
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("proof", [p for p in PROOFS if fixture_of(p).startswith("bad_")], ids=named)
+@each([p for p in PROOFS if fixture_of(p).startswith("bad_")])
 def test_claim_of_a_bad_program_does_not_hold_for_good_ones(
     proof: Proof, verdict_of: Callable[[Proof], Verdict]
 ) -> None:
     """A claim that any program would satisfy is no proof: for some good program of the rule it must not hold."""
-    good = [verdict_of(each).run for each in proofs_for(code_of(proof), "good_")]
+    good = [verdict_of(p).run for p in proofs_for(code_of(proof), "good_") if not p.missing]
     assert not good or any(not claims.judge(claim, run)[0] for run in good for claim in proof.claims)
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("proof", FIXED, ids=named)
+@each(FIXED)
 def test_fixed_program_no_longer_shows_the_mistake(
     proof: Proof, verdict_of: Callable[[Proof], Verdict], tmp_path: Path
 ) -> None:
@@ -142,7 +152,7 @@ def test_fixed_program_no_longer_shows_the_mistake(
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("proof", [p for p in PROOFS if watched_for(p)], ids=named)
+@each([p for p in PROOFS if watched_for(p)])
 def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
     """`gpudoctor run` finds it under the same code as lint, without a reference run."""
     recording = verdict_of(proof).run.recording
@@ -156,7 +166,7 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize("proof", [p for p in PROOFS if fixture_of(p).startswith("good_")], ids=named)
+@each([p for p in PROOFS if fixture_of(p).startswith("good_")])
 def test_a_run_finds_nothing_in_good_programs(proof: Proof, verdict_of: Callable[[Proof], Verdict]) -> None:
     recording = verdict_of(proof).run.recording
     assert recording is not None

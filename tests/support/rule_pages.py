@@ -26,12 +26,7 @@ FAMILIES = {
     "checkpoint": "6",
     "gradient": "7",
     "throughput": "8",
-    "lightning": "90",
-    "accelerate": "91",
-    "deepspeed": "92",
-    "fsdp": "93",
-    "ray": "94",
-    "horovod": "95",
+    "frameworks": "9",
 }
 """Each family of rules with the beginning of its codes."""
 

@@ -22,12 +22,7 @@ FAMILIES = {
     "checkpoint": (601, 609),
     "gradient": (701, 713),
     "throughput": (801, 809),
-    "lightning": (900, 909),
-    "accelerate": (910, 919),
-    "deepspeed": (920, 929),
-    "fsdp": (930, 939),
-    "ray": (940, 949),
-    "horovod": (950, 959),
+    "frameworks": (901, 971),
 }
 SEVERITIES = ("error", "warning", "perf", "info")
 

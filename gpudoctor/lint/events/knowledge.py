@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -19,6 +21,27 @@ class UseManaged(Event):
     shares_data: bool = True
     trains: bool = False
     """Its name says that it runs the training."""
+    made: ManagedObject | None = None
+    """What the program asks the framework by from here on."""
+    given: Arguments = NO_ARGUMENTS
+    """The settings that it was called with."""
+
+    def setting(self, name: str) -> Values | None:
+        """A setting that was given by name."""
+        return self.given.keywords.get(name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepare(Event):
+    """A framework's `managed` object takes one object under its care, and gives back what it has `made` of it: a model
+    wrapped, a loader that deals out its data, anything else as it was. One event for each object that is `given`."""
+
+    managed: ManagedObject
+    call: str
+    given: Value
+    made: Value
+    opaque: bool = False
+    """Others were handed over that could not be followed."""
 
 
 SILENT_SAMPLER = "a sampler that tells no epoch"

@@ -23,6 +23,8 @@ class Backward(Event):
     managed: str = ""
     scaler: Scaler | None = None
     """The gradient scaler that has scaled the loss."""
+    plain: bool = False
+    """It is `loss.backward()`, without arguments."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, single
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
-from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
@@ -31,6 +31,9 @@ PLUGINS = frozenset(
     {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
 )
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
+
+OBJECTS = frozenset({"Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"})
+"""Classes whose objects answer for their framework."""
 
 
 def _without_constructor(name: str) -> str:
@@ -56,6 +59,9 @@ def take_charge(call: Call) -> Values:
     name = _without_constructor(call.name)
     framework, last = _framework(name), name.rpartition(".")[2]
     known = framework_of(framework)
+    managed: ManagedObject | None = None
+    if last in OBJECTS:
+        managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name, name)
     if last == "PartialState":
         _begin_once(call)
     elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or TRAINS.fits(last) or known.by_any_call:
@@ -66,6 +72,8 @@ def take_charge(call: Call) -> Values:
             several=known.several or (framework == "lightning" and _several_processes(call)),
             trains=TRAINS.fits(last),
             shares_data=framework != "deepspeed" or _may_share_data(call),
+            made=managed,
+            given=call.arguments,
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
         note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
@@ -73,8 +81,7 @@ def take_charge(call: Call) -> Values:
     # Lightning has a setting for it.
     if call.is_true(-1, "detect_anomaly"):
         call.emit(DebugFlag, flag="anomaly")
-    if last in ("Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"):
-        managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name, name)
+    if managed is not None:
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
         if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
@@ -134,11 +141,17 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
     if not isinstance(managed, ManagedObject):
         return NOT_ANSWERED
     _note_broadcast(call, managed)
-    given = tuple(bare(values).map(lambda value: prepared(call, managed, value)) for values in call.args)
+    given = tuple(bare(values).map(lambda value: _prepared_here(call, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
     if len(given) == 1:
         return given[0]
     return singleton(TupleOf(given))
+
+
+def _prepared_here(call: Call, managed: ManagedObject, value: Value) -> Value:
+    made = prepared(call, managed, value)
+    call.emit(Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended)
+    return made
 
 
 def _note_broadcast(call: Call, managed: ManagedObject) -> None:

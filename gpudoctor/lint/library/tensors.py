@@ -453,7 +453,10 @@ def _backward(call: Call[Tensor]) -> Values:
         changed = in_place.single
         loss = replace(loss, mean=False, divided=changed.divided if isinstance(changed, Tensor) else None)
     scaler = single_of(call.do.state(tensor, TensorState.scaled_by))
-    call.emit(Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler)
+    call.emit(
+        Backward, loss=loss, forwards=tensor.forwards, complete=tensor.graph is not None, scaler=scaler,
+        plain=not (call.args or call.keywords or call.open_ended),
+    )  # fmt: skip
     # torch raises unless there was a graph, so from here on there surely was one.
     call.do.set_flag(tensor, TensorState.differentiated)
     return singleton(NONE)

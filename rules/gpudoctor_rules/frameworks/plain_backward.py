@@ -1,0 +1,138 @@
+"""`loss.backward()` is called on a loss whose framework has to scale it, or hook it, itself.
+
+## What goes wrong
+
+`accelerator.backward(loss)` divides the loss by `gradient_accumulation_steps`, scales it for FP16, and hands it to
+DeepSpeed where that is in charge. `loss.backward()` does none of it: with `gradient_accumulation_steps=4`, four
+gradients are summed instead of averaged, on every rank (each process, one for each GPU); with `mixed_precision="fp16"`
+the step ends with `AssertionError: Attempted step but _scale is None`; and under DeepSpeed gradients may stay on their
+rank. Which of these it is, the configuration of `accelerate launch` decides as well. Fabric refuses it with mixed
+precision or DeepSpeed: `RuntimeError: The current strategy and precision selection requires you to call
+fabric.backward(loss) instead of loss.backward()`.
+
+## Fix
+
+Call `accelerator.backward(loss)`, or `fabric.backward(loss)`. Safe: without any of these settings, both do the same.
+
+## Silent when
+
+The model was not prepared; a gradient scaler of the program has scaled the loss; the program calls the framework's own
+where this one is not reached; Accelerate is told `mixed_precision="no"` or `"bf16"`, and to accumulate nothing;
+Fabric is told no mixed precision; in Lightning's manual optimization, where DDP averages the gradients all the same.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/package_reference/accelerator#accelerate.Accelerator.backward,
+https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import in_code
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE, LIGHTNING, constant, prepared_for, taken_in_charge
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.knowledge import UseManaged
+    from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+Wrong = tuple[str, Confidence, Severity]
+REFUSED = "requires you to call `fabric.backward(loss)`"
+SCALES_NOTHING = ("no", "bf16")
+MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
+
+
+class PlainBackward(Rule):
+    """`loss.backward()` is called on a loss whose framework has to scale it, or hook it, itself."""
+
+    code = "GPU906"
+    name = "plain-backward"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+    needs = (Prepare, Backward)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            if backward.managed or backward.scaler is not None or backward.location in told:
+                continue
+            prepared = prepared_for(program, backward)
+            charge = taken_in_charge(program, prepared.managed) if prepared is not None else None
+            if prepared is None or charge is None or _is_other_branch(program, backward, prepared):
+                continue
+            wrong = _what_goes_wrong(charge, backward)
+            if wrong is not None:
+                told.add(backward.location)
+                yield self._found(backward, prepared, wrong)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(recording, REFUSED, remedy="Call `fabric.backward(loss)`.")
+
+    def _found(self, backward: Backward, prepared: Prepare, wrong: Wrong) -> Finding:
+        message, confidence, severity = wrong
+        owner, loss = in_code(prepared.managed, prepared.managed.framework), in_code(backward.loss, "loss")
+        call = (Holds(prepared.managed), ".backward(", Source(backward.location, "receiver"), ")")
+        return self.found(
+            backward.location,
+            f"`{loss}.backward()` goes past {owner}: {message}.",
+            remedy=f"Call `{owner}.backward({loss})`.",
+            because=[(f"{owner} is made here", prepared.managed.place), ("the model is prepared", prepared.location)],
+            confidence=confidence,
+            severity=severity,
+            repair=Repair(f"Call `{owner}.backward`", (Replace(backward.location, call),)) if backward.plain else None,
+        )
+
+
+def _is_other_branch(program: Program, backward: Backward, prepared: Prepare) -> bool:
+    """The program chooses between the two, on account of something that it knows better."""
+    own = (each for each in program.events(Backward) if each.managed == prepared.managed.framework)
+    return any(each.condition.excludes(backward.condition) for each in own)
+
+
+def _what_goes_wrong(charge: UseManaged, backward: Backward) -> Wrong | None:
+    if charge.framework == ACCELERATE:
+        return _under_accelerate(charge, backward)
+    return _under_fabric(charge) if charge.framework == LIGHTNING else None
+
+
+def _under_accelerate(charge: UseManaged, backward: Backward) -> Wrong | None:
+    steps, precision = charge.setting("gradient_accumulation_steps"), charge.setting("mixed_precision")
+    if constant(precision) == "fp16":
+        return (
+            "nothing scales the loss for FP16, and the step ends with `AssertionError: Attempted step but _scale is "
+            "None`",
+            Confidence.DEFINITE,
+            Severity.ERROR,
+        )
+    number, loss = constant(steps), backward.loss
+    # Who divides the loss himself has done a part of it.
+    if isinstance(number, int) and number > 1 and isinstance(loss, Tensor) and loss.mean:
+        message = f"nothing divides the loss by `gradient_accumulation_steps={number}`"
+        return f"{message}, so that gradients are {number} times too large", Confidence.DEFINITE, Severity.ERROR
+    told = charge.given.positional or charge.given.open_ended or "gradient_accumulation_plugin" in charge.given.keywords
+    if not told and constant(precision) in SCALES_NOTHING and (steps is None or number == 1):
+        return None
+    return (
+        "what `accelerate launch` is configured for, such as FP16 or DeepSpeed, leaves these gradients out",
+        Confidence.LIKELY,
+        Severity.WARNING,
+    )
+
+
+def _under_fabric(charge: UseManaged) -> Wrong | None:
+    precision, strategy = constant(charge.setting("precision")), constant(charge.setting("strategy"))
+    if precision not in MIXED and not (isinstance(strategy, str) and strategy.startswith("deepspeed")):
+        return None
+    message = "each rank ends with `RuntimeError: The current strategy and precision selection requires you to call"
+    return f"{message} fabric.backward(loss) instead of loss.backward()`", Confidence.DEFINITE, Severity.ERROR
