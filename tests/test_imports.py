@@ -53,6 +53,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },
+    "gpudoctor.lint.gradient_use": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.lint.program",
+    },
     # --- from files to trees ---
     # What is borrowed of the process, with a lock: who parses and who follows long chains of imports.
     "gpudoctor.lint.process_state": set(),
@@ -297,6 +303,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.fix_loop",
         "gpudoctor.lint.flow",
+        "gpudoctor.lint.gradient_use",
         "gpudoctor.lint.lint_options",
         "gpudoctor.lint.pipeline",
         "gpudoctor.lint.process_state",
@@ -369,6 +376,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # `gpudoctor.lint.flow` gives rules the types of conditions, nothing that acts.
     "gpudoctor_rules": {
         "gpudoctor.rule",
+        "gpudoctor.lint.gradient_use",
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",

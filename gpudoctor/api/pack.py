@@ -146,6 +146,7 @@ from gpudoctor.lint.events.training_step import (
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.program import (
     LaunchWorld,
     Program,
@@ -165,6 +166,7 @@ from gpudoctor.lint.repair.repair import (
     Assign,
     AtEnd,
     Before,
+    CallAgain,
     Code,
     Counter,
     Decorate,
@@ -232,6 +234,7 @@ __all__ = [
     "BatchCut",
     "Before",
     "Binding",
+    "CallAgain",
     "CallResult",
     "Caught",
     "ChangeFolder",
@@ -393,6 +396,7 @@ __all__ = [
     "WrapperKind",
     "asked_first",
     "asked_of",
+    "averaged_by_hand",
     "batch_loop",
     "calls_behind",
     "comes_to",
@@ -407,6 +411,7 @@ __all__ = [
     "in_last_round",
     "int_of",
     "is_first",
+    "is_repeated",
     "is_whole",
     "local_rank",
     "local_rank_of",
@@ -425,6 +430,7 @@ __all__ = [
     "same_round",
     "shares_nothing",
     "single_of",
+    "stepped_after",
     "text_of",
     "training_loop",
     "trains",

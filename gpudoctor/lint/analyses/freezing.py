@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import YES, ModuleState
+from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.module import Module, Wrapper, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Const, Value, Values
@@ -55,8 +55,10 @@ def _of_tensor(call: Call[Tensor]) -> Values:
 @MODELS.setter(Tensor)
 def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, place: Location) -> None:
     """`p.requires_grad = False`, in a loop over the parameters of a module."""
-    if name == "requires_grad" and tensor.origin is TensorOrigin.PARAMETER and tensor.batch_of is not None:
-        _told(do, tensor.batch_of, values, place)
+    if name == "requires_grad" and tensor.origin is TensorOrigin.PARAMETER:
+        do.set_flag(tensor, TensorState.gradient_chosen)
+        if tensor.batch_of is not None:
+            _told(do, tensor.batch_of, values, place)
 
 
 def _told(do: LibraryContext, module: Value, values: Values, place: Location) -> None:

@@ -139,6 +139,8 @@ class ModuleState:
     """It was given something that may be a module and was not read. Written by `torch_nn.take_in`."""
     own_parameters: Flag[Module] = Flag()
     """It has parameters apart from its parts. Written by `torch_nn` where one is assigned or registered."""
+    learnt: ValueCell[Module] = ValueCell()
+    """A tuple of the parameters that were assigned to it, and may take a gradient. Written and read by `torch_nn`."""
     own_buffers: Flag[Module] = Flag()
     """It has buffers apart from its parts. Written by `torch_nn` and `after_wrap`."""
     plain_containers: ValueCell[Module] = ValueCell()
@@ -150,6 +152,8 @@ class ModuleState:
     """FSDP has cut its parameters into shards. Written by `wrapping`; read by `device_of` and `checkpoint_files`."""
     shards_on_cpu: Flag[Value] = Flag()
     """The mesh of these shards is one of CPUs, else they are on GPUs wherever the module was."""
+    parts_sharded: Flag[Value] = Flag()
+    """`fully_shard` was given parts of it that are not known one by one. Written by `wrapping`, read by `sharding`."""
     frozen: Flag[Value] = Flag()
     """All of its parameters were told to take no gradient. Written and read by `freezing`; only YES counts there."""
     taken_apart: Flag[Value] = Flag()
@@ -205,6 +209,8 @@ class TensorState:
     rewritten: Flag[Tensor | Unknown] = Flag()
     """Entries of a batch or of a loaded state were replaced. Written by `tensor_operations`, `state_dicts` and
     `checkpoint_files`."""
+    gradient_chosen: Flag[Tensor] = Flag()
+    """A parameter that was told whether it takes a gradient. Written by `freezing`, read by `torch_nn`."""
     sum_of_means: Flag[Tensor] = Flag()
     """It is the sum of the means of several batches. Written and read by `loss_scale`."""
     returned_means: ValueCell[Tensor | Class] = ValueCell()
@@ -410,7 +416,13 @@ class ProcessState:
     """The driver was asked: `CUDA_VISIBLE_DEVICES` is settled. Written and read by `torch_cuda`."""
     start_method: ValueCell[_WholeProcess] = ValueCell()
     """How processes are started, as it was set. Written and read by `process_launchers`."""
+<<<<<<< HEAD
     model_wrapped: Flag[_WholeProcess] = Flag()
+=======
+    model_sharded: Flag[_Process] = Flag()
+    """`fully_shard` was called: what it leaves out counts. Written by `wrapping`, read by `sharding`."""
+    model_wrapped: Flag[_Process] = Flag()
+>>>>>>> 55d20a68 (Say where fully_shard is given the layers and never the model (GPU931))
     """Some model was wrapped: from here on it counts what becomes of models. Written and read by `after_wrap`."""
     replica_of: ValueCell[_WholeProcess] = ValueCell()
     """The model whose copy on one of the GPUs of `DataParallel` is running. By `data_parallel_replicas`."""

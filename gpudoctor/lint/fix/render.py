@@ -10,8 +10,9 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.fix.changes import NewExpression, NoFix, TreeChange
 from gpudoctor.lint.fix.import_lines import bound_around, called
+from gpudoctor.lint.fix.nodes import stored_in
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.repair.repair import Always, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
+from gpudoctor.lint.repair.repair import Always, CallAgain, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -77,8 +78,23 @@ class Renderer:
             return self._counter(part.loop)
         if isinstance(part, Source):
             return self.nodes.written(self.node(part))
+        if isinstance(part, CallAgain):
+            return self._call_again(part, at, after)
         assert isinstance(part, Either)
         return self._first(part, at, after)
+
+    def _call_again(self, part: CallAgain, at: ast.stmt, after: bool) -> str:
+        call = self.nodes.call(part.at)
+        first = self.text(part.first, at, after=after)
+        # What is given by position behind the first has no name here.
+        if len(call.args) > 1 or any(isinstance(each, ast.Starred) for each in call.args):
+            raise NoFix("arguments are passed on")
+        more = [each for each in call.keywords if each.arg is None or each.arg in part.keeps]
+        changing = set(stored_in(at))
+        if any(isinstance(node, ast.Name) and node.id in changing for each in more for node in ast.walk(each)):
+            raise NoFix("it is given what changes from round to round")
+        written = [(f"{each.arg}=" if each.arg else "**") + self.nodes.written(each.value) for each in more]
+        return f"{self.nodes.written(call.func)}({', '.join([first, *written])})"
 
     def _only_in_main(self, name: str, at: ast.stmt) -> bool:
         """The name is bound under the main guard: a function has it only as long as nobody imports the file."""

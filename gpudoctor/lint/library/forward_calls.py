@@ -10,6 +10,7 @@ from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
+from gpudoctor.lint.analyses.sharding import left_whole
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -113,7 +114,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         unseen=isinstance(core, Module)
         and (core.cls is not None or core.made_by == "torch.nn.Sequential")
         and has_parameters(call.do, core) is None,
-        brings_own=_brings_own(call, core, devices, tensors),
+        brings_own=_brings_own(call, core, devices, tensors), left_whole=left_whole(call.do, module),
     )  # fmt: skip
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.

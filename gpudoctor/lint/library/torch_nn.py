@@ -10,7 +10,7 @@ from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
 from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
 from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
 from gpudoctor.lint.contents import find_method
-from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod
@@ -58,7 +58,9 @@ def _layer(call: Call) -> Values:
         # A parameter lies where its data was made; `nn.Parameter()` without data is an empty CPU tensor.
         source = call.one(0, "data", Tensor)
         device = source.device if source is not None else CPU if not call.args else None
-        return singleton(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=True))
+        learns = call.arg(1, "requires_grad")
+        graph = None if learns is not None and learns.single != TRUE else True
+        return singleton(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=graph))
     given = [*call.all_values(), *(value for values in call.rest for value in values)]
     children = [v for v in flatten(call.do, given) if v.is_model]
     # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
@@ -157,6 +159,14 @@ def children_of(do: LibraryContext, module: Value) -> list[Value]:
     return children if len(lists) == 1 else list(dict.fromkeys(children))
 
 
+def learns_itself(do: LibraryContext, core: Module) -> bool:
+    """It surely has parameters that take a gradient, apart from its parts: a layer has, and a class may assign some."""
+    if core.parameters is not None or _derives_from(core, _WITH_WEIGHTS):
+        return core.parameters is not False
+    learnt = (item.single for item in items_held(do.state(core, ModuleState.learnt)))
+    return any(isinstance(each, Tensor) and do.flag(each, TensorState.gradient_chosen) is NO for each in learnt)
+
+
 def has_parameters(do: LibraryContext, value: Value) -> bool | None:
     """Whether a module has parameters; None where that is not known."""
     core = core_of(value)
@@ -238,6 +248,9 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
         elif isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER:
             check_initialised(do, owner, name, place)
             do.set_flag(owner, ModuleState.own_parameters)
+            if value.graph and values.single is not None:
+                known = items_held(do.state(owner, ModuleState.learnt))
+                do.set_state(owner, ModuleState.learnt, singleton(TupleOf((*known, singleton(value)))))
             part_added(do, owner, owner, name, True, place)
             if is_frozen(do, owner):
                 freeze(do, owner, False)

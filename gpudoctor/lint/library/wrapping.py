@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
+from gpudoctor.lint.analyses.sharding import note_parts_sharded
 from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
@@ -215,16 +216,23 @@ def _in_place(call: Call) -> Values:
     # Without a mesh it makes one of all ranks, and with that the group.
     if kind is WrapperKind.FSDP and "mesh" not in call.keywords and group_exists(call.do) is False:
         begin_group(call, call.name)
-    for value in call.args[0] if call.args else ():
-        if isinstance(value, Module):
+    given = call.arg(0, "module") or singleton(NONE)
+    if kind is WrapperKind.FSDP:
+        call.do.set_flag(PROCESS, ProcessState.model_sharded)
+    # Several modules in a list are sharded as one.
+    for value in flatten(call.do, list(given)):
+        core = core_of(value)
+        if isinstance(core, Module):
             call.emit(
-                Wrap, wrapper=value, inner=value, kind=kind, model_device=device_of(call.do, value),
+                Wrap, wrapper=core, inner=core, kind=kind, model_device=device_of(call.do, core),
                 group_exists=group_exists(call.do),
             )  # fmt: skip
             # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
             mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
-            _note_sharded(call, value, _has_mesh_of_cpus(call, mesh))
-    return call.args[0] if call.args else singleton(NONE)
+            _note_sharded(call, core, _has_mesh_of_cpus(call, mesh))
+        elif isinstance(value, Unknown):
+            note_parts_sharded(call.do, value)
+    return given
 
 
 @MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")

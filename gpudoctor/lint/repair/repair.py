@@ -71,7 +71,17 @@ class Fresh:
     bound: Location
 
 
-Part = str | Holds | Imported | Counter | Source | Either | Always | Fresh
+@dataclass(frozen=True)
+class CallAgain:
+    """The call here once more, with this as its first argument, and behind it those of its arguments that have one of
+    these names and mean the same elsewhere."""
+
+    at: Location
+    first: Code
+    keeps: tuple[str, ...] = ()
+
+
+Part = str | Holds | Imported | Counter | Source | Either | Always | Fresh | CallAgain
 Code = tuple[Part, ...]
 
 
@@ -263,6 +273,7 @@ def _parts_in(code: Code) -> Iterator[Part]:
         yield part
         for choice in part.choices if isinstance(part, Either) else ():
             yield from _parts_in(choice)
+        yield from _parts_in(part.first) if isinstance(part, CallAgain) else ()
 
 
 @dataclass(frozen=True)

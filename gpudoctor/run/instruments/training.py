@@ -230,14 +230,19 @@ class _Steps:
             own = {id(each) for each in wrapper.parameters() if each.requires_grad}
             trained[id(wrapper)] = len(own), len(own & held)
         # Ranks are told apart by where their parameters are.
-        first = next(iter(_parameters(optimizer)), None)
+        parameters = _parameters(optimizer)
+        first = next(iter(parameters), None)
+        sharded = any(map(_is_shard, parameters))
         self._state.write(
             "optimizer",
             number=number,
             type=type(optimizer).__name__,
             parameters=len(held),
             held=trained,
-            sharded=hasattr(first, "to_local"),
+            sharded=sharded,
+            whole=[at for at, each in enumerate(parameters) if each.requires_grad and not _is_shard(each)]
+            if sharded
+            else [],
             device=str(first.device) if first is not None else "",
             gpu=_gpu(first.device) if first is not None else "",
             seed=torch.initial_seed(),
@@ -282,6 +287,11 @@ def debug_switches() -> list[str]:
 
 def _parameters(optimizer: Any) -> list[torch.Tensor]:
     return [each for group in optimizer.param_groups for each in group["params"]]
+
+
+def _is_shard(parameter: torch.Tensor) -> bool:
+    """A part of a parameter whose other parts lie on other ranks."""
+    return hasattr(parameter, "to_local")
 
 
 def _names(state: State) -> dict[int, str]:

@@ -204,6 +204,8 @@ class RecordedOptimizer:
     """Where the first backward was called."""
     seeded: bool = False
     """The program has set the seed."""
+    whole: tuple[int, ...] = ()
+    """The places of the trainable parameters that are no shards, where others that it holds are."""
 
 
 @dataclass(frozen=True)
@@ -531,6 +533,20 @@ class Recording:
         if optimizer is None:
             return None
         return Drift(key[0], first.names[place] if first and first.names else f"number {place}", optimizer)
+
+    @cached_property
+    def drift_beside_shards(self) -> Drift | None:
+        """The first step after which a parameter differed that each rank holds whole, where others are sharded."""
+        for optimizer in self.ranks[0].optimizers if self.distributed else ():
+            number, whole = optimizer.number, optimizer.whole
+            checks = [{each.step: each for each in rank.checks if each.optimizer == number} for rank in self.ranks]
+            for step in sorted(set.intersection(*(set(each) for each in checks))) if whole else ():
+                seen = [each[step].sums for each in checks]
+                at = next((at for at in whole if len({sums[at] for sums in seen if at < len(sums)}) > 1), None)
+                if at is not None:
+                    names = next((each.names for each in checks[0].values() if each.names), None)
+                    return Drift(step, names[at] if names else f"number {at}", optimizer)
+        return None
 
     @cached_property
     def uneven(self) -> Uneven | None:

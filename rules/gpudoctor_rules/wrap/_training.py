@@ -4,108 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import Method
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.domain.optim import Optimizer, Parameters
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Term, Unknown, Value
-from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
-
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.model import Wrap
-    from gpudoctor.lint.program import Program
-
-
-def averaged_by_hand(program: Program, seldom: bool = False) -> bool:
-    """The program sends gradients, parameters or something unknown between ranks by itself.
-
-    Something unknown in each step, or with `seldom` at any time.
-    """
-    sent = (each for each in program.events(Collective) if not each.waits and not each.objects)
-    return any(_may_average(program, each, seldom) for each in sent)
-
-
-def _may_average(program: Program, sent: Collective, seldom: bool) -> bool:
-    # Losses and counts are sent around in every program; only these would replace a wrapper.
-    if sent.subject is not None and sent.subject.any(_is_trained):
-        return True
-    # A collective whose tensor is not known may be the averaging: then the program has the benefit of the doubt.
-    unknown = sent.subject is None or sent.subject.any(lambda value: isinstance(value, Unknown))
-    return unknown and (seldom or not _after_an_epoch(program, sent))
-
-
-def _is_trained(value: Value) -> bool:
-    if isinstance(value, Tensor):
-        return value.origin in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT)
-    return _made_of_weights(value)
-
-
-MADE_OF = 6
-"""So many steps are looked back at what an unknown value was made of."""
-
-
-def _made_of_weights(made: Hashable, depth: int = MADE_OF) -> bool:
-    """It is parameters of a model, or was made of some: `parameters_to_vector(model.parameters())`."""
-    if isinstance(made, (Module, Wrapper, Parameters, StateDict)):
-        return True
-    if not depth:
-        return False
-    parts: Iterable[Hashable] = ()
-    if isinstance(made, Unknown):
-        parts = made.term.parts
-    elif isinstance(made, Term):
-        parts = made.parts
-    elif isinstance(made, (tuple, ValueSet)):
-        parts = made
-    elif isinstance(made, (Method, TupleOf)):
-        parts = (made.receiver,) if isinstance(made, Method) else made.items
-    return any(_made_of_weights(each, depth - 1) for each in parts)
-
-
-def _after_an_epoch(program: Program, sent: Collective) -> bool:
-    """It is sent once for many steps, as what was counted in an epoch is: gradients are averaged for each step."""
-    steps = [loop for step in program.events(OptimizerStep) if (loop := _innermost(step.loops)) is not None]
-    around = {loop.identity for step in program.events(OptimizerStep) for loop in step.loops if loop.repeats}
-    inside = {loop.identity for loop in sent.loops}
-    return bool(inside & around) and not any(loop.identity in inside for loop in steps)
-
-
-def _innermost(loops: Sequence[Loop]) -> Loop | None:
-    return next((loop for loop in reversed(loops) if loop.repeats), None)
-
-
-def stepped_after(program: Program, backward: Backward, core: Value) -> OptimizerStep | None:
-    """The optimizer step that uses the gradients which a backward leaves in a module; None where none surely does."""
-    for event in program.events(OptimizerStep, ClearGradients):
-        # Gradients live until they are cleared: what counts is the first thing that happens to them from here on.
-        if event.order < backward.order or event.condition.excludes(backward.condition):
-            continue
-        if isinstance(event, ClearGradients) and _holds(program, event.target, core):
-            return None
-        if isinstance(event, OptimizerStep) and _holds(program, event.optimizer, core):
-            return event
-    return None
-
-
-def _holds(program: Program, owner: Value, core: Value) -> bool:
-    """An optimizer or a module has parameters of this module."""
-    # Gradients may be cleared by way of the optimizer or of the model itself.
-    modules = owner.modules if isinstance(owner, (Optimizer, Parameters)) else frozenset([owner])
-    # Both ways round: an optimizer may hold one layer of the model, or a whole of which the model is a part.
-    return any(core in program.within(each) or core_of(each) in program.within(core) for each in modules)
-
-
-def is_repeated(event: Event) -> bool:
-    """The event happens in a loop, as a training step does."""
-    # One step alone, as in a self-test or a warm-up, is no training that could drift.
-    return any(loop.repeats for loop in event.loops)
 
 
 def same_round(one: Event, other: Event) -> bool:

@@ -44,10 +44,11 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import averaged_by_hand, bare, is_repeated, stepped_after
+from gpudoctor_rules.wrap._training import bare
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value

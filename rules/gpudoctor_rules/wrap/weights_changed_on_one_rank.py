@@ -34,10 +34,10 @@ from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import WeightsDrawn
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.gradient_use import averaged_by_hand
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
-from gpudoctor_rules.wrap._training import averaged_by_hand
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event

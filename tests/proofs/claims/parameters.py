@@ -23,6 +23,18 @@ def parameters_agree(run: Run) -> Judgement:
 
 
 @claim
+def whole_parameters_differ(run: Run) -> Judgement:
+    """Parameters that each rank holds whole, beside shards or without any, are not the same after the last step."""
+    return _differ(run, "whole", True)
+
+
+@claim
+def whole_parameters_agree(run: Run) -> Judgement:
+    """Parameters that each rank holds whole are the same on all ranks after the last step, and there are some."""
+    return _differ(run, "whole", False)
+
+
+@claim
 def buffers_differ(run: Run) -> Judgement:
     """The buffers of the ranks (running statistics) are not the same after the last optimizer step."""
     return _differ(run, "buffers", True)

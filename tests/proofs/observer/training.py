@@ -109,6 +109,7 @@ class _Training:
         self._journal.write(
             "step",
             parameters=fingerprints.of_tensors(self._parameters()),
+            whole=self._whole(),
             owned=fingerprints.of_tensors(_owned(optimizer)),
             buffers=self._buffers(),
             collectives=collectives(),
@@ -125,6 +126,10 @@ class _Training:
 
     def _living(self) -> list[nn.Module]:
         return [module for ref in self._models if (module := ref()) is not None]
+
+    def _whole(self) -> str | None:
+        parameters = [parameter for parameter in self._parameters() if not hasattr(parameter, "to_local")]
+        return fingerprints.of_tensors(parameters) if parameters else None
 
     def _buffers(self) -> str | None:
         buffers = [buffer for module in self._living() for buffer in module.buffers()]

@@ -6,6 +6,8 @@
 # fails: loads-in-training-process; evaluation-apart; saved-once; logger-once; gradients-cleared; graph-freed; no-graph
 # fails: trains-in-train-mode; registered; clip-holds; output-agrees; syncs-rarely; syncs-every-step 4; barriers-rarely
 # fails: groups-stay; wrapped-once; debug-off; hang; crash; sampler-thin; evaluates-on-some; parameters-unchanged
+# holds: whole-parameters-differ
+# fails: whole-parameters-agree
 import os
 
 import torch
