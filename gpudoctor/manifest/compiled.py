@@ -80,6 +80,11 @@ def declared(name: str) -> Declared | None:
     return Declared(name, marshal.loads(found)) if found is not None else None
 
 
+def methods(cls: str) -> tuple[str, ...]:
+    """The names of the methods that the stub of a class has."""
+    return tuple(name.rpartition(".")[2] for name in table()["signatures"] if name.rpartition(".")[0] == cls)
+
+
 def layers(what: str) -> frozenset[str]:
     """The names of layers of `torch.nn` that have `weights` or `buffers`, or that only hold (`holds`) others."""
     found: frozenset[str] = table()["layers"][what]

@@ -33,6 +33,12 @@ def left_whole(do: LibraryContext, model: Value) -> tuple[Module, ...]:
     return tuple(walk.whole) if walk.sharded and not unknown and not walk.unknown else ()
 
 
+def note_sharded(do: LibraryContext, core: Value, stays_on_cpu: bool = False) -> None:
+    """The parameters of a module are cut up among ranks from here on."""
+    do.set_flag(core, ModuleState.sharded)
+    do.set_flag(core, ModuleState.shards_on_cpu, stays_on_cpu)
+
+
 def note_parts_sharded(do: LibraryContext, given: Value) -> None:
     """Something that is not known is sharded: `for part in model.modules(): fully_shard(part)`."""
     for each in provenance_of(given):

@@ -71,7 +71,7 @@ class Recompute(Event):
 @dataclass(frozen=True, kw_only=True)
 class GradientSync(Event):
     """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
-    the wrapper, or the framework."""
+    the wrapper, the model that `fully_shard` has sharded in place, or the framework."""
 
     target: Value
     call: str

@@ -16,6 +16,7 @@ from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
 from gpudoctor.lint.library.wrapper_names import every_module_has
+from gpudoctor.manifest.compiled import declared
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
@@ -65,6 +66,10 @@ def cannot_have(do: LibraryContext, value: Value, name: str) -> bool:
 
 def _module_lacks(do: LibraryContext, value: Module, name: str) -> bool:
     if every_module_has(name) or do.flag(value, ObjectState.opened) is not NO or name in do.names_of(value):
+        return False
+    # It has them since it was sharded in place; that it has no `no_sync` a rule tells, and what follows counts as well.
+    sharded = do.flag(value, ModuleState.sharded) is not NO
+    if sharded and (name == "no_sync" or declared(f"torch.distributed.fsdp.FSDPModule.{name}") is not None):
         return False
     if value.cls is None:
         # Of the attributes of a library's layers no more is known than that none of them is a wrapper.

@@ -33,6 +33,9 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
     ),
     "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
+    "fully_sharded": (
+        "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.parallel",
+    ),
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
     "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
     "process_launchers": (

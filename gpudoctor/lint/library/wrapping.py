@@ -5,25 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
-from gpudoctor.lint.analyses.sharding import note_parts_sharded
+from gpudoctor.lint.analyses.sharding import note_sharded
 from gpudoctor.lint.contents import find_method, known_items
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState, WrapperState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, ContextManager, Method
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
-from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
-from gpudoctor.lint.events.model import AttributeMissed, ForwardTalks, SyncNorm, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.stub_models import declared_attribute
-from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
+from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -169,7 +168,7 @@ def _wraps(call: Call, effect: WrapEffect) -> Values:
             put_on(call.do, core_of(wrapper), singleton(_gpu(call, only)))
         # Sharding brings the parameters to the GPU by itself.
         if kind is WrapperKind.FSDP:
-            _note_sharded(call, core_of(wrapper), stays_on_cpu=False)
+            note_sharded(call.do, core_of(wrapper))
     return wrappers
 
 
@@ -198,63 +197,6 @@ def _only_item(call: Call, ids: Values | None) -> Value | None:
 
 def _gpu(call: Call, item: Value) -> Device:
     return item if isinstance(item, Device) else Device("cuda", item, call.place)
-
-
-def _note_sharded(call: Call, core: Value, stays_on_cpu: bool) -> None:
-    call.do.set_flag(core, ModuleState.sharded)
-    call.do.set_flag(core, ModuleState.shards_on_cpu, stays_on_cpu)
-
-
-@MODELS.callable(
-    "torch.distributed.fsdp.fully_shard",
-    "torch.distributed._composable.replicate.replicate",
-    "torch.distributed._composable.replicate",
-)
-def _in_place(call: Call) -> Values:
-    """FSDP2 shards a module in place, and `replicate` copies it to all ranks: the same object, now synchronised."""
-    kind = WrapperKind.FSDP if call.name.endswith("fully_shard") else WrapperKind.DDP
-    # Without a mesh it makes one of all ranks, and with that the group.
-    if kind is WrapperKind.FSDP and "mesh" not in call.keywords and group_exists(call.do) is False:
-        begin_group(call, call.name)
-    given = call.arg(0, "module") or singleton(NONE)
-    if kind is WrapperKind.FSDP:
-        call.do.set_flag(PROCESS, ProcessState.model_sharded)
-    # Several modules in a list are sharded as one.
-    for value in flatten(call.do, list(given)):
-        core = core_of(value)
-        if isinstance(core, Module):
-            call.emit(
-                Wrap, wrapper=core, inner=core, kind=kind, model_device=device_of(call.do, core),
-                group_exists=group_exists(call.do),
-            )  # fmt: skip
-            # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
-            mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
-            _note_sharded(call, core, _has_mesh_of_cpus(call, mesh))
-        elif isinstance(value, Unknown):
-            note_parts_sharded(call.do, value)
-    return given
-
-
-@MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")
-def _tensor_parallel(call: Call) -> Values:
-    """It cuts the layers up among the ranks of a mesh, in place: their forwards get what they need from each other."""
-    given = call.given("module") or singleton(NONE)
-    for value in given:
-        core = core_of(value)
-        if isinstance(core, Module):
-            call.emit(ForwardTalks, module=core)
-            _note_sharded(call, core, stays_on_cpu=_has_mesh_of_cpus(call, call.given("device_mesh")))
-    return given
-
-
-def _has_mesh_of_cpus(call: Call, mesh: Values | None) -> bool:
-    return mesh is not None and mesh.all(lambda each: _is_of_cpus(call.do, each))
-
-
-def _is_of_cpus(do: LibraryContext, mesh: Value) -> bool:
-    # A part of a mesh has the devices of the whole.
-    meshes = [each for each in provenance_of(mesh) if isinstance(each, Unknown)]
-    return any(do.flag(each, MeshState.of_cpus) is not NO for each in meshes)
 
 
 @MODELS.method(Module, "__init__")

@@ -1,0 +1,103 @@
+"""Models that are sharded in place: `fully_shard`, `replicate`, tensor parallelism, and what such a model can do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.sharding import note_parts_sharded, note_sharded
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState
+from gpudoctor.lint.domain.function import ContextManager, Method
+from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Value, Values
+from gpudoctor.lint.events.model import ForwardTalks, Wrap
+from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
+from gpudoctor.lint.library.torch_nn import device_of
+from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.manifest.compiled import methods
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
+
+
+@MODELS.callable(
+    "torch.distributed.fsdp.fully_shard",
+    "torch.distributed._composable.replicate.replicate",
+    "torch.distributed._composable.replicate",
+)
+def _in_place(call: Call) -> Values:
+    """FSDP2 shards a module in place, and `replicate` copies it to all ranks: the same object, now synchronised."""
+    kind = WrapperKind.FSDP if call.name.endswith("fully_shard") else WrapperKind.DDP
+    # Without a mesh it makes one of all ranks, and with that the group.
+    if kind is WrapperKind.FSDP and "mesh" not in call.keywords and group_exists(call.do) is False:
+        begin_group(call, call.name)
+    if kind is WrapperKind.FSDP:
+        call.do.set_flag(PROCESS, ProcessState.model_sharded)
+    given = call.arg(0, "module") or singleton(NONE)
+    # Several modules in a list are sharded as one.
+    for value in flatten(call.do, list(given)):
+        core = core_of(value)
+        if isinstance(core, Module):
+            call.emit(
+                Wrap, wrapper=core, inner=core, kind=kind, model_device=device_of(call.do, core),
+                group_exists=group_exists(call.do),
+            )  # fmt: skip
+            # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
+            mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
+            note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, mesh))
+        elif isinstance(value, Unknown):
+            note_parts_sharded(call.do, value)
+    return given
+
+
+@MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")
+def _tensor_parallel(call: Call) -> Values:
+    """It cuts the layers up among the ranks of a mesh, in place: their forwards get what they need from each other."""
+    given = call.given("module") or singleton(NONE)
+    for value in given:
+        core = core_of(value)
+        if isinstance(core, Module):
+            call.emit(ForwardTalks, module=core)
+            note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, call.given("device_mesh")))
+    return given
+
+
+_METHODS = methods("torch.distributed.fsdp.FSDPModule")
+
+
+@MODELS.attribute(Module, *_METHODS, "no_sync")
+def _asked(call: Call[Module]) -> Values:
+    # Its class is another one since then. That it has no `no_sync` is for rules to tell.
+    if call.do.flag(call.receiver, ModuleState.sharded) is not NO:
+        return singleton(Method(call.receiver, call.name))
+    return MODELS.any_attribute[Module](call)
+
+
+@MODELS.method(Module, *_METHODS)
+def _of_sharded(call: Call[Module]) -> Values:
+    """What a model can do since `fully_shard` was called with it."""
+    if call.name == "set_requires_gradient_sync":
+        # Of the model alone, and not of its parts, it may mean little.
+        whole = "recurse" not in call.keywords
+        off = call.arg(0, "requires_gradient_sync")
+        never = whole and off is not None and off.single == FALSE
+        call.emit(GradientSync, target=call.receiver, call=call.name, never=never)
+    return singleton(NONE)
+
+
+@MODELS.method(Module, "no_sync")
+def _no_sync(call: Call[Module]) -> Values:
+    """What a wrapper has, and a model that is sharded in place has not."""
+    call.emit(GradientSync, target=call.receiver, call=call.name)
+    return singleton(ContextManager("torch.no_sync", call.receiver))
+
+
+def _has_mesh_of_cpus(call: Call, mesh: Values | None) -> bool:
+    return mesh is not None and mesh.all(lambda each: _is_of_cpus(call.do, each))
+
+
+def _is_of_cpus(do: LibraryContext, mesh: Value) -> bool:
+    # A part of a mesh has the devices of the whole.
+    meshes = [each for each in provenance_of(mesh) if isinstance(each, Unknown)]
+    return any(do.flag(each, MeshState.of_cpus) is not NO for each in meshes)
