@@ -416,13 +416,9 @@ class ProcessState:
     """The driver was asked: `CUDA_VISIBLE_DEVICES` is settled. Written and read by `torch_cuda`."""
     start_method: ValueCell[_WholeProcess] = ValueCell()
     """How processes are started, as it was set. Written and read by `process_launchers`."""
-<<<<<<< HEAD
+    model_sharded: Flag[_WholeProcess] = Flag()
+    """`fully_shard` was called: what it leaves out counts. Written by `fully_sharded`, read by `sharding`."""
     model_wrapped: Flag[_WholeProcess] = Flag()
-=======
-    model_sharded: Flag[_Process] = Flag()
-    """`fully_shard` was called: what it leaves out counts. Written by `wrapping`, read by `sharding`."""
-    model_wrapped: Flag[_Process] = Flag()
->>>>>>> 55d20a68 (Say where fully_shard is given the layers and never the model (GPU931))
     """Some model was wrapped: from here on it counts what becomes of models. Written and read by `after_wrap`."""
     replica_of: ValueCell[_WholeProcess] = ValueCell()
     """The model whose copy on one of the GPUs of `DataParallel` is running. By `data_parallel_replicas`."""

@@ -10,7 +10,6 @@ from gpudoctor.lint.analyses.forward_body import check_meeting, computing, study
 from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_sets
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
-from gpudoctor.lint.analyses.sharding import left_whole
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -23,6 +22,7 @@ from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.heuristics import LOSS
+from gpudoctor.lint.library.sharding import left_whole
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
 from gpudoctor.lint.library.torch_nn import check_initialised, children_of, device_of, has_buffers, has_parameters
 from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.analyses.sharding import note_parts_sharded, note_sharded
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState
 from gpudoctor.lint.domain.function import ContextManager, Method
 from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
@@ -12,6 +11,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Value, Values
 from gpudoctor.lint.events.model import ForwardTalks, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
