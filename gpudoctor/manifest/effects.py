@@ -233,9 +233,13 @@ class WaitForGpuEffect(Effect):
 @dataclass
 class WrapEffect(Effect):
     """It puts a wrapper around a module, and returns that. Its annotation names the class, where the wrapper is the
-    library's own: `-> tuple[Engine, object]`."""
+    library's own, and what comes with it: `-> tuple[Engine, ModelOptimizer]`."""
 
     module: Parameter = ""
+    data: Parameter = ""
+    """The parameter with the data of the `ShardedLoader` that comes with it."""
+    topology: Parameter = ""
+    """Parameters that place parts of the model on several ranks, which then read the same data: `mpu | mesh_param`."""
     kind: str = ""
     """The `WrapperKind` of those that PyTorch has, too."""
     fixed: bool = False
@@ -313,8 +317,15 @@ OwnGpu: TypeAlias = object
 """The GPU of this process."""
 Setting: TypeAlias = object
 """What the user or a framework has chosen: the same on all ranks."""
+ModelOptimizer: TypeAlias = object
+"""The optimizer of the model that is wrapped; the library steps it."""
+ShardedLoader: TypeAlias = object
+"""A loader that gives each rank its share of the data; None where no data are given."""
+OptimizerSchedule: TypeAlias = object
+"""The scheduler of that optimizer."""
 RANKS = ("GlobalRank", "LocalRank", "NodeRank", "WorldSize", "LocalWorldSize", "Nodes", "FirstRank")
-KINDS = (*RANKS, "GpuCount", "IsThere", "PointInTime", "OwnGpu", "Setting", "Literal", "None")
+BESIDE_WRAPPER = ("ModelOptimizer", "ShardedLoader", "OptimizerSchedule")
+KINDS = (*RANKS, "GpuCount", "IsThere", "PointInTime", "OwnGpu", "Setting", "Literal", "None", *BESIDE_WRAPPER)
 """The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""
 
 

@@ -36,6 +36,8 @@ class Framework:
     """Whatever is called of it, it is in charge from there on."""
     leaves_loaders: bool = False
     """Loaders stay those of the program, in number of workers and order, but for the share of each rank."""
+    deals_out: bool = True
+    """It may give each rank a share of the data of loaders that the program has made."""
 
     if not TYPE_CHECKING:
 
@@ -59,7 +61,7 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("catalyst", "Catalyst")
     yield Framework("colossalai", "Colossal-AI", several=True)
     yield Framework("composer", "Composer")
-    yield Framework("deepspeed", "DeepSpeed", "`deepspeed`", several=True, leaves_loaders=True)
+    yield Framework("deepspeed", "DeepSpeed", "`deepspeed`", several=True, leaves_loaders=True, deals_out=False)
     yield Framework("detectron2", "Detectron2", by_any_call=True)
     yield Framework("fairscale", "FairScale", by_any_call=True)
     yield Framework("fairseq", by_any_call=True)

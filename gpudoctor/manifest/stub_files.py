@@ -113,9 +113,10 @@ class _StubReader:
             self.of_class[called] = entry
 
     def _made(self, node: ast.FunctionDef, owner: str) -> str:
-        """What a call returns where that is of classes above: their dotted names, with commas for a tuple."""
+        """What a call returns where that is of classes above: their dotted names, with commas for a tuple, in which
+        also words may stand."""
         names = [ast.unparse(each) for each in _items(node.returns)]
-        known = [f"{owner}.{name}" if f"{owner}.{name}" in self.bases else "" for name in names]
+        known = [f"{owner}.{name}" if f"{owner}.{name}" in self.bases else kind_of(name) for name in names]
         return ",".join(known) if any(known) else ""
 
     def _effect(self, node: ast.expr, of: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:

@@ -21,6 +21,8 @@ class UseManaged(Event):
     shares_data: bool = True
     trains: bool = False
     """Its name says that it runs the training."""
+    engine: bool = False
+    """It returns an engine around one model, which averages the gradients, and evaluates nothing by itself."""
     made: ManagedObject | None = None
     """What the program asks the framework by from here on."""
     given: Arguments = NO_ARGUMENTS

@@ -23,7 +23,7 @@ from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import belonging, taking_charge
-from gpudoctor.manifest.effects import PrepareEffect
+from gpudoctor.manifest.effects import PrepareEffect, WrapEffect
 
 TAKE_CHARGE = taking_charge()
 _BELONGING = belonging()
@@ -71,7 +71,8 @@ def take_charge(call: Call) -> Values:
             call=call.name,
             several=known.several or (framework == "lightning" and _several_processes(call)),
             trains=TRAINS.fits(last),
-            shares_data=framework != "deepspeed" or _may_share_data(call),
+            shares_data=known.deals_out or _may_split_model(call),
+            engine=_engine(call) is not None,
             made=managed,
             given=call.arguments,
         )
@@ -112,15 +113,21 @@ def _one_process(call: Call) -> bool:
     return single and not call.open_ended and (nodes is None or nodes.single == Const(1))
 
 
-def _may_share_data(call: Call) -> bool:
-    """DeepSpeed makes a loader of `training_data` alone, and with a topology some ranks must read the same."""
-    if not call.name.endswith(".initialize"):
+def _engine(call: Call) -> WrapEffect | None:
+    """What a call does that returns a framework's own wrapper."""
+    effect = call.effect(WrapEffect)
+    return effect if effect is not None and not effect.kind else None
+
+
+def _may_split_model(call: Call) -> bool:
+    """Ranks that have parts of one model each must read the same data, and their loaders are right as they are."""
+    effect = _engine(call)
+    if effect is None:
         return False
-    model = call.keywords.get("model") or call.arg(1, "model")
     # A pipeline deals out the batches itself, and a model that was not read may be one.
+    model = call.given(effect.module)
     known = model is not None and model.all(lambda value: value.is_model)
-    told = ("training_data", "mpu", "mesh_param", "mesh_device")
-    return not known or call.open_ended or len(call.args) > 4 or any(name in call.keywords for name in told)
+    return not known or call.open_ended or any(call.given(name) for name in effect.topology.split(" | "))
 
 
 def _group_exists(call: Call) -> None:

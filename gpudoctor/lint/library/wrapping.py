@@ -8,9 +8,11 @@ from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
 from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class, ContextManager, Method
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
@@ -176,17 +178,35 @@ def _prepared(call: Call, effect: WrapEffect) -> Values:
     """A library's own wrapper, and what it returns beside it."""
     model = single_of(call.given(effect.module))
     names = call.declared.makes if call.declared is not None else ()
-    made = [singleton(_part(call, name, number, model)) for number, name in enumerate(names)]
+    made = [singleton(_made_beside(call, effect, name, number, model)) for number, name in enumerate(names)]
     return made[0] if len(made) == 1 else singleton(TupleOf(tuple(made)))
 
 
-def _part(call: Call, name: str, number: int, model: Value | None) -> Value:
-    if not name:
-        return Unknown(CallResult(call.name, (call.place, number)), f"made by {call.name}", escaped_from=call.name)
+def _made_beside(call: Call, effect: WrapEffect, name: str, number: int, model: Value | None) -> Value:
+    """What stands at this place of all that is returned, by the class or the word that the stub says."""
+    site, place, library = call.allocation_site(), call.place, call.name.partition(".")[0]
+    match name:
+        case "":
+            return Unknown(CallResult(call.name, (place, number)), f"made by {call.name}", escaped_from=call.name)
+        case "ModelOptimizer":
+            return _optimizer(call, model)
+        case "OptimizerSchedule":
+            return Scheduler(site, place, "the scheduler", call.name, _optimizer(call, model))
+        case "ShardedLoader":
+            data = call.given(effect.data)
+            if not call.open_ended and (data is None or data.single == NONE):
+                return NONE
+            return Loader(site, place, "the loader", data, managed=library, opaque=True, sharded=True)
     # The library owns placement and casts, so devices under it are not judged.
     if isinstance(model, (Module, Wrapper)):
-        return Wrapper(call.allocation_site(), call.place, call.label, WrapperKind.PREPARED, model, class_name=name)
+        return Wrapper(site, place, call.label, WrapperKind.PREPARED, model, class_name=name)
     return model or NONE
+
+
+def _optimizer(call: Call, model: Value | None) -> Optimizer:
+    modules = frozenset([core_of(model)]) if model is not None and model.is_model else frozenset()
+    library = call.name.partition(".")[0]
+    return Optimizer(call.allocation_site(), call.place, "the optimizer", call.name, modules, bool(modules), library)
 
 
 def _only_item(call: Call, ids: Values | None) -> Value | None:

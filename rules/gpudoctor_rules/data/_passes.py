@@ -129,7 +129,7 @@ def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged 
     # These average over ranks; `DataParallel` splits each batch itself.
     kinds = (WrapperKind.DDP, WrapperKind.FSDP)
     wraps = [event for event in program.events(Wrap) if event.kind in kinds]
-    engines = [event for event in program.events(UseManaged) if event.call == "deepspeed.initialize"]
+    engines = [event for event in program.events(UseManaged) if event.engine]
     averaging: list[Wrap | UseManaged] = [*wraps, *engines]
     return next((event for event in averaging if not event.condition.excludes(training.when)), None)
 

@@ -94,12 +94,11 @@ class EvaluationOnEveryRank(Rule):
 
 def _trains_one_model(program: Program) -> bool:
     """The ranks share the work of training, and leave the loaders of the evaluation to the program."""
-    managed = [event for event in program.events(UseManaged) if event.framework != "deepspeed"]
-    # DeepSpeed deals out the training data that it is given, and that alone.
-    if any(event.shares_data for event in managed):
+    # An engine deals out what it trains on, at most.
+    if any(event.shares_data and not event.engine for event in program.events(UseManaged)):
         return False
     averaging = any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap))
-    return averaging or any(event.call == "deepspeed.initialize" for event in program.events(UseManaged))
+    return averaging or any(event.engine for event in program.events(UseManaged))
 
 
 def _name_of_data(loader: Loader) -> str:

@@ -85,7 +85,7 @@ PROGRAMS = {
     "deepspeed": loop(
         """
     import deepspeed
-    engine, optimizer, _, _ = deepspeed.initialize(
+    engine, optimizer, loader, _ = deepspeed.initialize(
         model=model, model_parameters=model.parameters(), config="ds.json", training_data=data)
     model = engine
     """,
@@ -202,6 +202,11 @@ def test_the_framework_is_recognised(paper, name: str, source: str):
 def test_nothing_is_missed_where_a_framework_does_it(paper, tmp_path: Path, source: str):
     paper(source, launch="auto")
     assert lint(tmp_path / "train.py", folder=tmp_path, select=ABSENT) == []
+
+
+def test_an_engine_deals_out_no_other_loader_than_its_own(paper, tmp_path: Path):
+    paper(PROGRAMS["deepspeed"].replace("optimizer, loader, _", "optimizer, _, _"), launch="auto")
+    assert [seen.code for seen in lint(tmp_path / "train.py", folder=tmp_path, select=ABSENT)] == ["GPU301"]
 
 
 def test_what_is_absent_is_missed_where_nobody_does_it(paper, tmp_path: Path):

@@ -77,7 +77,10 @@ def test_items_of_a_list_are_wrapped_once(paper):
     assert {getattr(event.inner, "kind", None) for event in found.events(Wrap)} == {None}
 
 
-@pytest.mark.parametrize(("given", "shares"), [("", False), (", training_data=[1]", True), (", mpu=company.mpu", True)])
+@pytest.mark.parametrize(
+    ("given", "shares"),
+    [("", False), (", training_data=[1]", False), (", mpu=company.mpu", True), (", **company.settings", True)],
+)
 def test_deepspeed_leaves_loaders_alone(paper, given: str, shares: bool):
     found = paper(f"""
         import company, deepspeed, torch, torch.nn as nn

@@ -151,7 +151,11 @@ def test_an_engine_is_what_its_stub_says(paper):
         """
         import deepspeed, torch
         net = torch.nn.Linear(2, 2)
-        engine, optimizer, loader, scheduler = deepspeed.initialize(model=net, config={})
+        engine, optimizer, loader, scheduler = deepspeed.initialize(model=net, training_data=net.data, config={})
+        reveal(optimizer)  #: Optimizer
+        reveal(loader)  #: Loader
+        reveal(scheduler)  #: Scheduler
+        reveal(deepspeed.initialize(model=net, config={})[2])  #: None
         reveal(engine.global_rank)  #: global rank
         reveal(engine.local_rank)  #: local rank
         reveal(engine.world_size)  #: world size

@@ -3,8 +3,11 @@
 from gpudoctor.manifest.effects import (
     GlobalRank,
     LocalRank,
+    ModelOptimizer,
+    OptimizerSchedule,
     OwnGpu,
     Setting,
+    ShardedLoader,
     WorldSize,
     backpropagates,
     gives_back,
@@ -39,7 +42,7 @@ class DeepSpeedEngine:
     def load_checkpoint(self, load_dir, tag=None, **more): ...
 
 def init_distributed(dist_backend=None, auto_mpi_discovery=True, distributed_port=29500, **more): ...
-@wraps(module="model")
+@wraps(module="model", data="training_data", topology="mpu | mesh_param")
 def initialize(
     args=None,
     model=None,
@@ -54,4 +57,4 @@ def initialize(
     config=None,
     mesh_param=None,
     config_params=None,
-) -> tuple[DeepSpeedEngine, object, object, object]: ...
+) -> tuple[DeepSpeedEngine, ModelOptimizer, ShardedLoader, OptimizerSchedule]: ...
