@@ -1,0 +1,170 @@
+"""Programs of which not a word is said: followed to the end, or none that trains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from gpudoctor.coverage import Cause
+from gpudoctor.lint.pipeline import lint
+from gpudoctor.lint.request import Request
+from gpudoctor.registry import find_rules
+from gpudoctor.report.silence import silence
+from tests.support.fixture_marks import label_of
+from tests.support.told import CLEAN, HELPERS, LIGHTNING, TRAINING, Tell
+
+FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
+EVALUATION = """
+    import torch
+    from engine import nn
+    model = nn.Linear(8, 1).eval()
+    with torch.no_grad():
+        print(model(torch.randn(4, 8)))
+    """
+NOT_READ = {
+    "GPU101/good_unread_library.py",
+    "GPU104/good_perhaps_wrapped.py",
+    "GPU104/good_unwrap.py",
+    "GPU106/good_separate_helpers.py",
+    "GPU120/good_reptile.py",
+    "GPU202/good_kept_in_a_library_object.py",
+    "GPU203/good_batch_objects.py",
+    "GPU213/good_score_on_the_cpu.py",
+    "GPU214/good_decorator_from_elsewhere.py",
+    "GPU401/good_helpers_of_libraries.py",
+    "GPU401/good_made_by_a_module_that_is_not_here.py",
+    "GPU401/good_world_size_to_unread_helper.py",
+    "GPU403/good_address_from_outside.py",
+    "GPU501/good_start_from_a_checkpointer.py",
+    "GPU606/good_saved_by_a_library.py",
+    "GPU704/good_optimizer_of_many_ways.py",
+    "GPU801/good_model_on_cpu.py",
+}
+"""Good programs, with no framework in charge, of which something was not read or not followed."""
+
+
+def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
+    told = tell(train=CLEAN, engine=TRAINING, nets=HELPERS)
+    assert told.lines == ["No mistake found in 3 files."]
+    assert told.document["programs"] == [
+        {
+            "path": "train.py",
+            "world": "single",
+            "followed": "whole",
+            "training_loops": 1,
+            "ended_by": None,
+            "silent_for": [],
+        }
+    ]
+
+
+@pytest.mark.slow
+def test_nothing_is_told_of_good_fixtures_that_were_followed() -> None:
+    rules = FIXTURES / "rules"
+    cards, told = find_rules().select(), set()
+    for path in sorted(rules.glob("*/*/good_*.py")):
+        programs = lint(Request(paths=(str(path),), rules=cards, known=cards, jobs=1)).programs
+        framework = any(each.cause is Cause.FRAMEWORK for program in programs for each in program.silent_for)
+        if silence(programs) and not framework:
+            told.add(label_of(path))
+    assert told == NOT_READ
+
+
+def test_a_gradient_of_a_formula_is_no_training(tell: Tell) -> None:
+    density = """
+        import torch
+
+        def score(x, density):
+            return torch.autograd.grad(density(x).sum(), x)[0]
+    """
+    draws = "import torch\nfrom densities import normal\nprint(normal(torch.zeros(3)))\n"
+    assert tell(draw=draws, density=density, densities="def normal(x):\n    return -x ** 2\n").lines == [
+        "No mistake found in 3 files."
+    ]
+
+
+SETTINGS_OF_A_FILE = """
+    import torch, yaml
+    from torch import nn
+    from engine import train
+
+    class Section(object):
+        pass
+
+    class Config:
+        def __init__(self, path):
+            self.model = Section()
+            self.model.kind = "small"
+            self.sections = {"model": self.model, "data": Section()}
+            with open(path) as file:
+                for name, values in yaml.safe_load(file).items():
+                    for key, value in values.items():
+                        setattr(self.sections[name], key, value)
+
+        def check(self):
+            assert self.model.kind != "small", "it is too small"
+            if self.model.interpolates:
+                assert self.model.kind == "large"
+
+    Config("c.yaml").check()
+    """
+
+
+def test_a_file_of_settings_may_say_otherwise_than_the_code(tell: Tell) -> None:
+    trains = dedent(SETTINGS_OF_A_FILE) + dedent(CLEAN)
+    told = tell("train.py", train=trains, engine=TRAINING)
+    assert told.programs == {"train.py": "whole"}
+    assert told.lines == ["No mistake found in 1 file."]
+
+
+TIMING = """
+    import torch
+
+    def profile(model, x):
+        model(x).sum().backward()
+        return torch.cuda.max_memory_allocated()
+    """
+
+
+def test_who_trains_nothing_is_not_accused(tell: Tell) -> None:
+    benchmark = "import sys, timing\nprint(getattr(timing, sys.argv[1]), timing.profile)\n"
+    others = {"plot": "print(1)", "nets": HELPERS, "timing": TIMING, "benchmark": benchmark}
+    told = tell(evaluate=EVALUATION, engine=TRAINING, train=CLEAN, **others)
+    assert told.lines == ["No mistake found in 7 files."]
+    assert {each["followed"] for each in told.document["programs"] if each["world"]} == {"whole"}
+
+
+EXTRACTS = LIGHTNING.replace("L.Trainer(max_epochs=3).fit(Net())", "print(Net()(torch.randn(4, 8)))")
+
+
+def test_who_only_has_a_module_of_lightning_trains_nothing(tell: Tell) -> None:
+    """Nobody but a Trainer calls `training_step`."""
+    told = tell("extract.py", extract="from nets import Net\nprint(Net(), 'train')\n", nets=EXTRACTS)
+    assert told.lines == ["No mistake found in 1 file."]
+    hidden = "import registry\nfrom nets import Net\nregistry.trainer().fit(Net())\n"
+    assert tell("start.py", start=hidden, nets=EXTRACTS).lines[0].startswith("start.py: no call that was followed")
+
+
+def test_a_method_of_that_name_is_no_function_of_the_project(tell: Tell) -> None:
+    told = tell("show.py", show="from engine import nn\nnn.Linear(8, 1).train()\n", engine=TRAINING)
+    assert told.lines == ["No mistake found in 1 file."]
+
+
+def test_tests_train_nothing(tell: Tell) -> None:
+    step = "def step(model, x):\n    model(x).sum().backward()\n    model.optimizer.step()\n"
+    checks = f"import torch\n{step}def test_step():\n    import registry\n    registry.check(step)\n"
+    assert tell(test_step=checks, train=CLEAN, engine=TRAINING).lines == ["No mistake found in 3 files."]
+
+
+def test_a_script_that_names_no_framework_and_trains_nothing(tell: Tell) -> None:
+    plots = "from company.data import train_data\nprint(train_data('a.csv').mean())\n"
+    assert tell("plots.py", plots=plots).lines == ["No mistake found in 1 file."]
+
+
+def test_a_function_of_the_same_name_is_another_one(tell: Tell) -> None:
+    options = "class Options:\n    split = 'train'\n"
+    trains = dedent(TRAINING) + f"{options}def main():\n    import registry\n    registry.go()\n"
+    shows = "from engine import Options\ndef main():\n    print(Options.split, 'train')\nmain()\n"
+    assert tell("show.py", show=shows, engine=trains).lines == ["No mistake found in 1 file."]
