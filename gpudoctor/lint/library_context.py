@@ -158,6 +158,9 @@ class ProjectModules(Protocol):
     def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
         """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
 
+    def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
+        """A function with this text, all of which stands where a node stands."""
+
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """Look for modules here too, or first of all."""
 

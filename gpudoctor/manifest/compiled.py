@@ -96,6 +96,18 @@ def kind_of_attribute(cls: str, name: str) -> str:
     return str(table()["attributes"].get(f"{cls}.{name}", ""))
 
 
+def body(name: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
+    """What a function does: its text, and the dotted names of what it names; None where no stub says so."""
+    found = table()["bodies"].get(name)
+    return marshal.loads(found) if found is not None else None
+
+
+def classes() -> frozenset[str]:
+    """The classes of which a stub says what they have and do."""
+    found: frozenset[str] = table()["classes"]
+    return found
+
+
 def values() -> dict[str, str]:
     """What names of modules are that are no functions."""
     found: dict[str, str] = table()["values"]
@@ -250,6 +262,8 @@ def _compiled() -> dict[str, Any]:
         "functions": {word: tuple(names) for word, names in by_word.items()},
         "values": said["values"],
         "attributes": said["attributes"],
+        "bodies": {name: marshal.dumps(each, _MARSHAL_VERSION) for name, each in said["bodies"].items()},
+        "classes": frozenset(said["classes"]),
         "training": found.pop("training"),
         "layers": {
             what: frozenset(

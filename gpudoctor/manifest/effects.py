@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from dataclasses import dataclass
     from typing import TypeAlias
 else:
@@ -298,6 +299,22 @@ WORDS: dict[str, type[Effect]] = {
     name: kind for name, kind in [*globals().items()] if name.islower() and issubclass(type(kind), type)
 }
 """The decorators."""
+
+
+def as_taken(function: Callable[..., T], *given: object, **named: object) -> T:
+    """For bodies: call a function of the program with as many of these as it takes, the first ones."""
+    raise NotImplementedError
+
+
+def surely(test: object) -> bool:
+    """For bodies: it holds, and nobody has chosen otherwise. No branch is made of it."""
+    raise NotImplementedError
+
+
+def possibly(test: object) -> bool:
+    """For bodies: it is not known that it does not hold. No branch is made of it."""
+    raise NotImplementedError
+
 
 GlobalRank: TypeAlias = int
 LocalRank: TypeAlias = int

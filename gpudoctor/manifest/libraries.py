@@ -294,7 +294,16 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
     yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"))
     yield LibraryEntry("mmdet", shadowed=True, belongs=(ALL, "mmengine"))
     yield LibraryEntry("speechbrain", belongs=(ALL, "speechbrain"))
-    yield LibraryEntry("trl", shadowed=True, belongs=(ALL, "transformers"))
+    yield LibraryEntry(
+        "trl",
+        shadowed=True,
+        belongs=(ALL, "transformers"),
+        frameworks=_all(
+            "transformers",
+            "trl",
+            "SFTTrainer RewardTrainer DPOTrainer KTOTrainer ORPOTrainer CPOTrainer GRPOTrainer",
+        ),
+    )
 
 
 def _models() -> Iterator[LibraryEntry]:

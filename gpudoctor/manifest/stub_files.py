@@ -7,7 +7,11 @@ A stub says with Python's own syntax what there is to know of a library, and not
   offers is what that one has, which is the name that everybody here knows it by;
 * `gather_for_metrics = gather`: another name of the same thing;
 * `-> tuple[Engine, object]` of a class above: what it makes, beside something of which no more is known;
-* `**more`: there are other parameters, which nobody asks about.
+* `engine: Engine` in a class: each of its objects has one;
+* `def __getattr__(self, name) -> Setting`: what all other attributes are;
+* `**more`: there are other parameters, which nobody asks about;
+* a body: what the library calls of the program there, and in which order. It is followed where the program calls the
+  function, with what the program has put in the place of a method. It may name what the stub imports.
 
 What comes of it is plain data, which `compiled.py` keeps, so that no start reads a stub.
 """
@@ -42,11 +46,16 @@ class _StubReader:
         self.objects: dict[str, str] = {}
         """Objects that a module offers, and their classes."""
         self.aliases: dict[str, str] = {}
+        self.bodies: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+        """What functions do of which there is a body: their text, and the dotted names of what they name."""
 
     def read(self, text: str, module: str, path: str) -> None:
         """Take in the stub of a module."""
         self._path = path
-        self._body(ast.parse(text, path).body, module)
+        statements = ast.parse(text, path).body
+        defined = (each.name for each in statements if isinstance(each, (ast.ClassDef, ast.FunctionDef)))
+        self._names: dict[str, str] = {name: f"{module}.{name}" for name in defined}
+        self._body(statements, module)
 
     def _body(self, statements: list[ast.stmt], owner: str) -> None:
         for node in statements:
@@ -56,6 +65,8 @@ class _StubReader:
                 self._class(node, f"{owner}.{node.name}")
             elif isinstance(node, ast.ImportFrom):
                 self._import(node, owner)
+            elif isinstance(node, ast.Import):
+                self._names |= {each.asname or each.name: each.name for each in node.names}
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 self.aliases[f"{owner}.{node.targets[0].id}"] = f"{owner}.{ast.unparse(node.value)}"
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -64,7 +75,8 @@ class _StubReader:
                 raise self._error(node, "a stub declares functions, classes, attributes and other names of them")
 
     def _class(self, node: ast.ClassDef, name: str) -> None:
-        self.bases[name] = [f"{name.rpartition('.')[0]}.{ast.unparse(each)}" for each in node.bases]
+        bases = map(ast.unparse, node.bases)
+        self.bases[name] = [self._names.get(each, f"{name.rpartition('.')[0]}.{each}") for each in bases]
         self._body(node.body, name)
         # What is said of a class goes for those who make an object of it.
         said = dict(self._effect(each, node) for each in node.decorator_list)
@@ -77,11 +89,15 @@ class _StubReader:
             self.objects[name] = f"{owner}.{kind}"
         elif kind_of(kind):
             self.members[name] = kind
+        elif owner in self.bases and kind in self._names:
+            self.members[name] = self._names[kind]
         else:
             raise self._error(node, f"`{kind}` is neither a word of effects.py nor a class above")
 
     def _import(self, node: ast.ImportFrom, owner: str) -> None:
         for each in node.names:
+            if not node.level and each.name != "*":
+                self._names[each.asname or each.name] = f"{node.module}.{each.name}"
             if node.module in (VOCABULARY, "typing") or node.level:
                 continue
             if each.name == "*":
@@ -107,10 +123,22 @@ class _StubReader:
         returns = returns if kind_of(returns) and not (returns == "None" and effects) else self._made(node, owner)
         entry = (names, kinds, required, returns, effects)
         self.members[f"{owner}.{node.name}"] = entry
+        if not _is_outline(node):
+            self.bodies[f"{owner}.{node.name}"] = self._text(node)
         # Who calls a class calls its constructor.
         called = owner if node.name == "__init__" else f"{owner}.{node.name}" if of_class else ""
         if called:
             self.of_class[called] = entry
+
+    def _text(self, node: ast.FunctionDef) -> tuple[str, tuple[tuple[str, str], ...]]:
+        """A function as Python reads it that is given what its body names of other modules, by these names."""
+        taken = [each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)]
+        named = dict.fromkeys(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+        given = {name: self._names[name] for name in named if name in self._names and name not in taken}
+        bare = ast.FunctionDef(node.name, node.args, node.body, [], None, None)
+        bare.args.kwonlyargs += [ast.arg(name) for name in given]
+        bare.args.kw_defaults += [None for _ in given]
+        return ast.unparse(ast.fix_missing_locations(bare)), tuple(given.items())
 
     def _made(self, node: ast.FunctionDef, owner: str) -> str:
         """What a call returns where that is of classes above: their dotted names, with commas for a tuple, in which
@@ -153,7 +181,7 @@ class _StubReader:
             kinds = ("attributes", "methods") if in_class else ("values", "functions")
             found[kinds[isinstance(known, tuple)]][name] = known
         found["functions"].update(self.of_class)
-        return {**found, "aliases": self.aliases}
+        return {**found, "aliases": self.aliases, "bodies": self.bodies, "classes": self.bases}
 
     def _inherit(self, owner: str) -> None:
         for base in self.bases[owner]:
@@ -163,7 +191,15 @@ class _StubReader:
 
     def _copy(self, owner: str, into: str) -> None:
         for name in [each for each in self.members if each.rpartition(".")[0] == owner]:
-            self.members.setdefault(f"{into}{name[len(owner) :]}", self.members[name])
+            known = f"{into}{name[len(owner) :]}"
+            if name in self.bodies and known not in self.members:
+                self.bodies[known] = self.bodies[name]
+            self.members.setdefault(known, self.members[name])
+
+
+def _is_outline(node: ast.FunctionDef) -> bool:
+    """It has no body but `...`."""
+    return all(isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in node.body)
 
 
 def _items(annotation: ast.expr | None) -> list[ast.expr]:

@@ -75,6 +75,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
+        "written_there": "Functions in the place of a library's own code, by their text and where it is called.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -100,6 +101,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.handed_over: dict[Value, None] = {}
         self.decorated: dict[ast.AST, Registrar] = {}
         self.at_end: list[LastCall] = []
+        self.written_there: dict[tuple[str, Location], ast.FunctionDef] = {}
 
     # --- what models may ask, by what it is about ------------------------------------------------------------
 
@@ -201,7 +203,21 @@ class Evaluator(ExecutionState, LibraryContext):
         """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
         at, file = self.place(node), self.frame.file
         named = tuple(given.items())
-        return Function(self.allocation_site(at), at, node.name, node, (), file, keyword_defaults=named, kind="library")
+        defaults = tuple([self.evaluate(default) for default in node.args.defaults])
+        return Function(self.allocation_site(at), at, node.name, node, (), file, defaults, named, "library")
+
+    def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
+        """A function with this text, all of which stands where a node stands."""
+        key = text, self.place(node)
+        found = self.written_there.get(key)
+        if found is None:
+            function = ast.parse(text).body[0]
+            assert isinstance(function, ast.FunctionDef)
+            for part in ast.walk(function):
+                if hasattr(part, "lineno"):
+                    ast.copy_location(part, node)
+            found = self.written_there[key] = function
+        return self.function_of(found, **given)
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module of the project defines itself."""

@@ -42,6 +42,13 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
+    if known is not None and not alike and m.frame.function is not None and m.frame.function.kind == "library":
+        # A library that goes over what it was given: it calls one after the other, which is no loop of the program.
+        for values in known:
+            if not m.unreachable:
+                assign(m, node.target, values)
+                m.execute(node.body)
+        return
     if known is not None and not alike:
         rounds = [_binder(m, node.target, values) for values in known]
         times: int | None = len(known)

@@ -26,6 +26,7 @@ from gpudoctor.lint.library.heuristics import (
     SAMPLER,
     guess,
 )
+from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import prefixes, taking_charge
 
@@ -115,7 +116,7 @@ def _own_trainer(call: Call[Instance]) -> Values:
         call.emit(UseManaged, framework=charge[base], call=base)
         # The framework makes the process group.
         call.do.set_flag(PROCESS, ProcessState.group)
-    return NOT_ANSWERED
+    return inherited_method(call)
 
 
 def _trains(name: str) -> bool:

@@ -17,23 +17,21 @@ from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
-from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
+from gpudoctor.lint.library.stub_bodies import follow
+from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import belonging, taking_charge
+from gpudoctor.manifest.compiled import belonging, classes
 from gpudoctor.manifest.effects import PrepareEffect, WrapEffect
 
-TAKE_CHARGE = taking_charge()
 _BELONGING = belonging()
 PLUGINS = frozenset(
     {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
 )
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
 
-OBJECTS = frozenset({"Accelerator", "Fabric", "PartialState", "Trainer", "Seq2SeqTrainer"})
-"""Classes whose objects answer for their framework."""
 
 
 def _without_constructor(name: str) -> str:
@@ -60,7 +58,7 @@ def take_charge(call: Call) -> Values:
     framework, last = _framework(name), name.rpartition(".")[2]
     known = framework_of(framework)
     managed: ManagedObject | None = None
-    if last in OBJECTS:
+    if name in classes() and (name in TAKE_CHARGE or RUNS_TRAINING.fits(last)):
         managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name, name)
     if last == "PartialState":
         _begin_once(call)
@@ -90,6 +88,7 @@ def take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.alone)
         if "callbacks" in call.keywords:
             call.do.set_state(managed, ManagerState.callbacks, call.keywords["callbacks"])
+        follow(call, f"{name}.__init__", managed)
         return singleton(managed)
     answered = said_by_stub(call)
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered

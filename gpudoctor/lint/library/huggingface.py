@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.contents import fields_of, known_items
 from gpudoctor.lint.domain.abstract_state import ModuleState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Namespace, Partial
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Namespace, Partial
+from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.compiled import classes
 
 LOADING = (
     "config", "cache_dir", "state_dict", "from_tf", "ignore_mismatched_sizes", "force_download", "local_files_only",
@@ -25,15 +31,64 @@ LOADING = (
 """What `from_pretrained` takes for itself."""
 
 
+_RENAMED = {"evaluation_strategy": "eval_strategy"}
+_DEFAULTS = {"eval_strategy": Const("no"), "gradient_accumulation_steps": Const(1)}
+"""Of settings that are given in the program, with no file or command line."""
+_PARSE = ("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
 SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
 
 
-@MODELS.callable("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments", "trl.SFTConfig")
+def _settings_classes() -> tuple[str, ...]:
+    found = (name for name in classes() if name.startswith(("transformers.", "trl.")))
+    return tuple(name for name in found if name.endswith(("TrainingArguments", "Config")))
+
+
+@MODELS.callable(*_settings_classes())
 def _training_arguments(call: Call) -> Values:
     """Some of the settings say that the trainer is started in several processes."""
     several = any(name in call.keywords for name in SEVERAL)
     call.emit(UseManaged, framework="transformers", call=call.name, several=several)
-    return singleton(call.result("settings of a trainer", fresh=True))
+    made = _settings_of(call, call.name)
+    for name, values in call.keywords.items():
+        call.do.set_own_attribute(made, _RENAMED.get(name, name), values)
+    if not call.open_ended:
+        for name, default in _DEFAULTS.items():
+            if call.do.own_attribute(made, name) is None:
+                call.do.set_own_attribute(made, name, singleton(default))
+    return singleton(made)
+
+
+def _settings_of(call: Call, name: str) -> ManagedObject:
+    return ManagedObject(call.allocation_site(), call.place, call.label, "transformers", name, name)
+
+
+@MODELS.callable("transformers.HfArgumentParser")
+def _parser(call: Call) -> Values:
+    asked = call.arg(0, "dataclass_types")
+    term = CallResult(call.name, (asked,) if asked is not None else call.allocation_site())
+    return call.unknown(term, "a configuration", config=True, escaped_from=call.name)
+
+
+@MODELS.callable(*(f"transformers.HfArgumentParser.{name}" for name in _PARSE))
+def _parsed(call: Call[Unknown]) -> Values:
+    """An object of each class, with what the user or a file chooses for its fields."""
+    match call.receiver.term:
+        case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
+            asked = known_items(call.do, given.single) or (given,)
+            return singleton(TupleOf(tuple(_chosen(call, each.single) for each in asked)))
+    return NOT_ANSWERED
+
+
+def _chosen(call: Call, cls: Value | None) -> Values:
+    if isinstance(cls, Library) and cls.name in classes():
+        return singleton(_settings_of(call, cls.name))
+    if not isinstance(cls, Class):
+        return call.unknown(Anonymous("configuration", call.allocation_site()), "a configuration", config=True)
+    names = fields_of(cls)
+    chosen = {name: singleton(Unknown(Setting(name), "chosen at the start", name, config=True)) for name in names}
+    for name in chosen:
+        call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
+    return call.do.call(singleton(cls), Arguments((), chosen), call.node)
 
 
 @MODELS.attribute(Instance, "args")

@@ -13,7 +13,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, ManagerState, TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import ContextManager
+from gpudoctor.lint.domain.function import ContextManager, Instance
 from gpudoctor.lint.domain.group import Cluster, ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -26,9 +26,10 @@ from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.hidden_ranks import hide_rank
+from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-from gpudoctor.manifest.compiled import functions, kind_of_attribute, values
+from gpudoctor.manifest.compiled import declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
     KINDS,
     RANKS,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
+TAKE_CHARGE = taking_charge()
 _RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL, "NodeRank": RankKind.NODE}
 _SIZES = {
     "WorldSize": SizeKind.WORLD,
@@ -185,8 +187,25 @@ def _backpropagates(call: Call, effect: BackpropagateEffect) -> Values:
 @MODELS.attribute(Cluster)
 def declared_attribute(call: Call[ManagedObject | Cluster | Wrapper]) -> Values:
     """What the stub of its class says of an attribute."""
-    owner = call.receiver
-    kind = kind_of_attribute(owner.class_name, call.name)
+    return _attribute_in(call, call.receiver, call.receiver.class_name)
+
+
+@MODELS.attribute(Instance)
+def _inherited_attribute(call: Call[Instance]) -> Values:
+    """What the stub of a library's class says of an attribute, that a class of the project derives from."""
+    found = (_attribute_in(call, call.receiver, base) for base in declared_bases(call.receiver.cls))
+    return next((each for each in found if each is not NOT_ANSWERED), NOT_ANSWERED)
+
+
+def _attribute_in(call: Call, owner: ManagedObject | Cluster | Wrapper | Instance, class_name: str) -> Values:
+    kind = kind_of_attribute(class_name, call.name)
+    if not kind and declared(f"{class_name}.{call.name}") is None:
+        others = declared(f"{class_name}.__getattr__")
+        kind = others.returns if others is not None else ""
+    # A part of its own, the same whenever it is asked for.
+    if "." in kind:
+        framework = TAKE_CHARGE.get(class_name, "")
+        return singleton(ManagedObject((owner, call.name), call.place, call.label, framework, class_name=kind))
     if kind == "Setting":
         why = f"the {call.name} of {owner.label}"
         return call.unknown(Attribute(owner, call.name), why, config=True)
@@ -210,17 +229,39 @@ def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
     """What the stub of its class says of a method."""
     if not call.receiver.class_name:
         return NOT_ANSWERED
-    answered = said_by_stub(call)
+    answered = _method_in(call, call.receiver)
+    return answered if answered is not NOT_ANSWERED else singleton(call.method_result(call.allocation_site()))
+
+
+@MODELS.method(Instance)
+def inherited_method(call: Call[Instance]) -> Values:
+    """What the stub of a library's class says of a method, that a class of the project derives from."""
+    for base in declared_bases(call.receiver.cls):
+        if declared(f"{base}.{call.name}") is not None:
+            identity = ("as one of its library", call.receiver)
+            charge = TAKE_CHARGE.get(base, "")
+            standing = ManagedObject(identity, call.place, call.label, charge, base, base)
+            known = Call[ManagedObject](call.do, call.name, call.arguments, call.node, call.result_name, standing)
+            return _method_in(known, call.receiver)
+    return NOT_ANSWERED
+
+
+def _method_in(call: Call, owner: Value) -> Values:
+    """What the words and the body of a method do for an object, whose class is that of the receiver."""
+    answered, followed = said_by_stub(call), follow(call, call.full_name, owner)
+    if followed is not NOT_ANSWERED:
+        return followed
     if answered is not NOT_ANSWERED:
         return answered
-    result = call.method_result(call.allocation_site())
-    match call.declared.returns if call.declared is not None else "":
+    returns = call.declared.returns if call.declared is not None else ""
+    match returns:
         case "Setting":
             # It may be another one at each step, as whether this is the last micro-batch.
+            result = call.method_result(call.allocation_site())
             return call.unknown(result.term, result.why, config=True)
         case "None":
             return singleton(NONE)
-    return singleton(result)
+    return singleton(value_of_kind(returns, "", call.place, call.label)) if returns in RANKS else NOT_ANSWERED
 
 
 def _is_meant_for_all(call: Call, effect: LoggerEffect) -> bool:

@@ -1,0 +1,63 @@
+"""What a library calls of the program: the bodies of its stub, which are followed where the program calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import body, classes
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
+
+
+def follow(call: Call, name: str, owner: Value) -> Values:
+    """Follow what a method of a library does for this object; NOT_ANSWERED where its stub does not say."""
+    known = body(name)
+    if known is None:
+        return NOT_ANSWERED
+    text, named = known
+    given = {each: singleton(Library(dotted)) for each, dotted in named}
+    function = call.do.modules.function_at(text, call.node, **given)
+    return call.do.call(singleton(BoundMethod(owner, function)), call.arguments, call.node)
+
+
+def declared_bases(cls: Value | None) -> list[str]:
+    """The library classes above a class of the project of which a stub says what they do."""
+    return sorted(classes() & cls.library_bases) if isinstance(cls, Class) else []
+
+
+@MODELS.callable("gpudoctor.manifest.effects.surely")
+def _surely(call: Call) -> Values:
+    return singleton(TRUE if all(_holds(call, True)) else FALSE)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.possibly")
+def _possibly(call: Call) -> Values:
+    return singleton(FALSE if all(_holds(call, False)) else TRUE)
+
+
+def _holds(call: Call, answer: bool) -> Iterator[bool]:
+    tested = call.args[0].restrict(call.do.path)
+    return (isinstance(each, Const) and bool(each.value) is answer for each in tested)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.as_taken")
+def _as_taken(call: Call) -> Values:
+    """Call a function of the program with as many arguments as it takes."""
+    if not call.args:
+        return NOT_ANSWERED
+    return call.do.for_each_value(call.args[0], lambda value: _with_fewer(call, value), call.node)
+
+
+def _with_fewer(call: Call, value: Value) -> Values:
+    function = value.function if isinstance(value, BoundMethod) else value
+    given = call.args[1:]
+    if isinstance(function, Function) and function.node.args.vararg is None:
+        names = function.node.args
+        given = given[: len(names.posonlyargs) + len(names.args) - isinstance(value, BoundMethod)]
+    return call.do.call(singleton(value), Arguments(given, call.keywords), call.node)

@@ -1,0 +1,3 @@
+"""Where trl defines them."""
+
+from trl import *
