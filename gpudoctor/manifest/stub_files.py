@@ -133,7 +133,7 @@ class _StubReader:
     def _text(self, node: ast.FunctionDef) -> tuple[str, tuple[tuple[str, str], ...]]:
         """A function as Python reads it that is given what its body names of other modules, by these names."""
         taken = [each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)]
-        named = dict.fromkeys(each.id for each in ast.walk(node) if isinstance(each, ast.Name))
+        named = sorted({each.id for each in ast.walk(node) if isinstance(each, ast.Name)})
         given = {name: self._names[name] for name in named if name in self._names and name not in taken}
         bare = ast.FunctionDef(node.name, node.args, node.body, [], None, None)
         bare.args.kwonlyargs += [ast.arg(name) for name in given]

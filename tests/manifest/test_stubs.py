@@ -71,6 +71,18 @@ def test_other_names(tmp_path: Path):
     assert found["aliases"] == {"a.f": "b.f", "c.": "b.", "d.g": "d.f"}
 
 
+def test_a_body_is_given_what_the_stub_imports(tmp_path: Path):
+    method = "    net: Model\n    def f(self, x=1):\n        return torch.f(x, Model, A)\n    def g(self): ...\n"
+    others = "class B(A):\n    def f(self): ...\nclass C(A): ...\n"
+    text = f"import torch\nfrom b import Net as Model\nclass A:\n{method}{others}"
+    found = table_of(tmp_path, lib=text)
+    written, names = found["bodies"]["lib.A.f"]
+    assert written == "def f(self, x=1, *, A, Model, torch):\n    return torch.f(x, Model, A)"
+    assert dict(names) == {"torch": "torch", "Model": "b.Net", "A": "lib.A"}
+    assert set(found["bodies"]) == {"lib.A.f", "lib.C.f"}
+    assert found["attributes"]["lib.C.net"] == "b.Net"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

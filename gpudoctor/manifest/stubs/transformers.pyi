@@ -10,12 +10,17 @@ from gpudoctor.manifest.effects import (
     OwnGpu,
     Setting,
     WorldSize,
+    collective,
     opens,
     possibly,
     saves,
     shows,
     surely,
 )
+
+class AutoModelForCausalLM:
+    @classmethod
+    def from_pretrained(cls, name, **more): ...
 
 class TrainingArguments:
     process_index: GlobalRank
@@ -51,9 +56,14 @@ class TrainerCallback:
 class EvalPrediction:
     def __init__(self, predictions, label_ids, inputs=None, losses=None): ...
 
+class TrainerState:
+    is_world_process_zero: FirstRank
+    is_local_process_zero: FirstRank
+    def __getattr__(self, name) -> Setting: ...
+
 class Trainer:
     accelerator: Accelerator
-    state: Setting
+    state: TrainerState
     control: Setting
     def __init__(
         self,
@@ -156,6 +166,7 @@ class Trainer:
 
     # --- training ---
 
+    @collective()
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None, **more):
         self.is_in_train = True
         if possibly(self.model_init is not None):
@@ -235,6 +246,7 @@ class Trainer:
 
     # --- evaluation ---
 
+    @collective()
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
         loader = self.get_eval_dataloader(eval_dataset)
         output = self.evaluation_loop(
@@ -247,6 +259,7 @@ class Trainer:
         self.log(output.metrics)
         self._tell("on_evaluate", metrics=output.metrics, eval_dataloader=loader)
         return output.metrics
+    @collective()
     def predict(self, test_dataset, ignore_keys=None, metric_key_prefix="test"):
         loader = self.get_test_dataloader(test_dataset)
         output = self.evaluation_loop(
@@ -257,7 +270,8 @@ class Trainer:
     def evaluation_loop(
         self, dataloader, description, prediction_loss_only=None, ignore_keys=None, metric_key_prefix="eval"
     ):
-        model = self.model_wrapped
+        # That of one process: who evaluates asks the others only for what they have predicted.
+        model = self.model
         model.eval()
         for _step, inputs in enumerate(dataloader):
             loss, logits, labels = self.prediction_step(model, inputs, prediction_loss_only, ignore_keys=ignore_keys)

@@ -120,14 +120,18 @@ def _importing(program: Program, save: Save) -> Spawn | None:
     return None if missing(save.condition, save.path) else importing(program, save)
 
 
-_LEAVE_SAVING = frozenset({"accelerate", "lightning"})
-"""Frameworks that call what the program writes on every rank."""
+_LEAVE_SAVING = frozenset({"accelerate", "lightning", "transformers"})
+"""Frameworks that call what the program writes on every rank, but for what they were seen to ask about before."""
 
 
 def _by_itself(program: Program, save: Save) -> bool:
     """The program writes it, not the framework. A trainer lets one rank write, and calls the program's part on one."""
     # The model's own method does not ask who calls it.
-    return save.call == "save_pretrained" or (save.call == "torch.save" and program.managed_by <= _LEAVE_SAVING)
+    if save.call == "save_pretrained":
+        return True
+    # Of a file that starts nothing it is not known who calls its functions.
+    known = program.managed_by <= _LEAVE_SAVING and (program.has_entry or "transformers" not in program.managed_by)
+    return save.call == "torch.save" and known
 
 
 def _opened(program: Program, save: Save) -> Save | None:
