@@ -33,7 +33,6 @@ PLUGINS = frozenset(
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
 
 
-
 def _without_constructor(name: str) -> str:
     """The class for `Runner.from_cfg`: another way to make one."""
     owner, _, last = name.rpartition(".")

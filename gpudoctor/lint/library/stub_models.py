@@ -178,7 +178,7 @@ def _backpropagates(call: Call, effect: BackpropagateEffect) -> Values:
     # `accelerator.backward(loss)` scales the loss before it calls `loss.backward()`.
     for value in call.given(effect.loss) or ():
         forwards, complete = (value.forwards, True) if isinstance(value, Tensor) else (frozenset(), False)
-        library = call.full_name.partition(".")[0]
+        library = getattr(call.receiver, "framework", "") or call.full_name.partition(".")[0]
         call.emit(Backward, loss=value, forwards=forwards, complete=complete, managed=library)
     return singleton(NONE)
 

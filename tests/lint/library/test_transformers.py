@@ -106,7 +106,8 @@ def test_its_evaluations(paper):
     found = paper(f"{BEGIN}{PLAIN}trainer.evaluate()\n")
     assert all(event.context.evaluating for event in found.events(Forward))
     assert not found.events(Backward)
-    assert [event.effect.gathers for event in found.events(Collective)][:1] == [True]
+    asked = [(event.call, event.effect.gathers) for event in found.events(Collective)]
+    assert asked[:2] == [("evaluate", False), ("gather_for_metrics", True)]
     assert paper(f"{BEGIN}{PLAIN}trainer.predict(Pairs())\n").events(Forward)
 
 
