@@ -33,12 +33,12 @@ def declared_bases(cls: Value | None) -> list[str]:
 
 @MODELS.callable("gpudoctor.manifest.effects.surely")
 def _surely(call: Call) -> Values:
-    return singleton(TRUE if all(_holds(call, True)) else FALSE)
+    return singleton(TRUE if call.args and all(_holds(call, True)) else FALSE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.possibly")
 def _possibly(call: Call) -> Values:
-    return singleton(FALSE if all(_holds(call, False)) else TRUE)
+    return singleton(FALSE if call.args and all(_holds(call, False)) else TRUE)
 
 
 def _holds(call: Call, answer: bool) -> Iterator[bool]:
