@@ -72,7 +72,7 @@ def _parser(call: Call) -> Values:
 @MODELS.callable(*(f"transformers.HfArgumentParser.{name}" for name in _PARSE))
 def _parsed(call: Call[Unknown]) -> Values:
     """An object of each class, with what the user or a file chooses for its fields."""
-    match call.receiver.term:
+    match call.receiver.term if isinstance(call.receiver, Unknown) else None:
         case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
             asked = known_items(call.do, given.single) or (given,)
             return singleton(TupleOf(tuple(_chosen(call, each.single) for each in asked)))
