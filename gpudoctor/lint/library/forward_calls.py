@@ -39,10 +39,16 @@ MAX_LOOK = 600
 
 
 @MODELS.called(Module)
+def _called(call: Call[Module]) -> Values:
+    # A class that says itself what calling it does: its forward is one of its methods.
+    own = find_method(call.do, call.receiver, "__call__")
+    return call.do.call(own, call.arguments, call.node) if own is not None else forward(call, call.receiver)
+
+
 @MODELS.called(Wrapper)
-@MODELS.method(Module, "forward")
-@MODELS.method(Wrapper, "forward")
-def _called(call: Call) -> Values:
+@MODELS.method(Module, "__call__", "forward")
+@MODELS.method(Wrapper, "__call__", "forward")
+def _forward(call: Call) -> Values:
     return forward(call, call.receiver)
 
 

@@ -1,0 +1,49 @@
+"""What calling a model is: its forward, or what its class says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward
+
+if TYPE_CHECKING:
+    from tests.lint.conftest import Execute
+
+POLICY = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+from unread import Data
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+    def forward(self, x):
+        return self.layer(x)
+
+class Policy({base}):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+    def __call__(self, x, names):
+        {body}
+
+model = Policy()
+for x, names in DataLoader(Data(), 4):
+    model(x, names).backward()
+"""
+
+
+def test_a_class_says_itself_what_calling_it_does(paper: Execute) -> None:
+    program = paper(POLICY.format(base="nn.Module", body="return self.net(x).sum()"))
+    called = {forward.module.label for forward in program.events(Forward)}
+    assert called == {"self.net"}
+    backward = program.events(Backward)[0]
+    assert {each.module.label for each in program.program.calls_in_graph(backward)} == {"self.net"}
+
+
+def test_it_may_call_its_forward_after_all(paper: Execute) -> None:
+    program = paper(POLICY.format(base="Net", body="return super().__call__(x).sum()"))
+    assert {forward.module.label for forward in program.events(Forward)} == {"model"}
