@@ -66,11 +66,11 @@ class Registry:
     def by_name(self) -> Mapping[str, RuleCard]:
         return {card.name: card for card in self.cards}
 
-    def find(self, text: str) -> RuleCard:
-        """The rule of this code or name."""
+    def find(self, text: str, *, besides: Iterable[str] = ()) -> RuleCard:
+        """The rule of this code or name. `besides` are other names that may have been meant where it is none."""
         card = self.by_code.get(text.upper()) or self.by_name.get(text.lower())
         if card is None:
-            raise UsageError(f"there is no rule `{text}`{self._hint(text)}")
+            raise UsageError(f"there is no rule `{text}`{nearest(text, besides) or self._hint(text)}")
         return card
 
     def select(self, *layers: Selection, target_torch: str = "") -> tuple[RuleCard, ...]:

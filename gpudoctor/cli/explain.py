@@ -1,8 +1,9 @@
-"""`gpudoctor explain`: the page of a rule."""
+"""`gpudoctor explain`: the page of a rule, or a guide."""
 
 from __future__ import annotations
 
 import sys
+from importlib import resources
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, one_of
@@ -16,24 +17,43 @@ if TYPE_CHECKING:
 
     from gpudoctor.rule import RuleCard
 
+_FOLDER = resources.files("gpudoctor").joinpath("guides")
+
 
 class Explain(Command):
-    """Show the page of a rule."""
+    """Show the page of a rule, or the guide from one GPU to many."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("rule", metavar="RULE", help="its code or its name")
+        parser.add_argument("rule", metavar="RULE", help="its code or its name; or a guide: scaling")
         parser.add_argument(
             "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
         )
 
     def run(self, options: argparse.Namespace) -> int:
-        card = find_rules().find(options.rule)
-        style, page = style_for(sys.stdout, options.color), with_difference(page_of(card))
+        guides = _guides()
+        name = options.rule.lower()
+        title, page = guide(name) if name in guides else _page(find_rules().find(options.rule, besides=guides))
+        style = style_for(sys.stdout, options.color)
         if style.colour and sys.stdout.isatty():
-            _show_rich(_title(card), page, style.width)
+            _show_rich(title, page, style.width)
         else:
-            write_lines(plain(_title(card), page, style).splitlines())
+            write_lines(plain(title, page, style).splitlines())
         return 0
+
+
+def _guides() -> list[str]:
+    """The names of the guides."""
+    return [each.name.removesuffix(".md") for each in _FOLDER.iterdir() if each.name.endswith(".md")]
+
+
+def guide(name: str) -> tuple[str, str]:
+    """Title and text of a guide."""
+    title, _, page = _FOLDER.joinpath(f"{name}.md").read_text("utf-8").partition("\n")
+    return title.removeprefix("# "), page.strip("\n")
+
+
+def _page(card: RuleCard) -> tuple[str, str]:
+    return _title(card), with_difference(page_of(card))
 
 
 def _title(card: RuleCard) -> str:

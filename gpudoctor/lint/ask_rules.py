@@ -74,12 +74,19 @@ def _findings(
                         replace(each, world=each.world or world, launcher=each.launcher or program.launcher)
                         for each in findings
                     ]
-                    yield from told(in_world, program)
+                    yield from _mended_in_order(told(in_world, program), program)
                 # What it has found it has judged.
                 elif answers:
                     silenced[card.code] = answers[-1]
                 else:
                     quiet.append(card)
+
+
+def _mended_in_order(findings: Iterator[Finding], program: Program) -> Iterator[Finding]:
+    """What asks a process group can only be written where there is one."""
+    if program.lacks_group is None:
+        return findings
+    return (each if getattr(each.repair, "makes_group", False) else replace(each, repair=None) for each in findings)
 
 
 @dataclass

@@ -83,6 +83,8 @@ class Assumptions:
     without_group: bool = False
     at_defaults: bool = False
     """What the user chooses among texts, such as the name of a model, is its default."""
+    group_before: Location | None = None
+    """The user starts several processes of a program for one: as if it made their process group before this place."""
 
 
 @dataclass(frozen=True)
@@ -278,6 +280,12 @@ class Program:
     @cached_property
     def _begins_group(self) -> Escape | None:
         return next(filter(_may_begin_group, self.events(Escape)), None)
+
+    @property
+    def lacks_group(self) -> InitGroup | None:
+        """The group that it does not make and was followed with, because the user starts several processes of it."""
+        place = self.assumptions.group_before
+        return next(self.events(InitGroup), None) if place is not None else None
 
     @cached_property
     def plays_alone(self) -> bool:

@@ -129,6 +129,7 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
         (["lint", "--select"], "--select"),
         (["lint", "--select="], "there is nothing between the commas"),
         (["explain"], "RULE"),
+        (["explain", "scalin"], "there is no rule `scalin`; did you mean `scaling`?"),
         (["explain", "unreadable-fiel"], "there is no rule `unreadable-fiel`; did you mean `unreadable-file`?"),
         (["--versoin"], "unknown option `--versoin`"),
     ],

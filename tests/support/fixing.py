@@ -52,7 +52,8 @@ class Copy(NamedTuple):
 
 def copy_of(case: Case, folder: Path) -> Copy:
     """The program of a case, copied without what it is fixed to."""
-    for file in case.files:
+    # Settings say how a program is started.
+    for file in (*case.files, *case.entry.parent.glob("pyproject.toml")):
         target = folder / file.relative_to(case.folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, target)

@@ -51,6 +51,15 @@ class Page:
         return textwrap.dedent("\n".join(line for line in lines if line.startswith("    ") or not line.strip())).strip()
 
 
+def programs_in(text: str) -> dict[str, str]:
+    """The indented blocks of a page by the first word of their sections."""
+    _, *parts = re.split(r"^## (\S+).*$", text, flags=re.MULTILINE)
+    blocks = (re.findall(r"(?:^    .*\n|^\n)+", body, re.MULTILINE) for body in parts[1::2])
+    return {
+        name: textwrap.dedent("".join(found)).strip() + "\n" for name, found in zip(parts[::2], blocks, strict=True)
+    }
+
+
 def pages() -> list[Page]:
     """The pages of all built-in rules, by code."""
     return [Page(card) for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]

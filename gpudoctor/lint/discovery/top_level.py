@@ -74,7 +74,11 @@ def library_of(name: str, imports: dict[str, Import]) -> str:
 
 def main_guard(tree: ast.Module) -> ast.stmt | None:
     """`if __name__ == "__main__":`, also as a part of a longer test."""
-    return next((each for each in at_top(tree.body) if isinstance(each, ast.If) and _asks_for_main(each.test)), None)
+    return next((each for each in at_top(tree.body) if is_main_guard(each)), None)
+
+
+def is_main_guard(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.If) and _asks_for_main(statement.test)
 
 
 def _asks_for_main(test: ast.expr) -> bool:

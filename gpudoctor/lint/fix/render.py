@@ -142,7 +142,10 @@ class Renderer:
 
     def node(self, source: Source) -> ast.expr:
         """The expression that a `Source` means."""
-        return self.nodes.part(source.at, source.part) if source.part else self.nodes.expression(source.at)
+        found = self.nodes.part(source.at, source.part) if source.part else self.nodes.expression(source.at)
+        if source.named and not isinstance(found, (ast.Name, ast.Attribute)):
+            raise NoFix("it has no name")
+        return found
 
     def _is_loose(self, part: Source) -> bool:
         return not isinstance(self.node(part), _ATOMS)

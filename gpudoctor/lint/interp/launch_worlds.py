@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
+from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, Compares, asked_of
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler, Split
 from gpudoctor.lint.events.event_context import Event, EventContext
+from gpudoctor.lint.events.files import Download, Save
 from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup
-from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet
+from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -39,13 +44,18 @@ from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.interp.evaluator import LastCall
+    from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
 
 NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _DATA_PARALLEL = "DataParallel"
+_BEGIN = "torch.distributed.init_process_group"
+_WORK = (
+    Backward, DeviceUsed, Download, MakeLoader, MakeOptimizer, Move, OptimizerStep, Save, SeedSet, Split, StartLogger,
+)  # fmt: skip
+"""What each of several ranks has to do in another way than a program for one process does."""
 
 
 def programs_of(entry: ModuleFile, what: Classified, project: Project, launch: str = "auto") -> list[Program]:
@@ -85,6 +95,8 @@ class _Start:
 def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -> list[Program]:
     if launch != "auto":
         program, _, _ = _follow(start, project, left, LaunchWorld(launch))
+        if program is not None and program.world is LaunchWorld.TORCHRUN and _trains_alone(program):
+            program = _with_group(start, project, left, program)
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
     program, switches, m = _follow(start, project, left, LaunchWorld.TORCHRUN)
@@ -111,6 +123,29 @@ def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -
         if alone is not None and _uses_data_parallel(alone):
             programs.append(alone)
     return programs
+
+
+def _trains_alone(program: Program) -> bool:
+    """A training that knows of one process only: started as several, each would train a model of its own."""
+    if not program.has_entry or program.only_tests or program.may_begin_group or program.frameworks:
+        return False
+    return program.has(Backward, OptimizerStep) and not _is_distributed(program)
+
+
+def _with_group(start: _Start, project: Project, left: Budget, program: Program) -> Program:
+    """The same as if it made a process group where it begins to work, which is the first that it lacks: what else it
+    lacks as one rank of several shows only then."""
+    assumed = replace(program.assumptions, group_before=_begins_to_work(program))
+    grouped, _, _ = _follow(start, project, left, program.world, assumed)
+    return grouped if grouped is not None else program
+
+
+def _begins_to_work(program: Program) -> Location | None:
+    """The first place at which a rank does something of its own, in the function that leads to its training, too."""
+    first = next(program.events(*_WORK))
+    training = next(program.events(Backward, OptimizerStep))
+    ways = (*first.context.calls, first.location), (*training.context.calls, training.location)
+    return next((one for one, other in zip(*ways, strict=False) if one != other), first.location)
 
 
 def _with_another_choice(
@@ -217,6 +252,8 @@ def _execute(
         m.budget = budget
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
         seen = _watch(m, places) if places else None
+        if assumed.group_before is not None:
+            _begin_group_before(m, assumed.group_before)
         m.granted = granted
         try:
             whole = _run(m, start)
@@ -229,8 +266,8 @@ def _execute(
         finally:
             budget.steps -= m.evaluations
             left.steps -= m.evaluations
-        return _program(m, start, world, whole, seen), known, m
-    return _program(m, start, world, False, seen), known, m
+        return _program(m, start, world, whole, seen, group_before=assumed.group_before), known, m
+    return _program(m, start, world, False, seen, group_before=assumed.group_before), known, m
 
 
 def _watch(m: Interpreter, places: frozenset[Location]) -> ScopeSnapshots:
@@ -241,6 +278,28 @@ def _watch(m: Interpreter, places: frozenset[Location]) -> ScopeSnapshots:
     seen = ScopeSnapshots(places)
     m.on_statement = seen.note
     return seen
+
+
+def _is_around(m: Evaluator, statement: ast.stmt, place: Location) -> bool:
+    """It stands in no block but the main guard, and the place in it or in its blocks."""
+    if m.frame.file.source.shown != place.path or is_main_guard(statement) or isinstance(statement, DEFINITIONS):
+        return False
+    return statement.lineno <= place.line <= (statement.end_lineno or statement.lineno)
+
+
+def _begin_group_before(m: Interpreter, place: Location) -> None:
+    """Make the process group before the statement around this place, outside of its blocks, the first time."""
+    watch, made = m.on_statement, False
+
+    def look(m: Evaluator, statement: ast.stmt, after: bool) -> None:
+        nonlocal made
+        if not made and not after and _is_around(m, statement, place):
+            made = True
+            m.call(m.library_name(_BEGIN, statement), NO_ARGUMENTS, statement)
+        if watch is not None:
+            watch(m, statement, after)
+
+    m.on_statement = look
 
 
 def _run(m: Interpreter, start: _Start) -> bool:
@@ -329,7 +388,15 @@ def _note_at(m: Interpreter, why: str, place: Location) -> None:
     m.log.append(Imprecision(context=EventContext(place, condition=ALWAYS), order=len(m.log), why=why, limit=True))
 
 
-def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, seen: ScopeSnapshots | None) -> Program:
+def _program(
+    m: Interpreter,
+    start: _Start,
+    world: LaunchWorld,
+    whole: bool,
+    seen: ScopeSnapshots | None,
+    *,
+    group_before: Location | None,
+) -> Program:
     entry = start.module
     # What waits in a program to be asked for is known to hold definitions, and to be imported.
     read = (module for scope, module in m.packages.items() if whole or scope not in m.pending)
@@ -354,7 +421,7 @@ def _program(m: Interpreter, start: _Start, world: LaunchWorld, whole: bool, see
         only_tests=is_test(entry.source),
         names_before=seen.before if seen else {},
         names_after=seen.after if seen else {},
-        assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults),
+        assumptions=Assumptions(m.assumptions, m.without_group, m.at_defaults, group_before),
         too_new_torch=m.project.too_new_torch,
         launchers_named=m.project.launchers_named,
         launchers_naming_it=m.project.launchers_naming_it,

@@ -47,6 +47,8 @@ class Source:
 
     at: Location
     part: str = ""
+    named: bool = False
+    """Only where it is a name: what is written twice is made twice."""
 
 
 @dataclass(frozen=True)
@@ -286,3 +288,5 @@ class Repair(Repairing):
     safety: Safety | None = None
     """Where it is another one than that of the rule."""
     otherwise: Repair | None = None
+    makes_group: bool = False
+    """It makes the process group that the program lacks: until then no other repair of the program is of use."""

@@ -11,10 +11,12 @@ from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
@@ -122,6 +124,18 @@ def unused_samplers(program: Program) -> list[Sampler]:
         and each not in batched | given
         and not escapes(program, each)
     ]
+
+
+def where_averaged(together: Wrap | UseManaged | InitGroup) -> list[tuple[str, Location]]:
+    """What shows that the ranks train one model, for a finding; nothing where it is only meant."""
+    if isinstance(together, InitGroup):
+        return []
+    return [("the model averages its gradients over the ranks", together.location)]
+
+
+def trained_together(program: Program, training: LearningPass) -> Wrap | UseManaged | InitGroup | None:
+    """What makes the ranks train one model, or should, where the user starts several processes of a program for one."""
+    return program.lacks_group or synchronised(program, training)
 
 
 def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged | None:

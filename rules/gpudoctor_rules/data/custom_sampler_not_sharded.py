@@ -38,9 +38,10 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
     escapes,
     repeating_loop,
-    synchronised,
+    trained_together,
     trained_with,
     unused_samplers,
+    where_averaged,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class CustomSamplerNotSharded(Rule):
             return
         alike: set[Value] = {event.source for event in program.events(Streamed) if event.same_on_ranks}
         for loader, training in trained_with(program).items():
-            averaged = synchronised(program, training)
+            averaged = trained_together(program, training)
             sampler = _only_sampler(loader, training.when)
             if averaged is None or sampler is None or loader.opaque or loader.managed or loader.sharded:
                 continue
@@ -88,7 +89,7 @@ class CustomSamplerNotSharded(Rule):
                 remedy=_remedy(sampler),
                 because=[
                     ("which this loader asks for the order", loader.place),
-                    ("the model averages its gradients over the ranks", averaged.location),
+                    *where_averaged(averaged),
                     ("the ranks train on these batches", training.start.location),
                 ],
                 # With other seeds the ranks at least draw other samples.

@@ -35,7 +35,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.value import Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
-from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
+from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -87,7 +87,7 @@ class IterableDatasetNotSharded(Rule):
     def _of(
         self, program: Program, loader: Loader, training: LearningPass, stream: Dataset, told: Streamed
     ) -> Iterator[Finding]:
-        averaged = synchronised(program, training) if program.launched_in_several else None
+        averaged = trained_together(program, training) if program.launched_in_several else None
         workers = _workers(loader)
         if told.same_on_ranks and averaged is not None:
             yield self.found(
@@ -98,7 +98,7 @@ class IterableDatasetNotSharded(Rule):
                 "world_size)`.",
                 because=[
                     ("the stream is made here", stream.place),
-                    ("the model averages its gradients over the ranks", averaged.location),
+                    *where_averaged(averaged),
                 ],
             )
         elif told.same_in_workers and workers > 1:

@@ -52,6 +52,7 @@ from gpudoctor.lint.repair.repair import (
     Repair,
     RepairStep,
     SetArgument,
+    Source,
 )
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import (
@@ -59,9 +60,10 @@ from gpudoctor_rules.data._passes import (
     escapes,
     first_name,
     repeating_loop,
-    synchronised,
+    trained_together,
     trained_with,
     unused_samplers,
+    where_averaged,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class MissingDistributedSampler(Rule):
         # Its sampler exists and was not passed: that is GPU307, with a better remedy.
         forgotten = {data for sampler in unused_samplers(program) for data in sampler.dataset or ()}
         for loader, training in trained_with(program).items():
-            averaged = synchronised(program, training)
+            averaged = trained_together(program, training)
             # Without a wrapper the ranks train apart, and each may want all of the data.
             if (
                 averaged is None
@@ -105,7 +107,7 @@ class MissingDistributedSampler(Rule):
                 remedy=f"Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead of "
                 "`shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
                 because=[
-                    ("the model averages its gradients over the ranks", averaged.location),
+                    *where_averaged(averaged),
                     ("the ranks train on these batches", training.start.location),
                 ],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
@@ -133,28 +135,37 @@ class MissingDistributedSampler(Rule):
 
 def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repair | None:
     """Make the sampler, hand it over, and tell it the epoch."""
-    data = single_of(loader.dataset)
     group = next(iter(program.events(InitGroup)), None)
-    if data is None or group is None:
+    if group is None:
         return None
+    at, data = loader.place, single_of(loader.dataset)
+    given: list[Code] = [(Source(at, "0", named=True),), (Source(at, "dataset", named=True),)]
+    known = Either((*given, (Holds(data),)) if data is not None else tuple(given))
+    # Data that are made where they are handed over get a name, and are made once.
+    named = Fresh(loader.label.replace("_loader", "_set") if "_loader" in loader.label else "dataset", at)
+    name: Code = (named, " = ", Either(((Source(at, "0"),), (Source(at, "dataset"),))))
+    first = (Before(at, (name,)), SetArgument(at, "dataset", (named,), 0))
+    title = "Give each rank its shard by a `DistributedSampler`"
+    otherwise = Repair(title, (*first, *_sharing(program, loader, training, group, (named,))))
+    return Repair(title, tuple(_sharing(program, loader, training, group, (known,))), otherwise=otherwise)
+
+
+def _sharing(
+    program: Program, loader: Loader, training: LearningPass, group: InitGroup, data: Code
+) -> Iterator[RepairStep]:
     at = loader.place
     label = loader.label if loader.label.isidentifier() else ""
     name = label.replace("loader", "sampler") if "loader" in label else "sampler"
-    made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", Holds(data), ")")
+    made: Code = (Imported("torch.utils.data.DistributedSampler"), "(", *data, ")")
     # Where no group is made the sampler could not be, either.
-    line: Code = (Always(group.location), Fresh(name, at), " = ", *made)
-    steps: list[RepairStep] = [
-        Before(at, (line,)),
-        SetArgument(at, "sampler", (Fresh(name, at),), 3),
-        RemoveArgument(at, "shuffle", 2, if_given=True),
-    ]
+    yield Before(at, ((Always(group.location), Fresh(name, at), " = ", *made),))
+    yield SetArgument(at, "sampler", (Fresh(name, at),), 3)
+    yield RemoveArgument(at, "shuffle", 2, if_given=True)
     epochs = repeating_loop(program, training.start)
     if epochs is not None:
         known: Code = (Always(at), Fresh(name, at))
         sampler = Either((known, (Holds(loader), ".sampler")))
-        loop = epochs.location
-        steps.append(First(loop, ((sampler, ".set_epoch(", Counter(loop), ")"),)))
-    return Repair("Give each rank its shard by a `DistributedSampler`", tuple(steps))
+        yield First(epochs.location, ((sampler, ".set_epoch(", Counter(epochs.location), ")"),))
 
 
 def _reads_everything(program: Program, loader: Loader, training: LearningPass) -> bool:

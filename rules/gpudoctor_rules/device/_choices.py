@@ -9,14 +9,25 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import Code, Imported
+from gpudoctor.lint.repair.snippets import own_gpu
 from gpudoctor_rules.device._places import current_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
+
+
+def choose_own(program: Program) -> tuple[Code, ...]:
+    """The lines with which a rank takes its own GPU."""
+    choose: Code = (Imported("torch.cuda.set_device"), "(", own_gpu(spawned=program.spawned), ")")
+    # Where it asks for a GPU, it also runs where there is none to choose.
+    if any(event.call == "torch.cuda.is_available" for event in program.events(CudaStarted)):
+        return ("if ", Imported("torch.cuda.is_available"), "():"), ("    ", *choose)
+    return (choose,)
 
 
 def by_all(program: Program, event: Event) -> bool:

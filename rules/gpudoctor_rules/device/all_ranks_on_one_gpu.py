@@ -39,10 +39,10 @@ from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
-from gpudoctor.lint.repair.repair import After, Code, Imported, Repair, RepairStep, Replace, Substitute
-from gpudoctor.lint.repair.snippets import local_rank, own_gpu
+from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
+from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._choices import by_all, may_have_chosen, on_own_gpus, one_visible, overruled
+from gpudoctor_rules.device._choices import by_all, choose_own, may_have_chosen, on_own_gpus, one_visible, overruled
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
 
 if TYPE_CHECKING:
@@ -120,8 +120,7 @@ def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Rep
     ready = ready_to_choose(program, event)
     if ready is None:
         return None
-    choose: Code = (Imported("torch.cuda.set_device"), "(", own_gpu(spawned=program.spawned), ")")
-    steps: list[RepairStep] = [After(ready, (choose,))]
+    steps: list[RepairStep] = [After(ready, choose_own(program))]
     if device.literal_index is not None and device.place is not None:
         steps.append(Substitute(device.place, Const(f"cuda:{device.literal_index}"), ('"cuda"',)))
     return Repair(title, tuple(steps))

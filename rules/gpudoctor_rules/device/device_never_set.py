@@ -39,10 +39,9 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
-from gpudoctor.lint.repair.repair import After, Before, Code, Imported, MoveUp, Repair
-from gpudoctor.lint.repair.snippets import own_gpu
+from gpudoctor.lint.repair.repair import After, Before, MoveUp, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.device._choices import by_all, choices, may_have_chosen_before, one_visible
+from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
 from gpudoctor_rules.device._places import current_gpu, managed
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
@@ -90,10 +89,10 @@ def _choose(program: Program, event: Event, later: DeviceUsed | None) -> Repair:
     title = "Choose the GPU of the rank first"
     if later is not None:
         return Repair(title, (MoveUp(later.location, event.location),))
-    choose: Code = (Imported("torch.cuda.set_device"), "(", own_gpu(spawned=program.spawned), ")")
-    here = Repair(title, (Before(event.location, (choose,)),))
+    lines = choose_own(program)
+    here = Repair(title, (Before(event.location, lines),))
     ready = ready_to_choose(program, event)
-    return Repair(title, (After(ready, (choose,)),), otherwise=here) if ready is not None else here
+    return Repair(title, (After(ready, lines),), otherwise=here) if ready is not None else here
 
 
 def _uses(program: Program) -> Iterator[Event]:

@@ -11,9 +11,11 @@ make the group only when they are started on several GPUs and forget the switch 
 
 ## Fix
 
-None is applied: where the group is made depends on how the program is launched. Under `torchrun`, call
-`torch.distributed.init_process_group("nccl")` at the start, before the first thing that needs it. A program that also
-runs in a single process tests `torch.distributed.is_initialized()` first.
+Under `torchrun`, call `torch.distributed.init_process_group("nccl")` at the start, before the first thing that needs
+it. A program that also runs in a single process tests `torch.distributed.is_initialized()` first. Where the group is
+made depends on how the program is launched, so a fix is written only for a training that knows of one process and is
+linted with `--launch torchrun`: it makes the group where the work begins. Unsafe, because the program then needs a
+launcher. `gpudoctor explain scaling` shows what else such a program needs.
 
 ## Silent when
 
@@ -33,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
@@ -41,6 +43,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -58,11 +61,15 @@ class ProcessGroupMissing(Rule):
     code = "GPU401"
     name = "process-group-missing"
     severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
     stops = True
     shows_in_run = True
     needs = (Collective, InitGroup, MakeSampler, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.lacks_group is not None:
+            yield self._started_several_times(program.lacks_group)
+            return
         # A group may be made anywhere: the claim needs the whole program.
         if not program.absence() or _makes_group(program):
             return
@@ -82,6 +89,18 @@ class ProcessGroupMissing(Rule):
             because=[("which this call leads to", call) for call in first.context.calls[-2:]],
         )
 
+    def _started_several_times(self, group: InitGroup) -> Finding:
+        """A program for one process, of which the user starts several."""
+        return self.found(
+            group.location,
+            "Several processes are started of this training, and it makes no process group: each trains a model of its "
+            "own on all of the data, as if the others were not there.",
+            remedy="Call `torch.distributed.init_process_group()` before this and "
+            "`torch.distributed.destroy_process_group()` at the end, and change what else is found here; "
+            "`gpudoctor explain scaling` shows the whole way.",
+            repair=_make_group(group.location),
+        )
+
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         if not recording.makes_group:
             yield from self.crashed(
@@ -92,6 +111,12 @@ class ProcessGroupMissing(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _make_group(at: Location) -> Repair:
+    make: Code = (Imported("torch.distributed.init_process_group"), "()")
+    leave: Code = (Imported("torch.distributed.destroy_process_group"), "()")
+    return Repair("Make the process group", (Before(at, (make,)), AtEnd(at, (leave,))), makes_group=True)
 
 
 def _makes_group(program: Program) -> bool:

@@ -12,7 +12,7 @@ thrown away.
 
 Wrap the model once it is on its GPU, and call the wrapper in the training loop: it averages the gradients over the
 ranks during `backward()`. Unsafe, because the training changes; that is the point. Checkpoints are then written from
-`model.module`.
+`model.module` and loaded into it, so that they are those of the bare model as before.
 
 ## Silent when
 
@@ -34,23 +34,24 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.files import LoadState, Save
 from gpudoctor.lint.events.model import Forward, ForwardTalks, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
-from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
+from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair, RepairStep, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import bare
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
@@ -76,6 +77,7 @@ class ModelNotWrapped(Rule):
         if averaged_by_hand(program) or _each_rank_saves_its_own(program):
             return
         told: set[Value] = set()
+        lacking = program.lacks_group
         for backward in program.events(Backward):
             group = _group(program, backward.condition)
             # Without a group each process may be a job of its own; a training of some ranks only needs no partner.
@@ -100,7 +102,7 @@ class ModelNotWrapped(Rule):
                     remedy=f"Once {name_of(model)} is on its GPU, wrap it in `DistributedDataParallel(..., "
                     "device_ids=[local_rank])` and call the wrapper in the training loop.",
                     because=[
-                        ("the ranks meet in a process group here", group.location),
+                        *([("the ranks meet in a process group here", group.location)] if group is not lacking else []),
                         (f"{name_of(model)} is made here", model.place),
                         ("it is called here", call.location),
                     ],
@@ -136,7 +138,20 @@ def _wrap(program: Program, model: Module, call: Forward) -> Repair:
     ids: Code = (", device_ids=[", local_rank(spawned=program.spawned), "]") if for_gpus else ()
     wrapper = Imported("torch.nn.parallel.DistributedDataParallel")
     line: Code = (Holds(model), " = ", wrapper, "(", Holds(model), *ids, ")")
-    return Repair("Wrap the model once it is on its GPU", (After(at, (line,)),))
+    return Repair("Wrap the model once it is on its GPU", (After(at, (line,)), *_keep_names(program, model, at)))
+
+
+def _keep_names(program: Program, model: Module, wrapped: Location) -> Iterator[RepairStep]:
+    """What is saved and loaded behind the wrap has the names of the bare model: so have the files that are there."""
+    after = max((event.order for event in program.at(wrapped)), default=0)
+    saved = [(save.order, state.place) for save in program.events(Save) for state in _states(save, model)]
+    loaded = [(load.order, load.location) for load in program.events(LoadState) if load.target == model]
+    for place in dict.fromkeys(place for order, place in (*saved, *loaded) if order > after):
+        yield Replace(place, (Source(place, "receiver"), ".module"), part="receiver")
+
+
+def _states(save: Save, model: Module) -> Iterator[StateDict]:
+    return (state for _, state in save.states if isinstance(state, StateDict) and state.owner == model)
 
 
 def _group(program: Program, when: Condition) -> InitGroup | None:
