@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
@@ -279,7 +278,7 @@ class Program:
 
     @cached_property
     def _begins_group(self) -> Escape | None:
-        return next(filter(_may_begin_group, self.events(Escape)), None)
+        return next((each for each in self.events(Escape) if each.may_begin_group), None)
 
     @property
     def lacks_group(self) -> InitGroup | None:
@@ -661,19 +660,6 @@ _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.S
 
 
 _TELL_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
-
-
-def _may_begin_group(escape: Escape) -> bool:
-    return escape.told_world_size or not _GROUP_WORDS.isdisjoint(_words_of(escape.into))
-
-
-_GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
-_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
-
-
-def _words_of(name: str) -> frozenset[str]:
-    """`mmcv.initDist_of` is made of mmcv, init, dist and of."""
-    return frozenset(word.lower() for word in re.findall(_WORD, name))
 
 
 def _stands_in(source: CodeFile, words: Iterable[str], in_any_case: bool) -> bool:

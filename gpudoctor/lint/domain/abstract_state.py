@@ -325,6 +325,9 @@ class SettingState:
     """The type that an option surely has, as text; empty where it is not known. By `argument_parsers`."""
     choices: ValueTable[Namespace | Parser] = ValueTable()
     """A tuple of all that an option can be, empty where that is not known. By `argument_parsers`."""
+    has_ranks: Flag[Namespace] = Flag()
+    """Code that was not read, and may make the process group, has got it: it may have written ranks over its numbers.
+    By `unread_code`, for `argument_parsers`."""
     commands: ValueTable[Parser] = ValueTable()
     """The functions that subparsers put under this name, one for each command. By `argument_parsers`."""
     can_be: ValueCell[Unknown] = ValueCell()

@@ -56,8 +56,8 @@ class Escape(Event):
 
     into: str
     values: tuple[Value, ...] = ()
-    told_world_size: bool = False
-    """It gets the number of processes, as what sets up the process group does."""
+    may_begin_group: bool = False
+    """It gets the number of processes, as what sets up the process group does, or its name says that it does."""
     trains: bool = False
     """Its name says that it runs a training."""
 

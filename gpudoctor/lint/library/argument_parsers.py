@@ -25,7 +25,7 @@ from gpudoctor.lint.domain.value import (
     text_of,
 )
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, SettingRead
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.missing_attributes import declares
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -273,8 +273,12 @@ def _namespace(call: Call[Parser]) -> Namespace:
 
 def kind_of(do: LibraryContext, owner: Namespace, name: str) -> str:
     """The type of an option, where nobody out of sight may have put something else in its place."""
+    return _declared_kind(do, owner, name) if do.flag(owner, ObjectState.opened) is NO else ""
+
+
+def _declared_kind(do: LibraryContext, owner: Namespace, name: str) -> str:
     only = single_of(do.entry(owner, SettingState.kinds, name))
-    return str(only.value) if isinstance(only, Const) and do.flag(owner, ObjectState.opened) is NO else ""
+    return str(only.value) if isinstance(only, Const) else ""
 
 
 def choices_of(do: LibraryContext, owner: Namespace, name: str) -> tuple[Const, ...]:
@@ -305,6 +309,8 @@ def setting(call: Call[Namespace]) -> Values:
     kind = kind_of(call.do, owner, call.name)
     label, among = call.do.text(call.node, 40), choices_of(call.do, owner, call.name)
     divergence = Divergence.NONE if declares(call.do, owner, call.name) else hidden_in(call.do, owner)
+    if call.do.flag(owner, SettingState.has_ranks) is not NO and _declared_kind(call.do, owner, call.name) == "int":
+        divergence = MAYBE_BY_RANK
     found = Unknown(Setting(call.name), "chosen at the start", label, divergence, config=True, kind=kind, among=among)
     if among and call.do.state(found, SettingState.can_be) is None:
         call.do.set_state(found, SettingState.can_be, singleton(TupleOf(tuple(map(singleton, among)))))

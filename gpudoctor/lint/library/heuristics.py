@@ -7,6 +7,7 @@ One that is `DEFINITE` rests on a convention that the library itself keeps, and 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
@@ -114,6 +115,15 @@ NORMALISED = Heuristic(
     endings=("_bn",),
 )
 """Families of torchvision, unless they are given another kind of layer."""
+
+_GROUP_WORDS = frozenset({"dist", "distrib", "distribute", "distributed", "launch", "launched", "launcher"})
+_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])"
+
+
+def begins_group(name: str) -> bool:
+    """Of a library that was not read: the words of its name, which is what `mmcv.initDist_of` has of mmcv, init, dist
+    and of, say that it makes the process group."""
+    return not _GROUP_WORDS.isdisjoint(word.lower() for word in re.findall(_WORD, name))
 
 
 def guess(do: LibraryContext, heuristic: Heuristic, name: str, place: Location) -> None:

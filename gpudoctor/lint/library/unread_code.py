@@ -9,7 +9,15 @@ from gpudoctor.lint.contents import known_items, note_any_name, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.function import BoundMethod, ChosenCall, Function, Instance, Partial, class_of
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
+    ChosenCall,
+    Function,
+    Instance,
+    Namespace,
+    Partial,
+    class_of,
+)
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
@@ -21,7 +29,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import TRAINS
+from gpudoctor.lint.library.heuristics import TRAINS, begins_group
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
@@ -105,8 +113,12 @@ def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place
     note_opened(do, reached)
     _note_functions(do, reached)
     told = any(isinstance(value, Size) and value.kind is SizeKind.WORLD for value in reached)
-    values = tuple(filter(_matters, reached))
-    do.emit(Escape, at=place, into=into, values=values, told_world_size=told, trains=TRAINS.fits(into))
+    values, may_begin = tuple(filter(_matters, reached)), told or begins_group(into)
+    do.emit(Escape, at=place, into=into, values=values, may_begin_group=may_begin, trains=TRAINS.fits(into))
+    for each in reached if may_begin else ():
+        # `init_distributed_mode(args)` writes the rank over an option of that name.
+        if isinstance(each, Namespace):
+            do.set_flag(each, SettingState.has_ranks)
 
 
 def _note_functions(do: LibraryContext, values: list[Value]) -> None:
