@@ -19,7 +19,7 @@ vars(argparse)["_"] = str
 
 COMMANDS = {
     "lint": "Read training programs and say what is wrong with them.",
-    "explain": "Show the page of a rule.",
+    "explain": "Show the page of a rule, or the guide from one GPU to many.",
     "rules": "List the rules.",
     "plan": "Show what was understood of a training program.",
     "probe": "Prove that this machine trains on all its GPUs.",

@@ -143,6 +143,8 @@ class Hooks:
         """What an operator makes of an unknown number that was computed from shares of the data."""
         self.library_compared: list[Callable[[ast.cmpop, Library, Value], bool | None]] = []
         """What a comparison with a name of a library comes to; None where that is open."""
+        self.group_lacking: list[Callable[[LibraryContext, ast.AST], None]] = []
+        """A program for one process is executed as one of several: here it would make their process group."""
         self.unknown_call: list[Callable[[LibraryContext, Value, Arguments, ast.AST], Values]] = []
         """Something is called of which nothing is known."""
         self.library_call: list[Callable[[LibraryContext, str, Arguments, ast.AST], Values]] = []

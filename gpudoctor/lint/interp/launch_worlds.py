@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
-from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AnyOf, Compares, asked_of
@@ -26,6 +25,7 @@ from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
+from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.interpreter import Interpreter
 from gpudoctor.lint.interp.limits import (
@@ -51,7 +51,6 @@ NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _DATA_PARALLEL = "DataParallel"
-_BEGIN = "torch.distributed.init_process_group"
 _WORK = (
     Backward, DeviceUsed, Download, MakeLoader, MakeOptimizer, Move, OptimizerStep, Save, SeedSet, Split, StartLogger,
 )  # fmt: skip
@@ -295,7 +294,8 @@ def _begin_group_before(m: Interpreter, place: Location) -> None:
         nonlocal made
         if not made and not after and _is_around(m, statement, place):
             made = True
-            m.call(m.library_name(_BEGIN, statement), NO_ARGUMENTS, statement)
+            for begins in HOOKS.group_lacking:
+                begins(m, statement)
         if watch is not None:
             watch(m, statement, after)
 

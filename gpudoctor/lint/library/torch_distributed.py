@@ -21,6 +21,7 @@ from gpudoctor.lint.domain.abstract_state import (
     TensorState,
     WorkState,
 )
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.function import Library, Method
@@ -32,6 +33,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unk
 from gpudoctor.lint.events.collective import Collective, ResultUsed
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -39,6 +41,8 @@ from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, GroupEffect
 
 if TYPE_CHECKING:
+    import ast
+
     from gpudoctor.lint.library_context import LibraryContext
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
@@ -57,6 +61,11 @@ def begin_group(call: Call, by: str, **fields: object) -> None:
     """The default process group exists from here on."""
     call.emit(InitGroup, by=by, again=group_exists(call.do), **fields)
     call.do.set_flag(PROCESS, ProcessState.group)
+
+
+@told(HOOKS.group_lacking)
+def _begin_here(do: LibraryContext, node: ast.AST) -> None:
+    do.call(singleton(Library("torch.distributed.init_process_group")), NO_ARGUMENTS, node)
 
 
 def _learn_local_rank(call: Call) -> None:
