@@ -265,6 +265,12 @@ class DownloadEffect(Effect):
 
 
 @dataclass
+class FollowEffect(Effect):
+    """Its body is followed, and of a class the bodies of its methods. No word is needed at a class that takes charge of
+    a training, or that one of the project derives from."""
+
+
+@dataclass
 class GroupEffect(Effect):
     """It makes a process group, for which all ranks must call it, also those outside."""
 
@@ -279,6 +285,7 @@ between_two = BetweenTwoEffect
 calls = CallEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect
+followed = FollowEffect
 gives_back = GiveBackEffect
 layer = LayerEffect
 makes_group = GroupEffect
@@ -313,6 +320,16 @@ def surely(test: object) -> bool:
 
 def possibly(test: object) -> bool:
     """For bodies: it is not known that it does not hold. No branch is made of it."""
+    raise NotImplementedError
+
+
+def made_of(value: object, part: object) -> bool:
+    """For bodies: it is this, or made of it by operators."""
+    raise NotImplementedError
+
+
+def calls_of(value: object, part: object) -> bool:
+    """For bodies: it is a call of this, or made of one by operators."""
     raise NotImplementedError
 
 

@@ -257,6 +257,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         wins: bool = False,
         shadowed: bool = False,
         prepares: NameParts = (),
+        modules: NameParts = (),
     ) -> LibraryEntry:
         name = name or root
         charge = _all(name, root, names)
@@ -266,6 +267,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
             shadowed=shadowed,
             frameworks=charge,
             prepares=prepares,
+            modules=modules,
             belongs=(parts, name),
             mentions=(root,),
             relevant=True,
@@ -277,7 +279,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
     yield taking_part(
         "colossalai", "launch launch_from_torch booster.Booster initialize", parts=ALL, wins=True
     )  # fmt: skip
-    yield taking_part("composer", "Trainer", parts=ALL, wins=True)
+    yield taking_part("composer", "Trainer", parts=ALL, wins=True, modules=("models.", "ComposerModel"))
     yield taking_part("detectron2", parts=ALL, wins=True)
     yield taking_part("fairscale", parts=ALL, wins=True)
     yield taking_part("ignite", parts=("distributed.",), wins=True)
@@ -285,7 +287,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
     yield taking_part(
         "mmcv", "parallel.MMDistributedDataParallel runner.build_runner", "mmengine", parts=ALL, wins=True
     )  # fmt: skip
-    yield taking_part("mmengine", "runner.Runner", parts=ALL, wins=True)
+    yield taking_part("mmengine", "runner.Runner", parts=ALL, wins=True, modules=("model.",))
     yield taking_part("smdistributed", parts=ALL)
     yield taking_part("tensor_parallel", "tensor_parallel TensorParallel", "tensor parallel")
     yield taking_part("torchtnt", name="tnt", parts=ALL)

@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.interp.execution_state import ExecutionState
+from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.program import LaunchWorld, Stop
@@ -202,7 +203,9 @@ class Evaluator(ExecutionState, LibraryContext):
     def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
         """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
         at, file = self.place(node), self.frame.file
-        named = tuple(given.items())
+        by_name = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        left_out = {each.arg: self.evaluate(default) for each, default in by_name if default is not None}
+        named = tuple({**left_out, **given}.items())
         defaults = tuple([self.evaluate(default) for default in node.args.defaults])
         return Function(self.allocation_site(at), at, node.name, node, (), file, defaults, named, "library")
 
@@ -216,6 +219,8 @@ class Evaluator(ExecutionState, LibraryContext):
             for part in ast.walk(function):
                 if hasattr(part, "lineno"):
                     ast.copy_location(part, node)
+                if isinstance(part, (ast.FunctionDef, ast.Lambda)):
+                    self._traits[part] = traits_of_tree(part)
             found = self.written_there[key] = function
         return self.function_of(found, **given)
 

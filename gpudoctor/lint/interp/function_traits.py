@@ -35,6 +35,11 @@ def traits_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, source:
     return FunctionTraits("yield" in text and _yields(node), inner and _captures(node))
 
 
+def traits_of_tree(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> FunctionTraits:
+    """The same of a function that stands in no source."""
+    return FunctionTraits(_yields(node), _captures(node))
+
+
 def _times(word: str, text: str) -> int:
     """How often a word stands in a text, not as a part of another. To compile a pattern takes longer."""
     found, end = 0, text.find(word)

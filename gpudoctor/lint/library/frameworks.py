@@ -87,9 +87,12 @@ def take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.alone)
         if "callbacks" in call.keywords:
             call.do.set_state(managed, ManagerState.callbacks, call.keywords["callbacks"])
-        follow(call, f"{name}.__init__", managed)
+        # `Runner.from_cfg(config)` is given something else.
+        if call.name == name:
+            follow(call, f"{name}.__init__", managed)
         return singleton(managed)
     answered = said_by_stub(call)
+    answered = follow(call, name) if answered is NOT_ANSWERED else answered
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
 
 

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
 from gpudoctor.lint.domain.group import Cluster, ManagedObject
-from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, RankIs
 from gpudoctor.lint.domain.tensor import Tensor
@@ -234,7 +234,8 @@ def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
 
 
 @MODELS.method(Instance)
-def inherited_method(call: Call[Instance]) -> Values:
+@MODELS.method(Module)
+def inherited_method(call: Call[Instance | Module]) -> Values:
     """What the stub of a library's class says of a method, that a class of the project derives from."""
     for base in declared_bases(call.receiver.cls):
         if declared(f"{base}.{call.name}") is not None:

@@ -1,0 +1,105 @@
+"""Trainers, and what they call of a program."""
+
+import torch
+
+from gpudoctor.manifest.effects import Setting, possibly, prepares, saves, surely
+
+class ComposerModel:
+    def eval_forward(self, batch, outputs=None):
+        return outputs if possibly(outputs is not None) else self.forward(batch)
+    def update_metric(self, batch, outputs, metric) -> None: ...
+
+class State:
+    def __getattr__(self, name) -> Setting: ...
+
+class Callback:
+    def fit_start(self, state, logger) -> None: ...
+    def epoch_start(self, state, logger) -> None: ...
+    def after_dataloader(self, state, logger) -> None: ...
+    def batch_start(self, state, logger) -> None: ...
+    def before_train_batch(self, state, logger) -> None: ...
+    def before_forward(self, state, logger) -> None: ...
+    def after_forward(self, state, logger) -> None: ...
+    def before_loss(self, state, logger) -> None: ...
+    def after_loss(self, state, logger) -> None: ...
+    def before_backward(self, state, logger) -> None: ...
+    def after_backward(self, state, logger) -> None: ...
+    def after_train_batch(self, state, logger) -> None: ...
+    def batch_end(self, state, logger) -> None: ...
+    def epoch_end(self, state, logger) -> None: ...
+    def eval_start(self, state, logger) -> None: ...
+    def eval_batch_start(self, state, logger) -> None: ...
+    def eval_batch_end(self, state, logger) -> None: ...
+    def eval_end(self, state, logger) -> None: ...
+    def fit_end(self, state, logger) -> None: ...
+
+class Trainer:
+    state: State
+    logger: Setting
+    def __init__(
+        self,
+        *,
+        model=None,
+        train_dataloader=None,
+        optimizers=None,
+        schedulers=None,
+        max_duration=None,
+        eval_dataloader=None,
+        callbacks=None,
+        **more,
+    ):
+        self.model = model
+        self.train_dataloader = train_dataloader
+        self.optimizer = optimizers
+        self.eval_dataloader = eval_dataloader
+        self.callbacks = callbacks if surely(isinstance(callbacks, list)) else [callbacks]
+    def fit(self, *, train_dataloader=None, duration=None, eval_dataloader=None, **more):
+        loader = train_dataloader if possibly(train_dataloader is not None) else self.train_dataloader
+        if surely(self.optimizer is None):
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        model = self._prepare(self.model)
+        self._tell("fit_start")
+        for _epoch in range(self.state.max_duration):
+            self._tell("epoch_start")
+            model.train()
+            for batch in loader:
+                self.state.batch = batch
+                self._tell("after_dataloader")
+                self._tell("batch_start")
+                self._tell("before_train_batch")
+                self.optimizer.zero_grad()
+                self._tell("before_forward")
+                self.state.outputs = outputs = model(batch)
+                self._tell("after_forward")
+                self._tell("before_loss")
+                self.state.loss = loss = self.model.loss(outputs, batch)
+                self._tell("after_loss")
+                self._tell("before_backward")
+                loss.backward()
+                self._tell("after_backward")
+                self._tell("after_train_batch")
+                self.optimizer.step()
+                self._tell("batch_end")
+            self._tell("epoch_end")
+            evaluated = eval_dataloader if possibly(eval_dataloader is not None) else self.eval_dataloader
+            if possibly(evaluated is not None):
+                self.eval(eval_dataloader=evaluated)
+        self._tell("fit_end")
+    def eval(self, eval_dataloader=None, **more):
+        loader = eval_dataloader if possibly(eval_dataloader is not None) else self.eval_dataloader
+        self._tell("eval_start")
+        self.model.eval()
+        with torch.no_grad():
+            for batch in loader:
+                self._tell("eval_batch_start")
+                outputs = self.model.eval_forward(batch)
+                self.model.update_metric(batch, outputs, self.state.metric)
+                self._tell("eval_batch_end")
+        self._tell("eval_end")
+    @prepares()
+    def _prepare(self, model): ...
+    def _tell(self, event):
+        for callback in self.callbacks:
+            getattr(callback, event)(self.state, self.logger)
+    @saves(path="name", checkpoint=True, by_parts=True)
+    def save_checkpoint(self, name="ep{epoch}-ba{batch}-rank{rank}", **more): ...

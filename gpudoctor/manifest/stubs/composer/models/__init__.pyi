@@ -1,0 +1,3 @@
+"""Where Composer defines it."""
+
+from composer import *

@@ -1,0 +1,59 @@
+"""Its part for several processes."""
+
+import torch
+
+from gpudoctor.manifest.effects import (
+    GlobalRank,
+    LocalRank,
+    LocalWorldSize,
+    NodeRank,
+    OwnGpu,
+    WorldSize,
+    collective,
+    followed,
+    surely,
+)
+
+def get_rank() -> GlobalRank: ...
+def get_local_rank() -> LocalRank: ...
+def get_world_size() -> WorldSize: ...
+def get_nproc_per_node() -> LocalWorldSize: ...
+def get_node_rank() -> NodeRank: ...
+def device() -> OwnGpu: ...
+@collective(waits=True)
+def barrier(): ...
+@collective(sends="tensor", adds_up=True)
+def all_reduce(tensor, op="SUM", group=None): ...
+@collective(sends="tensor", gathers=True)
+def all_gather(tensor, group=None): ...
+@collective(sends="tensor", hands_on=True)
+def broadcast(tensor, src=0, safe_mode=False): ...
+def auto_model(model, sync_bn=False, **more):
+    model.to(device())
+    if torch.distributed.is_initialized():
+        if surely(sync_bn):
+            model = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        return torch.nn.parallel.DistributedDataParallel(model, device_ids=[get_local_rank()], **more)
+    return model
+
+def auto_optim(optimizer, **more):
+    return optimizer
+
+def auto_dataloader(dataset, shuffle=None, sampler=None, batch_size=1, **more):
+    if torch.distributed.is_initialized() and surely(sampler is None):
+        if surely(isinstance(dataset, torch.utils.data.IterableDataset)):
+            return torch.utils.data.DataLoader(dataset, batch_size=batch_size, **more)
+        dealt = torch.utils.data.distributed.DistributedSampler(dataset, shuffle=shuffle)
+        return torch.utils.data.DataLoader(dataset, sampler=dealt, batch_size=batch_size, **more)
+    return torch.utils.data.DataLoader(dataset, shuffle=shuffle, sampler=sampler, batch_size=batch_size, **more)
+
+@followed()
+class Parallel:
+    def __init__(self, backend=None, nproc_per_node=None, **more):
+        if surely(backend is not None):
+            torch.distributed.init_process_group(backend)
+    def __enter__(self):
+        return self
+    def __exit__(self, *error) -> None: ...
+    def run(self, func, *args, **more):
+        return func(get_local_rank(), *args, **more)

@@ -1,0 +1,3 @@
+"""Where mmengine offers it."""
+
+from mmengine.runner import OptimWrapper as OptimWrapper

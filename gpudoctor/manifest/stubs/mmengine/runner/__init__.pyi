@@ -1,0 +1,91 @@
+"""What the runner calls of a program."""
+
+import torch
+
+from gpudoctor.manifest.effects import GlobalRank, Setting, WorldSize, followed, possibly, prepares, surely
+
+@followed()
+class OptimWrapper:
+    def __init__(self, optimizer, accumulative_counts=1, clip_grad=None):
+        self.optimizer = optimizer
+    def update_params(self, loss, **more):
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+
+class Runner:
+    rank: GlobalRank
+    world_size: WorldSize
+    def __getattr__(self, name) -> Setting: ...
+    def __init__(
+        self,
+        model,
+        work_dir=None,
+        train_dataloader=None,
+        val_dataloader=None,
+        test_dataloader=None,
+        train_cfg=None,
+        val_cfg=None,
+        test_cfg=None,
+        auto_scale_lr=None,
+        optim_wrapper=None,
+        param_scheduler=None,
+        val_evaluator=None,
+        test_evaluator=None,
+        default_hooks=None,
+        custom_hooks=None,
+        **more,
+    ):
+        self.model = model
+        self.train_dataloader = self._loader(train_dataloader)
+        self.val_dataloader = self._loader(val_dataloader)
+        self.test_dataloader = self._loader(test_dataloader)
+        self.optim_wrapper = optim_wrapper
+        self.hooks = [*(custom_hooks or ())]
+    def register_hook(self, hook, priority=None):
+        self.hooks.append(hook)
+    def train(self):
+        model = self._prepare(self.model)
+        if surely(isinstance(self.optim_wrapper, dict)):
+            # Settings: which optimizer it is, a registry says.
+            self.optim_wrapper = OptimWrapper(torch.optim.SGD(self.model.parameters(), lr=0.1))
+        self._tell("before_run")
+        self._tell("before_train")
+        for _epoch in range(self.max_epochs):
+            self._tell("before_train_epoch")
+            model.train()
+            for batch_idx, data_batch in enumerate(self.train_dataloader):
+                self._tell("before_train_iter", batch_idx=batch_idx, data_batch=data_batch)
+                outputs = self.model.train_step(data_batch, optim_wrapper=self.optim_wrapper)
+                self._tell("after_train_iter", batch_idx=batch_idx, data_batch=data_batch, outputs=outputs)
+            self._tell("after_train_epoch")
+            if possibly(self.val_dataloader is not None):
+                self.val()
+        self._tell("after_train")
+        self._tell("after_run")
+        return self.model
+    def val(self):
+        self._tell("before_val")
+        self._tell("before_val_epoch")
+        self.model.eval()
+        with torch.no_grad():
+            for batch_idx, data_batch in enumerate(self.val_dataloader):
+                self._tell("before_val_iter", batch_idx=batch_idx, data_batch=data_batch)
+                outputs = self.model.val_step(data_batch)
+                self._tell("after_val_iter", batch_idx=batch_idx, data_batch=data_batch, outputs=outputs)
+        self._tell("after_val_epoch")
+        self._tell("after_val")
+    def test(self):
+        self.model.eval()
+        with torch.no_grad():
+            for data_batch in self.test_dataloader:
+                self.model.test_step(data_batch)
+    def _loader(self, settings):
+        if surely(isinstance(settings, dict)):
+            return self._prepare(torch.utils.data.DataLoader(settings["dataset"], batch_size=settings["batch_size"]))
+        return settings
+    @prepares()
+    def _prepare(self, given): ...
+    def _tell(self, event, **more):
+        for hook in self.hooks:
+            getattr(hook, event)(self, **more)

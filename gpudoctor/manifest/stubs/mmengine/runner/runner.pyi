@@ -1,0 +1,3 @@
+"""Where mmengine defines it."""
+
+from mmengine.runner import *

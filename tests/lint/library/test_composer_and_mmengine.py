@@ -1,0 +1,101 @@
+"""The trainers of Composer and OpenMMLab: what they call of a program, in their order."""
+
+from __future__ import annotations
+
+from gpudoctor.lint.domain.value import text_of
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+
+DATA = """
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+def came(name):
+    torch.save({}, name)
+
+data = TensorDataset(torch.randn(64, 8))
+loader = DataLoader(data, batch_size=8)
+"""
+COMPOSER = """
+from composer import Callback, Trainer
+from composer.models import ComposerModel
+
+class Net(ComposerModel):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+    def forward(self, batch):
+        return self.layer(batch[0])
+    def loss(self, outputs, batch):
+        came("loss")
+        return outputs.mean()
+    def update_metric(self, batch, outputs, metric):
+        came("update_metric")
+
+class Watch(Callback):
+    def epoch_start(self, state, logger): came("epoch_start")
+    def batch_end(self, state, logger): came("batch_end")
+    def eval_end(self, state, logger): came("eval_end")
+    def fit_end(self, state, logger): came("fit_end")
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+"""
+MMENGINE = """
+from mmengine.hooks import Hook
+from mmengine.model import BaseModel
+from mmengine.runner import Runner
+
+class Net(BaseModel):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 1)
+    def forward(self, data, mode="loss"):
+        return {"loss": self.layer(data[0]).mean()}
+    def val_step(self, data):
+        came("val_step")
+
+class Watch(Hook):
+    def before_train_epoch(self, runner): came("before_train_epoch")
+    def after_train_iter(self, runner, batch_idx, data_batch=None, outputs=None): came("after_train_iter")
+    def after_run(self, runner): came("after_run")
+"""
+
+
+def _came(found) -> list[str]:
+    """What was called, in order, each once."""
+    names = (text_of(event.path.single) for event in found.events(Save) if event.path is not None)
+    return list(dict.fromkeys(name for name in names if name is not None))
+
+
+def test_the_order_of_composer(paper):
+    given = "model=net, train_dataloader=loader, eval_dataloader=loader, optimizers=optimizer, callbacks=[Watch()]"
+    found = paper(f"{DATA}{COMPOSER}Trainer({given}, max_duration='3ep').fit()\n")
+    assert _came(found) == ["epoch_start", "loss", "batch_end", "update_metric", "eval_end", "fit_end"]
+    assert found.events(Backward)[0].loss.forwards
+    assert {event.optimizer.made_by for event in found.events(OptimizerStep)} == {"torch.optim.SGD"}
+
+
+def test_what_composer_may_be_given_later(paper):
+    found = paper(f"{DATA}{COMPOSER}Trainer(model=net, max_duration='3ep').fit(train_dataloader=loader)\n")
+    assert _came(found) == ["loss"]
+
+
+def test_the_order_of_mmengine(paper):
+    given = "Net(), 'out', loader, loader, optim_wrapper=dict(optimizer=dict(type='SGD')), custom_hooks=[Watch()]"
+    found = paper(f"{DATA}{MMENGINE}Runner({given}).train()\n")
+    assert _came(found) == ["before_train_epoch", "after_train_iter", "val_step", "after_run"]
+    assert found.events(Backward)[0].loss.forwards
+
+
+def test_a_step_and_a_loader_of_settings(paper):
+    own = "class Own(Net):\n    def train_step(self, data, optim_wrapper):\n        came('train_step')\n"
+    found = paper(f"{DATA}{MMENGINE}{own}Runner(Own(), 'out', dict(dataset=data, batch_size=4)).train()\n")
+    assert _came(found) == ["train_step"]
+    assert found.events(Iterate)[0].loader.managed == "mmengine"
+
+
+def test_a_runner_of_a_file(paper):
+    assert not paper(f"{DATA}{MMENGINE}Runner.from_cfg('settings.py').train()\n").events(Backward)
