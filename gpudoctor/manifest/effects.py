@@ -6,7 +6,7 @@ is. Each word is here because something uses it: the models of `lint/library`, r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -330,6 +330,36 @@ def made_of(value: object, part: object) -> bool:
 
 def calls_of(value: object, part: object) -> bool:
     """For bodies: it is a call of this, or made of one by operators."""
+    raise NotImplementedError
+
+
+def tell(owner: object, name: str, *given: object) -> Any:
+    """For bodies: call a method where the program has written it, with as many of these as it takes."""
+    raise NotImplementedError
+
+
+def held(owner: object, name: str, otherwise: object) -> Any:
+    """For bodies: what the program has written under this name, in the object or its class; otherwise the last."""
+    raise NotImplementedError
+
+
+def written(owner: object, name: str) -> bool:
+    """For bodies: the program has written something under this name."""
+    raise NotImplementedError
+
+
+def told_by_name(owner: object, name: str, parameter: str) -> bool:
+    """For bodies: the method takes a parameter of this name."""
+    raise NotImplementedError
+
+
+def optimizers_in(made: object) -> list[Any]:
+    """For bodies: the optimizers, whatever they are held by."""
+    raise NotImplementedError
+
+
+def follows_loop(owner: object, name: str) -> None:
+    """For bodies: the loop that calls this method has been followed."""
     raise NotImplementedError
 
 

@@ -378,8 +378,6 @@ class ManagerState:
     """Its wrapper passes attributes on, other than PyTorch's. Written and read by `frameworks`."""
     alone: Flag[ManagedObject] = Flag()
     """It runs in one process, whatever the launcher does. Written and read by `frameworks`."""
-    callbacks: ValueCell[ManagedObject] = ValueCell()
-    """The callbacks that it was made with. Written by `frameworks`, read by `lightning`."""
 
 
 class CommandState:

@@ -204,10 +204,14 @@ class Evaluator(ExecutionState, LibraryContext):
         """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""
         at, file = self.place(node), self.frame.file
         by_name = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-        left_out = {each.arg: self.evaluate(default) for each, default in by_name if default is not None}
+        left_out = {each.arg: self._default(default, given) for each, default in by_name if default is not None}
         named = tuple({**left_out, **given}.items())
-        defaults = tuple([self.evaluate(default) for default in node.args.defaults])
+        defaults = tuple([self._default(default, given) for default in node.args.defaults])
         return Function(self.allocation_site(at), at, node.name, node, (), file, defaults, named, "library")
+
+    def _default(self, default: ast.expr, given: dict[str, Values]) -> Values:
+        known = given.get(default.id) if isinstance(default, ast.Name) else None
+        return known if known is not None else self.evaluate(default)
 
     def function_at(self, text: str, node: ast.AST, **given: Values) -> Value:
         """A function with this text, all of which stands where a node stands."""

@@ -43,11 +43,7 @@ def _framework(name: str) -> str:
     return TAKE_CHARGE.get(name) or next((found for prefix, found in _BELONGING.items() if name.startswith(prefix)), "")
 
 
-RUNS_BY_ITSELF = "lightning.pytorch.cli.LightningCLI"
-"""What takes charge and trains at once."""
-
-
-@MODELS.callable(*(TAKE_CHARGE.keys() - {RUNS_BY_ITSELF}), *(f"{prefix}*" for prefix in _BELONGING))
+@MODELS.callable(*TAKE_CHARGE, *(f"{prefix}*" for prefix in _BELONGING))
 def take_charge(call: Call) -> Values:
     """A framework takes charge from here on; what comes back answers for it."""
     # Deferred: most programs train without one.
@@ -85,8 +81,6 @@ def take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
         if framework == "lightning" and _one_process(call):
             call.do.set_flag(managed, ManagerState.alone)
-        if "callbacks" in call.keywords:
-            call.do.set_state(managed, ManagerState.callbacks, call.keywords["callbacks"])
         # `Runner.from_cfg(config)` is given something else.
         if call.name == name:
             follow(call, f"{name}.__init__", managed)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Unknown
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, single_of
+from gpudoctor.lint.events.knowledge import LoopRun
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes
 from gpudoctor.manifest.effects import FollowEffect
 
@@ -79,15 +84,71 @@ def _has(value: Value, part: Value, called: bool) -> bool:
 @MODELS.callable("gpudoctor.manifest.effects.as_taken")
 def _as_taken(call: Call) -> Values:
     """Call a function of the program with as many arguments as it takes."""
-    if not call.args:
-        return NOT_ANSWERED
-    return call.do.for_each_value(call.args[0], lambda value: _with_fewer(call, value), call.node)
+    return _with_as_many(call, call.args[0], call.args[1:]) if call.args else NOT_ANSWERED
 
 
-def _with_fewer(call: Call, value: Value) -> Values:
+@MODELS.callable("gpudoctor.manifest.effects.tell")
+def _tell(call: Call) -> Values:
+    method = _written(call)
+    return _with_as_many(call, method, call.args[2:]) if method is not None else singleton(NONE)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.held")
+def _held(call: Call) -> Values:
+    found = _written(call)
+    return found if found is not None else call.arg(2, "otherwise") or NOT_ANSWERED
+
+
+@MODELS.callable("gpudoctor.manifest.effects.written")
+def _is_written(call: Call) -> Values:
+    return singleton(TRUE if _written(call) is not None else FALSE)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.told_by_name")
+def _told_by_name(call: Call) -> Values:
+    function, name = _function_of(_written(call)), call.constant(2, "parameter")
+    taken = [each.arg for each in ast.walk(function.node.args) if isinstance(each, ast.arg)] if function else []
+    return singleton(TRUE if name in taken else FALSE)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.optimizers_in")
+def _optimizers_in(call: Call) -> Values:
+    found = (each for each in flatten(call.do, list(call.args[0])) if isinstance(each, Optimizer)) if call.args else ()
+    return singleton(TupleOf(tuple(singleton(each) for each in dict.fromkeys(found))))
+
+
+@MODELS.callable("gpudoctor.manifest.effects.follows_loop")
+def _follows_loop(call: Call) -> Values:
+    function = _function_of(_written(call))
+    if function is not None:
+        call.emit(LoopRun, step=function.place)
+    return singleton(NONE)
+
+
+def _written(call: Call) -> Values | None:
+    """What the program has written under a name, in an object or its class."""
+    owner, name = call.first, call.constant(1, "name")
+    if owner is None or not isinstance(name, str):
+        return None
+    own = call.do.own_attribute(owner, name)
+    if own is not None:
+        return own
+    return find_method(call.do, owner, name)
+
+
+def _function_of(method: Values | None) -> Function | None:
+    only = single_of(method)
+    function = only.function if isinstance(only, BoundMethod) else only
+    return function if isinstance(function, Function) else None
+
+
+def _with_as_many(call: Call, function: Values, given: tuple[Values, ...]) -> Values:
+    return call.do.for_each_value(function, lambda value: _with_fewer(call, value, given), call.node)
+
+
+def _with_fewer(call: Call, value: Value, given: tuple[Values, ...]) -> Values:
     function = value.function if isinstance(value, BoundMethod) else value
-    given = call.args[1:]
     if isinstance(function, Function) and function.node.args.vararg is None:
-        names = function.node.args
-        given = given[: len(names.posonlyargs) + len(names.args) - isinstance(value, BoundMethod)]
+        names, taken = function.node.args, isinstance(value, BoundMethod)
+        given = given[: len(names.posonlyargs) + len(names.args) - taken]
     return call.do.call(singleton(value), Arguments(given, call.keywords), call.node)

@@ -137,5 +137,115 @@ def test_one_rank_alone(paper):
 def test_a_command_line_trains_at_once(paper):
     cli = "from lightning.pytorch.cli import LightningCLI\n"
     assert "training_step" in _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data)\n"))
-    assert not _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data, run=False)\n"))
+    later = "made = LightningCLI(Net, Data, run=False)\n"
+    assert not paper(f"{BEGIN}{cli}{later}").events(Backward)
+    trained = f"{later}made.trainer.fit(made.model, datamodule=made.datamodule)\n"
+    assert "training_step" in _came(paper(f"{BEGIN}{cli}{trained}"))
     assert not _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data, subclass_mode_model=True)\n"))
+
+
+OWN_CLI = """
+from lightning.pytorch.cli import LightningCLI
+
+class Own(LightningCLI):
+    def add_arguments_to_parser(self, parser):
+        came("add_arguments_to_parser")
+    def before_fit(self):
+        came("before_fit")
+    def after_fit(self):
+        came("after_fit")
+
+Own(Net, Data)
+"""
+
+
+def test_a_command_line_of_its_own(paper):
+    assert _came(paper(BEGIN + OWN_CLI)) == [
+        "add_arguments_to_parser", "8", "before_fit", "setup for fit", "configure_optimizers", "train_dataloader",
+        "training_step", "after_fit",
+    ]  # fmt: skip
+
+
+TWO = """
+class Two(Net):
+    automatic_optimization = False
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.layer.parameters(), lr=0.1), torch.optim.Adam(self.layer.parameters())
+    def training_step(self, batch, batch_idx):
+        first, second = self.optimizers()
+        loss = self.layer(batch[0]).mean()
+        second.zero_grad()
+        self.manual_backward(loss)
+        second.step()
+
+L.Trainer().fit(Two(), loader())
+"""
+
+
+def test_optimizers_that_a_module_asks_for(paper):
+    found = paper(BEGIN + TWO)
+    assert {event.optimizer.made_by for event in found.events(OptimizerStep)} == {"torch.optim.Adam"}
+    one = TWO.replace("return torch.optim.SGD(self.layer.parameters(), lr=0.1), ", "return ")
+    found = paper(BEGIN + one.replace("first, second = ", "second = "))
+    assert found.events(OptimizerStep)[0].optimizer.made_by == "torch.optim.Adam"
+
+
+BY_INDEX = """
+class Turns(Net):
+    def configure_optimizers(self):
+        return [torch.optim.SGD(self.layer.parameters(), lr=0.1), torch.optim.Adam(self.layer.parameters())], []
+    def training_step(self, batch, batch_idx, optimizer_idx):
+        came(f"turn {optimizer_idx}")
+        return self.layer(batch[0]).mean()
+
+L.Trainer().fit(Turns(), loader())
+"""
+
+
+def test_a_step_for_each_optimizer(paper):
+    found = paper(BEGIN + BY_INDEX)
+    assert _came(found) == ["8", "turn 0", "turn 1"]
+    assert [event.optimizer.made_by for event in found.events(OptimizerStep)][:2] == [
+        "torch.optim.SGD", "torch.optim.Adam",
+    ]  # fmt: skip
+
+
+HOOKS_OF_A_STEP = """
+class Watch(L.Callback):
+    def on_train_start(self, trainer, module): came("callback of the module")
+
+class Own(Net):
+    def configure_callbacks(self): return [Watch()]
+    def backward(self, loss):
+        came("backward")
+        loss.backward()
+    def optimizer_step(self, epoch, batch_idx, optimizer, optimizer_closure):
+        came("optimizer_step")
+        optimizer.step(closure=optimizer_closure)
+
+L.Trainer(callbacks=Watch()).fit(Own(), loader())
+"""
+
+
+def test_hooks_around_a_step(paper):
+    found = paper(BEGIN + HOOKS_OF_A_STEP)
+    assert _came(found)[-4:] == ["callback of the module", "training_step", "backward", "optimizer_step"]
+    assert len({event.location for event in found.events(Backward)}) == 1
+    assert found.events(OptimizerStep)
+
+
+SEVERAL = """
+class Several(Net):
+    def training_step(self, batch, batch_idx):
+        first, second = batch
+        reveal(second[0])  #: Tensor
+        return self.layer(first[0]).mean()
+    def validation_step(self, batch, batch_idx, dataloader_idx=0):
+        came(f"loader {dataloader_idx}")
+
+L.Trainer().fit(Several(), [loader(), loader()], [loader(), loader()])
+"""
+
+
+def test_several_loaders(paper):
+    assert _came(paper(BEGIN + SEVERAL))[-2:] == ["loader 0", "loader 1"]

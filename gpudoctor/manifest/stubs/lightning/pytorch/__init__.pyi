@@ -1,4 +1,6 @@
-"""Lightning's own loop."""
+"""Lightning's own loop: what it calls of a program, in its order."""
+
+import torch
 
 from gpudoctor.manifest.effects import (
     FirstRank,
@@ -8,8 +10,41 @@ from gpudoctor.manifest.effects import (
     WorldSize,
     backpropagates,
     collective,
+    follows_loop,
+    held,
+    optimizers_in,
+    possibly,
+    prepares,
     saves,
+    shows,
+    surely,
+    tell,
+    told_by_name,
+    written,
 )
+
+class LightningModule:
+    def optimizers(self, use_pl_optimizer=True):
+        found = self.trainer.optimizers
+        return found[0] if surely(len(found) == 1) else found
+    def lr_schedulers(self) -> Setting: ...
+    def toggle_optimizer(self, optimizer, *more) -> None: ...
+    def untoggle_optimizer(self, optimizer, *more) -> None: ...
+    def print(self, *given, **more) -> None: ...
+    @collective(gathers=True)
+    def all_gather(self, data, group=None, sync_grads=False): ...
+    @backpropagates(loss="loss")
+    def manual_backward(self, loss, **more): ...
+    def log(self, name, value, *more, sync_dist=False, **others):
+        if surely(sync_dist):
+            value = self._reduce(value)
+        self._show(value)
+    def log_dict(self, dictionary, *more, sync_dist=False, **others):
+        self.log("", dictionary, sync_dist=sync_dist)
+    @collective(adds_up=True)
+    def _reduce(self, value): ...
+    @shows()
+    def _show(self, value): ...
 
 class Trainer:
     global_rank: GlobalRank
@@ -18,18 +53,160 @@ class Trainer:
     is_global_zero: FirstRank
     strategy: Setting
     state: Setting
+    current_epoch: Setting
+    global_step: Setting
+    callback_metrics: Setting
+    def __init__(self, logger=None, *, callbacks=None, **more):
+        self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True)
     def save_checkpoint(self, filepath, weights_only=False, **more): ...
+    @prepares()
+    def _prepare(self, given): ...
+
+    # --- training ---
+
     @collective(waits=True)
-    def fit(self, model, train_dataloaders=None, val_dataloaders=None, datamodule=None, **more): ...
+    def fit(
+        self,
+        model,
+        train_dataloaders=None,
+        val_dataloaders=None,
+        datamodule=None,
+        *more,
+        train_dataloader=None,
+        **others,
+    ):
+        # Before version 1.4 the argument had another name.
+        given = train_dataloaders if possibly(train_dataloaders is not None) else train_dataloader
+        if self._makes_loaders(given):
+            # It may stand where the loaders do.
+            datamodule, given = given, None
+        self._connect(model, datamodule, "fit")
+        made = tell(model, "configure_optimizers")
+        self.optimizers = optimizers_in(made)
+        loader = self._loader(given, datamodule, model, "train_dataloader")
+        evaluated = self._loader(val_dataloaders, datamodule, model, "val_dataloader")
+        model.to(self.strategy)
+        self._tell(model, "on_fit_start")
+        self._tell(model, "on_train_start")
+        model.train()
+        for _epoch in range(self.current_epoch):
+            self._tell(model, "on_train_epoch_start")
+            if possibly(loader is not None):
+                batches = zip(*loader, strict=False) if surely(isinstance(loader, (list, tuple))) else loader
+                for batch_idx, batch in enumerate(batches):
+                    self._step(model, batch, batch_idx)
+                follows_loop(model, "training_step")
+            if possibly(evaluated is not None):
+                self._evaluate(model, evaluated, "validation")
+                model.train()
+            self._tell(model, "training_epoch_end", self.state)
+            self._tell(model, "on_train_epoch_end")
+        self._tell(model, "on_train_end")
+        self._tell(model, "on_fit_end")
+    def _step(self, model, batch, batch_idx):
+        self._tell(model, "on_train_batch_start", batch, batch_idx, 0)
+        out = None
+        if told_by_name(model, "training_step", "optimizer_idx"):
+            # Before version 2: once for each optimizer.
+            for index, optimizer in enumerate(self.optimizers):
+                out = tell(model, "training_step", batch, batch_idx, index)
+                self._optimize(model, out, [optimizer], batch_idx)
+        else:
+            out = tell(model, "training_step", batch, batch_idx, 0)
+            if held(model, "automatic_optimization", True):
+                self._optimize(model, out, self.optimizers, batch_idx)
+        self._tell(model, "on_train_batch_end", out, batch, batch_idx, 0)
+    def _optimize(self, model, out, optimizers, batch_idx):
+        loss = out["loss"] if surely(isinstance(out, dict)) else out
+        if possibly(loss is not None):
+            for optimizer in optimizers:
+                self._tell(model, "on_before_zero_grad", optimizer)
+                optimizer.zero_grad()
+            self._tell(model, "on_before_backward", loss)
+            if not written(model, "backward"):
+                loss.backward()
+            else:
+                tell(model, "backward", loss)
+            self._tell(model, "on_after_backward")
+            for optimizer in optimizers:
+                self._tell(model, "on_before_optimizer_step", optimizer)
+                if not written(model, "optimizer_step"):
+                    optimizer.step()
+                else:
+                    model.optimizer_step(
+                        epoch=self.current_epoch,
+                        batch_idx=batch_idx,
+                        optimizer=optimizer,
+                        optimizer_idx=0,
+                        optimizer_closure=lambda: loss,
+                    )
+
+    # --- evaluation ---
+
     @collective(waits=True)
-    def validate(self, model=None, dataloaders=None, **more): ...
+    def validate(self, model=None, dataloaders=None, *more, datamodule=None, val_dataloaders=None, **others):
+        given = dataloaders if possibly(dataloaders is not None) else val_dataloaders
+        self._evaluate_with(model, given, datamodule, "validate", "val_dataloader", "validation")
     @collective(waits=True)
-    def test(self, model=None, dataloaders=None, **more): ...
+    def test(self, model=None, dataloaders=None, *more, datamodule=None, test_dataloaders=None, **others):
+        given = dataloaders if possibly(dataloaders is not None) else test_dataloaders
+        self._evaluate_with(model, given, datamodule, "test", "test_dataloader", "test")
     @collective(waits=True)
-    def predict(self, model=None, dataloaders=None, **more): ...
-    # A module calls these of itself.
-    @collective(gathers=True)
-    def all_gather(self, data, group=None, sync_grads=False): ...
-    @backpropagates(loss="loss")
-    def manual_backward(self, loss, **more): ...
+    def predict(self, model=None, dataloaders=None, datamodule=None, **others):
+        self._evaluate_with(model, dataloaders, datamodule, "predict", "predict_dataloader", "predict")
+    def _evaluate_with(self, model, given, datamodule, stage, name, kind):
+        if self._makes_loaders(given):
+            datamodule, given = given, None
+        self._connect(model, datamodule, stage)
+        loader = self._loader(given, datamodule, model, name)
+        if possibly(loader is not None):
+            self._evaluate(model, loader, kind)
+            follows_loop(model, f"{kind}_step")
+    def _evaluate(self, model, loaders, kind):
+        model.eval()
+        with torch.no_grad():
+            self._tell(model, f"on_{kind}_start")
+            self._tell(model, f"on_{kind}_epoch_start")
+            for index, loader in enumerate(loaders if surely(isinstance(loaders, (list, tuple))) else [loaders]):
+                for batch_idx, batch in enumerate(loader):
+                    self._tell(model, f"on_{kind}_batch_start", batch, batch_idx, index)
+                    out = tell(model, f"{kind}_step", batch, batch_idx, index)
+                    self._tell(model, f"on_{kind}_batch_end", out, batch, batch_idx, index)
+            self._tell(model, f"{kind}_epoch_end", self.state)
+            self._tell(model, f"on_{kind}_epoch_end")
+            self._tell(model, f"on_{kind}_end")
+
+    # --- what it asks the program for ---
+
+    def _makes_loaders(self, given):
+        return (
+            written(given, "train_dataloader")
+            or written(given, "val_dataloader")
+            or written(given, "test_dataloader")
+            or written(given, "predict_dataloader")
+        )
+    def _connect(self, model, data, stage):
+        model.trainer = self
+        if possibly(data is not None):
+            data.trainer = self
+        model.global_rank, model.local_rank = self.global_rank, self.local_rank
+        if written(model, "configure_callbacks"):
+            self.callbacks = [*self.callbacks, *tell(model, "configure_callbacks")]
+        if self.local_rank == 0:
+            tell(data, "prepare_data")
+            tell(model, "prepare_data")
+        tell(data, "setup", stage)
+        self._tell(model, "setup", stage)
+        tell(model, "configure_model")
+        tell(model, "configure_sharded_model")
+    def _loader(self, given, data, model, name):
+        if surely(given is None):
+            given = tell(data, name) if written(data, name) else tell(model, name)
+        if surely(isinstance(given, (list, tuple))):
+            return [self._prepare(each) for each in given]
+        return self._prepare(given)
+    def _tell(self, model, hook, *given):
+        for callback in self.callbacks:
+            tell(callback, hook, self, model, *given)
+        tell(model, hook, *given)

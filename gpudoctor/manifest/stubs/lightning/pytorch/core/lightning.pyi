@@ -1,0 +1,3 @@
+"""Where Lightning defines it."""
+
+from lightning.pytorch import LightningModule as LightningModule
