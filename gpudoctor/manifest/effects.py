@@ -69,6 +69,8 @@ class CollectiveEffect(Effect):
     """It may be called by some ranks: it tells who is missing, or exchanges something for sharded models only."""
     result_on: Parameter = ""
     """The parameter that names the one rank that has the result."""
+    asked_by: Parameter = ""
+    """The parameter that asks for it: without it nothing is exchanged."""
     only_on: Parameter = ""
     """The parameter that names the one rank that must give `given_there`, which no other may."""
     given_there: Parameter = ""
@@ -202,6 +204,9 @@ class OpenEffect(Effect):
 @dataclass
 class ShowEffect(Effect):
     """It shows or records the numbers that it is given."""
+
+    averages: bool = False
+    """Behind a loop it shows the mean of what it was given in it."""
 
 
 @dataclass

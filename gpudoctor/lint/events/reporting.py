@@ -45,3 +45,5 @@ class MetricShown(Event):
     shards: frozenset[Value] = frozenset()
     divergence: Divergence = Divergence.NONE
     """How far ranks may disagree about all that is shown together: on the rank where it says whose number it is."""
+    averaged: bool = False
+    """What is shown is the mean of the loop around."""

@@ -182,7 +182,8 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
         call.do.set_flag(wrapper, WrapperState.prepared)
         return wrapper
-    if isinstance(value, Loader):
+    # What one process does alone, it does with all of the data.
+    if isinstance(value, Loader) and call.do.flag(managed, ManagerState.alone) is NO:
         return Loader(
             call.allocation_site(), call.place, value.label, value.dataset, value.sampler, value.batch_sampler,
             value.shuffle,

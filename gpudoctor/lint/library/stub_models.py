@@ -117,6 +117,8 @@ for _name, _kind in values().items():
 
 @MODELS.effect(CollectiveEffect)
 def _collective(call: Call, effect: CollectiveEffect) -> Values:
+    if effect.asked_by and call.constant(call.position(effect.asked_by), effect.asked_by) is not True:
+        return singleton(NONE)
     (library, _, _), name, function = call.full_name.partition("."), call.name.rpartition(".")[2], call.declared
     why = "what a collective returns" if effect.waits else "values from all ranks"
     made = Unknown(
@@ -163,7 +165,7 @@ def _opens(call: Call, effect: OpenEffect) -> Values:
 
 @MODELS.effect(ShowEffect)
 def _shows(call: Call, effect: ShowEffect) -> Values:
-    report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+    report(call.do, "log", (*call.args, *call.keywords.values()), call.place, averaged=effect.averages)
     return singleton(NONE)
 
 

@@ -613,8 +613,8 @@ def _only_shards(value: Value, common: frozenset[Value]) -> Value:
     return value
 
 
-def report(do: LibraryContext, how: str, given: Sequence[Values], place: Location) -> None:
-    """Log that numbers are shown."""
+def report(do: LibraryContext, how: str, given: Sequence[Values], place: Location, *, averaged: bool = False) -> None:
+    """Log that numbers are shown, or behind the loop their mean."""
     values = [value for each in given for leaf in alternatives(do, each) for value in agreed(do, leaf)]
     shards = shards_in(do, values)
     if shards:
@@ -622,4 +622,6 @@ def report(do: LibraryContext, how: str, given: Sequence[Values], place: Locatio
         divergence = Divergence.NONE
         for value in values:
             divergence |= value.divergence
-        do.emit(MetricShown, at=place, how=how, value=shown, shards=shards, divergence=divergence)
+        do.emit(
+            MetricShown, at=place, how=how, value=shown, shards=shards, divergence=divergence, averaged=averaged
+        )  # fmt: skip

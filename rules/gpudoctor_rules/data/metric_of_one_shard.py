@@ -45,8 +45,13 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Pass, Recording
 
-WITH_FRAMEWORK = {"accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)`"}
-"""Frameworks that shard loaders and leave the evaluation to the program, with what they offer for it."""
+WITH_FRAMEWORK = {
+    "accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)` before dividing and showing "
+    "them.",
+    "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is no mean, such as F1 "
+    "or a recall, log a metric of torchmetrics.",
+}
+"""Frameworks that shard loaders and leave it to the program to put results together, with what they offer for it."""
 
 
 class MetricOfOneShard(Rule):
@@ -60,8 +65,11 @@ class MetricOfOneShard(Rule):
     needs = (MetricShown,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # Trainers reduce what they log; Accelerate leaves that to the program.
+        # Most trainers reduce what they log; these leave that to the program.
         if not program.world.several_processes or not program.managed_by <= WITH_FRAMEWORK.keys():
+            return
+        # Lightning takes all GPUs that it finds, which may be one.
+        if "lightning" in program.managed_by and not program.launched_in_several:
             return
         trained = trained_with(program)
         seen: set[Value] = set()
@@ -111,9 +119,9 @@ class MetricOfOneShard(Rule):
 
 def _remedy(loader: Loader, evaluated: Sequence[Iterate]) -> str:
     # Gathering also drops the samples that were repeated to make shares equal.
-    together = WITH_FRAMEWORK.get(loader.managed, "Sum the counts over all ranks with `dist.all_reduce(counts)`")
+    by_hand = "Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them."
     if not evaluated or not evaluated[0].rank_guards:
-        return f"{together} before dividing and showing them."
+        return WITH_FRAMEWORK.get(loader.managed, by_hand)
     # A collective there would wait for the ranks that evaluate nothing.
     alone = "Only some ranks evaluate: make this loader without the sampler, so that they read all of the data"
     return f"{alone}, or let every rank evaluate its share, and sum the counts before dividing and showing them."
@@ -128,7 +136,7 @@ def _shares(recording: Recording) -> list[Pass]:
 def _evaluated(report: MetricShown, trained: Container[Value]) -> Loader | None:
     """The loader that is evaluated, in shards, for what is shown after the loop over its batches."""
     # Inside the loop it is progress, which nobody takes for the result.
-    around = {loop.over for loop in report.loops}
+    around = {loop.over for loop in report.loops} if not report.averaged else set()
     loaders = [each for each in report.shards if isinstance(each, Loader)]
     # Training losses of one rank are shown everywhere, and mean what they say.
     evaluated = [each for each in loaders if each not in trained and each not in around]

@@ -35,15 +35,15 @@ class LightningModule:
     def all_gather(self, data, group=None, sync_grads=False): ...
     @backpropagates(loss="loss")
     def manual_backward(self, loss, **more): ...
+    @collective(sends="value", adds_up=True, asked_by="sync_dist")
     def log(self, name, value, *more, sync_dist=False, **others):
-        if surely(sync_dist):
-            value = self._reduce(value)
-        self._show(value)
+        if surely(not sync_dist):
+            self._show(value)
+    @collective(sends="dictionary", adds_up=True, asked_by="sync_dist")
     def log_dict(self, dictionary, *more, sync_dist=False, **others):
-        self.log("", dictionary, sync_dist=sync_dist)
-    @collective(adds_up=True)
-    def _reduce(self, value): ...
-    @shows()
+        if surely(not sync_dist):
+            self._show(dictionary)
+    @shows(averages=True)
     def _show(self, value): ...
 
 class Trainer:
