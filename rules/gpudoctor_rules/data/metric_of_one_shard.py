@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Pass, Recording
 
 WITH_FRAMEWORK = {
-    "accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)` before dividing and showing "
-    "them.",
-    "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is no mean, such as F1 "
-    "or a recall, log a metric of torchmetrics.",
+    "accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)` before dividing and "
+    "showing them.",
+    "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is no mean, such as "
+    "F1 or a recall, log a metric of torchmetrics.",
 }
 """Frameworks that shard loaders and leave it to the program to put results together, with what they offer for it."""
 
