@@ -1,4 +1,5 @@
-"""The examples on the pages of the rules: the programs `bad_page.py` and `good_page.py` among the fixtures of a rule.
+"""The examples on the pages of the rules: the programs `bad_page.py` and `good_page.py` among the fixtures of a rule,
+or scripts that start programs.
 
 They are written once, and tested as all fixtures are. A checkout reads them where they lie; a wheel has them in one
 file from its build (`hatch_build.py`). A pack of somebody else has them in its pages, under `Bad` and `Good`.
@@ -55,8 +56,10 @@ def _from_fixtures(package: ModuleType, key: str) -> tuple[str, str] | None:
     """Both programs of a checkout, without the marks of the tests."""
     folder = os.path.join(package.__path__[0], "..", "..", "fixtures", "rules", *key.split("/"))
     try:
-        bad, good = (_read(os.path.join(folder, f"{kind}_page.py")) for kind in _KINDS)
-    except OSError:
+        # A program, or what starts one.
+        [ending] = {os.path.splitext(name)[1] for name in os.listdir(folder) if name.startswith("bad_page.")}
+        bad, good = (_read(os.path.join(folder, f"{kind}_page{ending}")) for kind in _KINDS)
+    except (OSError, ValueError):
         return None
     return bad, good
 

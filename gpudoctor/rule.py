@@ -1,7 +1,8 @@
 """What a rule is: one mistake, seen from the code and from a run, with one page and one remedy.
 
 A rule is a class in a file of its own. The docstring of that file is its page. `in_code` asks the program that lint
-has executed on paper; it never looks at syntax. `in_run` asks the recording of a run, under the same code and remedy.
+has executed on paper; it never looks at syntax. `in_run` asks the recording of a run, under the same code and remedy,
+and `in_launch` the files that start programs.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Repairing, Safety, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Fix, Location, Related, Repairing, Safety, Severity
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.events.option_defaults import Premise
+    from gpudoctor.lint.launchfiles.launched import Launched
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -43,6 +45,8 @@ class RuleCard:
     stops: bool = False
     run_only: bool = False
     """The code cannot show it, only a run can: lint leaves it out."""
+    of_launch: bool = False
+    """It is about how programs are started: launch files are asked, and no program."""
 
 
 class Rule:
@@ -69,6 +73,10 @@ class Rule:
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         """The places where `program` makes this mistake."""
+        return iter(())
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        """The places where launch files make this mistake."""
         return iter(())
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -104,6 +112,7 @@ class Rule:
         needs: Iterable[Premise] = (),
         by: Event | None = None,
         guarded: bool = False,
+        fix: Fix | None = None,
     ) -> Finding:
         """A finding of this rule at `at`.
 
@@ -112,7 +121,8 @@ class Rule:
         the same `cause` are told as one: what the remedy changes is there, and mends them all. `needs` are
         tests and values that had to be true for it besides those that lead to `at`. `by` is the event at `at` that is
         wrong: where all such events of the program are handed over, each way to it once, a helper that is right for
-        other callers is not blamed, but the call. Where `guarded`, those are right who test the rank before.
+        other callers is not blamed, but the call. Where `guarded`, those are right who test the rank before. `fix` is
+        for what is no program, whose text is edited as it is.
         """
         related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
         return Finding(
@@ -129,4 +139,5 @@ class Rule:
             cause=cause,
             needs=tuple(needs),
             by=(by, guarded) if by is not None else None,
+            fix=fix,
         )

@@ -37,7 +37,8 @@ def test_golden(program: Copy) -> None:
         golden = program.golden(file)
         expected = golden if golden.exists() else program.case.folder / file.relative_to(program.folder)
         assert file.read_bytes() == expected.read_bytes(), f"{file.name} is not {expected.name}"
-        ast.parse(file.read_bytes())
+        if file.suffix == ".py":
+            ast.parse(file.read_bytes())
     left = _found(program)
     # What is left has no fix: the second run below changes nothing.
     assert _of_rule(left, program) < _of_rule(before, program), "the mistake is still found"

@@ -73,9 +73,34 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
         "gpudoctor.manifest",
     },
-    "gpudoctor.lint.suppression": {"gpudoctor.lint.source", "gpudoctor.rule", "gpudoctor.diagnostic"},
+    "gpudoctor.lint.suppression": {
+        "gpudoctor.lint.launchfiles",
+        "gpudoctor.lint.source",
+        "gpudoctor.rule",
+        "gpudoctor.diagnostic",
+    },
     "gpudoctor.lint.request": {"gpudoctor.rule", "gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    # What a program says of how it wants to be started, for the files that start it.
+    "gpudoctor.lint.program_facts": {"gpudoctor.diagnostic"},
+    # Files that start programs know of programs no more than these facts.
+    "gpudoctor.lint.launchfiles": {
+        "gpudoctor.lint.program_facts",
+        "gpudoctor.lint.source",
+        "gpudoctor.diagnostic",
+    },
+    "gpudoctor.lint.launch_rules": {
+        "gpudoctor.lint.ask_rules",
+        "gpudoctor.lint.launchfiles",
+        "gpudoctor.lint.discovery",
+        "gpudoctor.lint.entry_result",
+        "gpudoctor.lint.request",
+        "gpudoctor.lint.source",
+        "gpudoctor.registry",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
     "gpudoctor.lint.entry_result": {
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.source",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
@@ -98,6 +123,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.runtime": {
         "gpudoctor",
         "gpudoctor.lint.entry_result",
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.request",
         "gpudoctor.lint.source",
         "gpudoctor.coverage",
@@ -189,6 +215,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.run.recording": {"gpudoctor.diagnostic"},
     "gpudoctor.rule": {
+        "gpudoctor.lint.launchfiles",
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -221,6 +248,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.flow",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.program",
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.source",
         "gpudoctor.lint.suppression",
@@ -250,6 +278,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.results",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.program",
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.discovery",
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.request",
@@ -268,6 +297,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.lint.pipeline": {
         "gpudoctor.lint.analyze",
+        "gpudoctor.lint.launch_rules",
+        "gpudoctor.lint.launchfiles",
         "gpudoctor.lint.schedule",
         "gpudoctor.lint.results",
         "gpudoctor.lint.discovery",
@@ -299,6 +330,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # The door for those who call from Python, and for packs of rules.
     "gpudoctor.api": {
+        "gpudoctor.lint.launchfiles",
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.lint.fix_loop",
@@ -377,6 +410,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor_rules": {
         "gpudoctor.rule",
         "gpudoctor.lint.gradient_use",
+        "gpudoctor.lint.launchfiles",
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -388,7 +423,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ANYTHING = "gpudoctor.cli"
 BY_ALL = "gpudoctor.record"
-NEEDED_LATE = {"rich", "libcst", "pathspec", "torch", "pynvml", "psutil"}
+NEEDED_LATE = {"rich", "libcst", "tree_sitter", "tree_sitter_bash", "yaml", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
     # What a report says of a program; where all is known already, no event is looked at.
@@ -413,6 +448,15 @@ LATE = {
     "gpudoctor.lint.suppression.directives",
     "gpudoctor.lint.results.enrich",
     "gpudoctor.lint.results.remedy_words",
+    # Mostly programs are linted, and not what starts them; and what starts them is mostly a shell script.
+    "gpudoctor.lint.launch_rules",
+    "gpudoctor.lint.launchfiles.reading",
+    "gpudoctor.lint.launchfiles.dockerfile",
+    "gpudoctor.lint.launchfiles.makefile",
+    "gpudoctor.lint.launchfiles.services",
+    "gpudoctor.lint.launchfiles.launchers",
+    "gpudoctor.lint.launchfiles.shell",
+    "gpudoctor.lint.launchfiles.placed_text",
     # What is named on the command line is mostly one file, which surely is a program.
     "gpudoctor.lint.discovery.prefilter",
     # Mostly whole folders are linted, or programs.
@@ -562,6 +606,8 @@ def test_start_up_leaves_out_what_is_slow(module: str) -> None:
         "importlib.metadata",
         "multiprocessing",
         "concurrent.futures",
+        "tree_sitter",
+        "yaml",
     }
     assert not loaded & slow
 
@@ -577,7 +623,11 @@ def test_lint_loads_nothing_that_only_runs_and_pages_need() -> None:
         "statistics",
         "gpudoctor.page_examples",
         "gpudoctor.plain",
+        "tree_sitter",
+        "tree_sitter_bash",
+        "yaml",
     }
+    assert not {name for name in loaded if name.startswith("gpudoctor.lint.launch")}
 
 
 def test_start_up_does_not_load_the_rules() -> None:

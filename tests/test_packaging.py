@@ -127,6 +127,9 @@ def test_metadata_is_whole(built: Built) -> None:
     assert sorted(re.findall(r"^Requires-Dist: ([\w-]+)", "\n".join(core), re.MULTILINE)) == [
         "libcst",
         "pathspec",
+        "pyyaml",
         "rich",
         "tomli",
+        "tree-sitter",
+        "tree-sitter-bash",
     ]

@@ -63,7 +63,8 @@ def test_the_examples_stand_in_the_fixtures_alone(page: Page) -> None:
     written = sys.modules[type(page.rule).__module__].__doc__ or ""
     assert "\n## Bad" not in written
     for kind in ("bad", "good"):
-        program = (FIXTURES / page.path.parent.name / page.path.stem / f"{kind}_page.py").read_text(encoding="utf-8")
+        [file] = (FIXTURES / page.path.parent.name / page.path.stem).glob(f"{kind}_page.*")
+        program = file.read_text(encoding="utf-8")
         for shown, line in zip_longest(page.code(kind.capitalize()).split("\n"), program.splitlines(), fillvalue=""):
             # What the tests read is no matter of the reader's.
             assert line.startswith(shown)

@@ -147,6 +147,10 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
+from gpudoctor.lint.launchfiles.launched import Launched
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.lint.program import (
     LaunchWorld,
     Program,
@@ -160,6 +164,7 @@ from gpudoctor.lint.program import (
     training_loop,
     trains,
 )
+from gpudoctor.lint.program_facts import ProgramFacts
 from gpudoctor.lint.repair.repair import (
     After,
     Always,
@@ -212,6 +217,7 @@ __all__ = [
     "LOCAL",
     "MAYBE_BY_RANK",
     "NONE",
+    "OF_TORCH",
     "SILENT_SAMPLER",
     "TRUE",
     "Accumulated",
@@ -290,7 +296,9 @@ __all__ = [
     "ItemOnGpu",
     "ItemRead",
     "Iterate",
+    "LaunchFile",
     "LaunchWorld",
+    "Launched",
     "LeaveLoop",
     "Length",
     "Literal",
@@ -328,6 +336,8 @@ __all__ = [
     "PartExchanged",
     "Prepare",
     "Program",
+    "ProgramFacts",
+    "ProgramStart",
     "Rank",
     "RankIs",
     "RankKind",
@@ -357,14 +367,19 @@ __all__ = [
     "SetStartMethod",
     "Setting",
     "SettingRead",
+    "SettingsFile",
     "ShardedState",
+    "ShellVariable",
     "Size",
     "SizeKind",
     "Source",
     "Spawn",
     "Split",
     "StartLogger",
+    "StartOption",
     "StartWork",
+    "StartedBy",
+    "Starter",
     "StateDict",
     "Streamed",
     "Substitute",
@@ -389,6 +404,7 @@ __all__ = [
     "Values",
     "WeightsDrawn",
     "Widened",
+    "Word",
     "Work",
     "WorkDone",
     "Wrap",

@@ -15,6 +15,7 @@ from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.results.starting_facts import facts_of
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import Sources, shown_path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location
     from gpudoctor.lint.fix.fixes import Execute
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.program_facts import ProgramFacts
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.source.file import SourceFile
 
@@ -145,7 +147,14 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         partly=bool(failures.seen or limits or gaps),
         limits=limits,
         coverage=tuple(covered for _, covered in judged),
+        facts=_facts(programs, failures, shown),
     )
+
+
+def _facts(programs: list[Program], failures: Failures, shown: str) -> ProgramFacts | None:
+    with failures.of(f"what starts {shown}"):
+        return facts_of(programs) if any(program.has_entry for program in programs) else None
+    return None
 
 
 def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:

@@ -51,6 +51,7 @@ def _findings(
 ) -> Iterator[Finding]:
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.has_entry else ""
+    cards = [card for card in cards if not card.of_launch]
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
     unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding
 from gpudoctor.errors import InternalError
+from gpudoctor.lint.program_facts import ProgramFacts
 from gpudoctor.lint.source.file import Unreadable
 from gpudoctor.lint.source.file_queries import KeptAnswers
 from gpudoctor.record import dataclass, field
@@ -26,3 +27,7 @@ class EntryResult:
     asked: KeptAnswers = field(default_factory=dict, compare=False)
     coverage: tuple[Coverage, ...] = ()
     """What was followed, for each world."""
+    commented: bool = False
+    """Of a launch file: comments in it speak to us."""
+    facts: ProgramFacts | None = None
+    """What it says of how it wants to be started; None where it starts nothing."""

@@ -26,6 +26,12 @@ def lint(request: Request, watch: OnProgress = lambda done, total: None) -> Outc
     found = find_files(request)
     # One cache for all entries: programs of a project import the same helpers.
     sources = Sources(request.given)
+    launched = None
+    if found.launch_files:
+        # Imported late: mostly programs are linted.
+        from gpudoctor.lint.launch_rules import read_launch_files
+
+        launched, found = read_launch_files(found, sources)
     with Cache(request, sources) as cache:
         listed = list_files(found, request, sources, cache)
 
@@ -36,4 +42,8 @@ def lint(request: Request, watch: OnProgress = lambda done, total: None) -> Outc
             return examine_all(paths, request, sources)
 
         examined = examine_in_order(listed, request, sources, partial(cache.results, examine=anew), watch)
+    if launched is not None:
+        from gpudoctor.lint.launch_rules import judged_launches
+
+        examined += judged_launches(launched, examined, request)
     return answer_of(found, listed, examined, request, sources)

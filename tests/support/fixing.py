@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tests.support.fixture_marks import Case
 
-GOLDEN = ".fixed.py"
+GOLDEN = ".fixed"
 
 
 class Copy(NamedTuple):
@@ -35,7 +35,7 @@ class Copy(NamedTuple):
 
     def golden(self, file: Path) -> Path:
         """Where it is written what becomes of a file."""
-        return (self.case.folder / file.relative_to(self.folder)).with_suffix(GOLDEN)
+        return _golden(self.case.folder / file.relative_to(self.folder))
 
     def fix(self, *, unsafe: bool = True) -> str:
         """Fix what the rule finds; what is said about it."""
@@ -62,9 +62,13 @@ def copy_of(case: Case, folder: Path) -> Copy:
 
 def is_golden(path: Path) -> bool:
     """The file says what another one is fixed to."""
-    return path.name.endswith(GOLDEN)
+    return f"{GOLDEN}." in path.name
 
 
 def has_golden(case: Case) -> bool:
     """It is written what the program is fixed to."""
-    return any(file.with_suffix(GOLDEN).exists() for file in case.files)
+    return any(_golden(file).exists() for file in case.files)
+
+
+def _golden(path: Path) -> Path:
+    return path.with_suffix(f"{GOLDEN}{path.suffix}")

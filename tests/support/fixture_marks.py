@@ -20,8 +20,9 @@ FOLDERS = {card.code: "/".join(card.module.split(".")[1:]) for card in find_rule
 """Where in `fixtures/rules` the programs of each rule lie: as its file in the pack, by family and name."""
 
 _CODES = {folder: code for code, folder in FOLDERS.items()}
-_EXPECTED = re.compile(r"#\s*(GPU\d{3}):\s*([^#]*)")
-_FINE = re.compile(r"#\s*ok:\s*(GPU\d{3})\b")
+_OF_LAUNCH = {card.code for card in find_rules().cards if card.of_launch}
+_EXPECTED = re.compile(r"(?:#|//)\s*(GPU\d{3}):\s*([^#]*)")
+_FINE = re.compile(r"(?:#|//)\s*ok:\s*(GPU\d{3})\b")
 
 
 class Mark(NamedTuple):
@@ -34,7 +35,8 @@ class Mark(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One program among the fixtures of a rule: a file, or a folder that starts at `train.py` or `main.py`."""
+    """One program among the fixtures of a rule: a file, or a folder that starts at `train.py` or `main.py`. Of a rule
+    about launch files it is the whole folder."""
 
     code: str
     name: str
@@ -47,6 +49,8 @@ class Case(NamedTuple):
 
     @property
     def files(self) -> list[Path]:
+        if self.entry.is_dir():
+            return sorted(path for path in self.entry.rglob("*") if path.is_file() and ".fixed." not in path.name)
         if self.entry.parent != self.folder / self.name:
             return [self.entry]
         # What it is fixed to stands beside it.
@@ -56,11 +60,11 @@ class Case(NamedTuple):
 def cases(fixtures: Path) -> list[Case]:
     """All programs of the rules, in the order of their codes."""
     return [
-        Case(code, path.stem, _entry(path), folder)
+        Case(code, path.stem, _entry(path, code), folder)
         for code in FOLDERS
         for folder in [fixtures / "rules" / FOLDERS[code]]
         for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
-        if path.name.startswith(("bad_", "good_")) and not path.name.endswith(".fixed.py")
+        if path.name.startswith(("bad_", "good_")) and ".fixed." not in path.name
     ]
 
 
@@ -103,15 +107,22 @@ def answers(seen: Seen, mark: Mark) -> bool:
     return here and (text in seen.message.casefold() or text in seen.remedy.casefold())
 
 
-def _entry(path: Path) -> Path:
-    if not path.is_dir():
+def _entry(path: Path, code: str) -> Path:
+    if not path.is_dir() or code in _OF_LAUNCH:
         return path
     return path / "main.py" if (path / "main.py").exists() else path / "train.py"
 
 
 def _lines(case: Case) -> list[tuple[str, int, str]]:
     return [
-        (path.relative_to(case.folder).as_posix(), number, line)
+        (path.relative_to(case.folder).as_posix(), _meant(lines, number, path), line)
         for path in case.files
-        for number, line in enumerate(path.read_bytes().decode("utf-8", "replace").splitlines(), start=1)
+        for lines in [path.read_bytes().decode("utf-8", "replace").splitlines()]
+        for number, line in enumerate(lines, start=1)
     ]
+
+
+def _meant(lines: list[str], number: int, path: Path) -> int:
+    """The line that a mark speaks of. Where a command goes on below there is no place for one: it stands above."""
+    alone = path.suffix != ".py" and re.match(r"\s*(#|//) *(ok: )?GPU\d{3}", lines[number - 1])
+    return _meant(lines, number + 1, path) if alone and number < len(lines) else number

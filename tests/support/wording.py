@@ -36,8 +36,11 @@ def wrong_words(seen: Seen, case: Case) -> Iterator[str]:
 
 def names_in(path: Path) -> frozenset[str]:
     """Every name that a file mentions, with the attributes of objects: `self.accelerator` is known as that."""
-    if path.suffix != ".py":
+    if path.suffix == ".ipynb":
         return SHORT
+    if path.suffix != ".py":
+        # Words of a launch file are its own.
+        return SHORT | frozenset(re.findall(r"\w+", path.read_text(encoding="utf-8", errors="replace")))
     try:
         tree = ast.parse(path.read_bytes())
     except SyntaxError:

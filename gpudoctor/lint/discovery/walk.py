@@ -1,5 +1,5 @@
-"""Which files a command is about: those named, and the Python files and notebooks in the folders named; and which of
-them are worth reading, by their bytes."""
+"""Which files a command is about: those named, and the Python files, notebooks and launch files in the folders named;
+and which of them are worth reading, by their bytes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import digest_of, real_path
+from gpudoctor.lint.source.launch_names import found_by_name, in_editor_folder, launch_kind, may_start_training
 from gpudoctor.lint.source.layout import is_command, is_file, is_inside, project_root
 from gpudoctor.manifest.compiled import mentions
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Request
@@ -45,6 +46,8 @@ class FilesFound:
     others: Mapping[str, bool]
     count: int
     problems: tuple[Problem, ...]
+    launch_files: Mapping[str, bool] = field(default_factory=dict)
+    """Files that may start programs; each comes with whether it was named."""
 
 
 def find_files(request: Request) -> FilesFound:
@@ -58,12 +61,21 @@ def find_files(request: Request) -> FilesFound:
     telling: dict[str, str] = {}
     others: dict[str, bool] = {}
     speaking: set[str] = set()
+    launch_files: dict[str, bool] = {}
+    passed_over = 0
     # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
     # through which one a helper is read.
     for path in sorted(wanted, key=_as_walked):
         is_named = wanted[path] in there
         raw = request.edited.get(path)
         raw = _raw(path) if raw is None else raw
+        kind = "" if path.endswith(_SUFFIXES) or raw is None else launch_kind(path, raw)
+        if kind:
+            if may_start_training(kind, raw or b"") or b"gpudoctor:" in (raw or b""):
+                launch_files[path] = is_named
+            elif not is_named:
+                passed_over += 1
+            continue
         # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
         # they stand.
         if raw is None or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:
@@ -77,7 +89,8 @@ def find_files(request: Request) -> FilesFound:
         others = {path: is_named for path, is_named in others.items() if is_named or path in speaking}
     if STDIN in request.paths:
         telling[request.stdin_path] = ""
-    return FilesFound(telling, others, len(wanted) + (STDIN in request.paths), tuple(problems))
+    count = len(wanted) - passed_over + (STDIN in request.paths)
+    return FilesFound(telling, others, count, tuple(problems), launch_files)
 
 
 def collect(
@@ -97,7 +110,7 @@ def collect(
     excluded = _Exclusion(exclude)
     for path in paths:
         if os.path.isdir(path):
-            for file in _walk(path, excluded, problems, respect_gitignore=respect_gitignore):
+            for file in _walk(path, excluded, problems, respect_gitignore=respect_gitignore, launch_files=True):
                 found.setdefault(real_path(file), file)
         elif os.path.lexists(path):
             # A link that leads nowhere is known by its own name.
@@ -177,7 +190,14 @@ class _Exclusion:
         return any(fnmatchcase(shown, glob) or ("/" not in glob and fnmatchcase(name, glob)) for glob in self._globs)
 
 
-def _walk(folder: str, excluded: _Exclusion, problems: list[str], *, respect_gitignore: bool) -> Iterator[str]:
+def _walk(
+    folder: str,
+    excluded: _Exclusion,
+    problems: list[str],
+    *,
+    respect_gitignore: bool,
+    launch_files: bool = False,
+) -> Iterator[str]:
     # Imported late: nothing is searched for where programs are named.
     from gpudoctor.lint.discovery.gitignore import NOTHING, ignoring_around
 
@@ -199,8 +219,10 @@ def _walk(folder: str, excluded: _Exclusion, problems: list[str], *, respect_git
             if _is_folder(entry):
                 if not (_is_skipped(entry) or excluded(entry.path) or ignored(entry.path, is_folder=True)):
                     folders.append((entry.path, ignored))
+                elif launch_files and (started := in_editor_folder(entry.path)) and not excluded(started):
+                    yield started
             elif (
-                entry.name.endswith(_SUFFIXES)
+                (entry.name.endswith(_SUFFIXES) or (launch_files and found_by_name(entry.name)))
                 and "{{" not in entry.name
                 and _is_ours(entry, project)
                 and not excluded(entry.path)

@@ -37,6 +37,7 @@ def answer_of(
     findings = merged(finding for each in trainings_first for finding in each.findings)
     findings += [unreadable_finding(file, card) for file in unreadable if card]
     commented = [each.shown for each in listed.seen if each.commented]
+    commented += [each.shown for each in examined if each.commented]
     kept = wanted(findings, request, places.source_of, commented, whole)
     programs = [program for each in examined for program in each.coverage]
     covered = told_once(programs, {each.shown for each in listed.seen})

@@ -20,11 +20,13 @@ from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
 from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.program_facts import ProgramFacts
 from gpudoctor.lint.runtime.private_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.file_queries import CONTENT, KeptAnswers, answer_to, digest_of
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import is_package
+from gpudoctor.record import fields
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Request
@@ -222,6 +224,7 @@ def _packed(examined: EntryResult) -> str:
         "partly": examined.partly,
         "limits": list(examined.limits),
         "coverage": [_plain_coverage(each) for each in examined.coverage],
+        "facts": examined.facts and _plain_facts(examined.facts),
     }
     return _sealed(plain)
 
@@ -236,6 +239,7 @@ def _unpacked(text: str) -> tuple[KeptAnswers, EntryResult]:
         partly=plain["partly"],
         limits=tuple(plain["limits"]),
         coverage=tuple(map(_coverage, plain["coverage"])),
+        facts=plain["facts"] and ProgramFacts(*map(_fact, plain["facts"])),
     )
     return {(name, path): answer for name, path, answer in plain["asked"]}, examined
 
@@ -307,6 +311,17 @@ def _coverage(plain: list[Any]) -> Coverage:
         weight,
         tuple(awaits),
     )
+
+
+def _plain_facts(each: ProgramFacts) -> list[Any]:
+    values = [getattr(each, name.name) for name in fields(ProgramFacts)]
+    return [{"at": _spot(value)} if isinstance(value, Location) else value for value in values]
+
+
+def _fact(plain: Any) -> Any:
+    if isinstance(plain, dict):
+        return Location(*plain["at"])
+    return tuple(plain) if isinstance(plain, list) else plain
 
 
 def _plain_silence(each: Silence) -> list[Any]:

@@ -18,6 +18,7 @@ from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
 from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.file_queries import CONTENT, digest_of, note
+from gpudoctor.lint.source.launch_names import launch_kind
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class SourceFile:
     """Those of a notebook, of which `text` is the program that they are together."""
     flaws: tuple[Unreadable, ...] = ()
     """Cells that cannot be read, and are no part of the program."""
+    launches: bool = False
+    """It is no program but starts some: a shell script, a Dockerfile. Its tree is empty."""
 
     def forget_tree(self) -> None:
         """Free the tree, which takes twenty times the memory of the text. It is made anew where it is asked for."""
@@ -252,6 +255,8 @@ def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
         return _notebook(text, path, shown, digest)
     if reason := too_much(text):
         return Unreadable(path, shown, 1, 1, reason, by_limit=True, digest=digest)
+    if launch_kind(path, data):
+        return SourceFile(path, shown, text, _NOT_YET, digest, launches=True)
     source = SourceFile(path, shown, text, _NOT_YET, digest)
     source.forget_tree()
     return source

@@ -3,7 +3,8 @@
 A comment on a line silences what starts on that line. At the end of a statement that goes over several lines (a long
 call, a string in triple quotes) it silences what starts on any line of it; the header of an `if`, `for`, `def` or
 `class` counts as such a statement, its body does not. A comment on a line of its own belongs to no statement and
-silences nothing, except `ignore-file`.
+silences nothing, except `ignore-file`. In launch files, where a command over several lines has no other place for it,
+such a comment silences the command below.
 
 What stands in brackets are codes (`GPU301`), beginnings of codes (`GPU3`) and names (`missing-set-epoch`); without
 brackets all rules of ours are meant. `# noqa` without codes silences the line, as for every other linter, and codes
@@ -113,7 +114,7 @@ class Suppressions:
             return cls()
         ignores: list[Ignore] = []
         misspelt: list[tuple[str, Location]] = []
-        for comment in _comments(source):
+        for comment in _of_launch_file(source) if source.launches else _comments(source):
             ignores += _noqa(comment)
             for found in re.finditer(_DIRECTIVE, comment.text):
                 if found["word"].lower() in _DIRECTIVES:
@@ -183,6 +184,8 @@ class _Comment:
     first: int
     alone: bool
     offset: int
+    last: int = 0
+    """The last line of what it speaks of, where that is not its own: a comment above a command."""
 
     def place(self, start: int, end: int) -> Location:
         return Location(self.shown, self.line, self.column + start, self.line, self.column + end)
@@ -196,7 +199,7 @@ class _Comment:
     def ignore(
         self, found: re.Match[str], text: str, span: tuple[int, int], *, is_noqa: bool = False, whole_file: bool = False
     ) -> Ignore:
-        first, last = (0, 0) if whole_file else (self.first, self.line)
+        first, last = (0, 0) if whole_file else (self.first, max(self.line, self.last))
         return Ignore(text, self.place(*span), self.place(*found.span()), first, last, is_noqa, self.alone, self.offset)
 
 
@@ -223,6 +226,14 @@ def _comments(source: SourceFile) -> Iterator[_Comment]:
     except (tokenize.TokenError, SyntaxError):
         # The parser took the file; where the tokenizer is stricter, the comments so far have to do.
         return
+
+
+def _of_launch_file(source: SourceFile) -> Iterator[_Comment]:
+    # Imported late: mostly programs are linted.
+    from gpudoctor.lint.launchfiles.reading import read_launch_file
+
+    for each in read_launch_file(source.path, source.shown, source.text).comments:
+        yield _Comment(source.shown, each.text, each.at.line, each.at.column, each.first, each.alone, 0, each.last)
 
 
 def _placed(source: SourceFile, comment: tokenize.TokenInfo, first: int) -> _Comment:

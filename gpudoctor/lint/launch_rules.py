@@ -1,0 +1,78 @@
+"""Launch files of a request: which programs they start, and what the rules say of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.ask_rules import Failures
+from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.launchfiles.launched import Launched
+from gpudoctor.lint.launchfiles.reading import read_launch_file
+from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.record import replace
+from gpudoctor.registry import load
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.lint.discovery.walk import FilesFound
+    from gpudoctor.lint.request import Request
+    from gpudoctor.lint.source.file import Sources
+
+
+def read_launch_files(found: FilesFound, sources: Sources) -> tuple[Launched, FilesFound]:
+    """The launch files, and the files of the request with the programs that those of them start that were named."""
+    files = []
+    passed_over = 0
+    for path, named in found.launch_files.items():
+        source = sources.read(path)
+        if isinstance(source, SourceFile):
+            file = read_launch_file(path, source.shown, source.text)
+            if file.launches or file.settings or named or "gpudoctor:" in source.text:
+                files.append(file)
+            else:
+                passed_over += 1
+    launched = Launched(tuple(files))
+    wanted = [
+        started
+        for file in files
+        if found.launch_files[file.path]
+        for launch in file.launches
+        if (started := launched.path_of(file, launch)) is not None
+    ]
+    new = [path for path in dict.fromkeys(wanted) if path not in found.telling and path not in found.others]
+    # A file that trains through helpers of its own is asked about these.
+    telling = {**found.telling, **{path: "" for path in new if path.endswith(".py")}}
+    return launched, replace(
+        found, telling=telling, count=found.count - passed_over + len(telling) - len(found.telling)
+    )
+
+
+def judged_launches(launched: Launched, examined: Sequence[EntryResult], request: Request) -> list[EntryResult]:
+    """What the rules about launching say, by file."""
+    facts = {os.path.realpath(each.shown): each.facts for each in examined if each.facts is not None}
+    launched = replace(launched, facts=facts)
+    failures = Failures()
+    findings = list(_findings(launched, request, failures))
+    results = []
+    for file in launched.files:
+        own = tuple(each for each in findings if each.location.path == file.shown)
+        speaks = any("gpudoctor" in each.text or "noqa" in each.text for each in file.comments)
+        results.append(EntryResult(file.shown, findings=own, files=frozenset({file.shown}), commented=speaks))
+    if failures.seen and results:
+        results[0] = replace(results[0], failures=tuple(failures.seen), partly=True)
+    return results
+
+
+def _findings(launched: Launched, request: Request, failures: Failures) -> Iterator[Finding]:
+    for card in request.rules:
+        if card.of_launch:
+            found: list[Finding] = []
+            with failures.of(f"rule {card.code} ({card.module}) on launch files"):
+                found += load(card).in_launch(launched)
+            for each in found:
+                # Whoever only looks is told that there is a fix.
+                if each.fix is not None and not request.fixes:
+                    each = replace(each, fix=replace(each.fix, edits=()))
+                yield each

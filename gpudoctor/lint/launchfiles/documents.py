@@ -1,0 +1,187 @@
+"""YAML and JSON files, with the place of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.placed_text import Piece
+from gpudoctor.lint.launchfiles.shell import ScriptComment
+
+if TYPE_CHECKING:
+    from yaml.nodes import Node
+
+MAX_BYTES = 256 * 1024
+MAX_NODES = 20_000
+
+
+class Document:
+    """One value of a document: a mapping, a list or a scalar."""
+
+    def __init__(self, node: Node, shown: str, lines: list[str]) -> None:
+        self._node = node
+        self._shown = shown
+        self._lines = lines
+
+    def __getitem__(self, key: str) -> Document | None:
+        """What a mapping holds under a key."""
+        return next((value for name, value in self.items() if name == key), None)
+
+    def at_path(self, *keys: str) -> Document | None:
+        found: Document | None = self
+        for key in keys:
+            found = found[key] if found is not None else None
+        return found
+
+    def items(self) -> Iterator[tuple[str, Document]]:
+        for key, _, value in self._pairs():
+            yield key, value
+
+    def _pairs(self) -> Iterator[tuple[str, Node, Document]]:
+        from yaml.nodes import MappingNode
+
+        if isinstance(self._node, MappingNode):
+            for key, value in self._node.value:
+                if isinstance(key.value, str):
+                    yield key.value, key, Document(value, self._shown, self._lines)
+
+    def key_place(self, name: str) -> Location:
+        """Where a key of the mapping stands."""
+        found = next((key for each, key, _ in self._pairs() if each == name), self._node)
+        return self._place(found)
+
+    def members(self) -> list[Document]:
+        """The members of a list."""
+        from yaml.nodes import SequenceNode
+
+        if not isinstance(self._node, SequenceNode):
+            return []
+        return [Document(each, self._shown, self._lines) for each in self._node.value]
+
+    @property
+    def text(self) -> str | None:
+        """The text of a scalar."""
+        from yaml.nodes import ScalarNode
+
+        return self._node.value if isinstance(self._node, ScalarNode) else None
+
+    @property
+    def at(self) -> Location:
+        return self._place(self._node)
+
+    def _place(self, node: Any) -> Location:
+        start, end = node.start_mark, node.end_mark
+        last = end.line + 1, end.column + 1
+        # A block ends where the next value begins.
+        if end.column == 0 and end.line > start.line:
+            last = end.line, len(self._lines[end.line - 1]) + 1
+        return Location(self._shown, start.line + 1, start.column + 1, *last)
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The text of a scalar, with its places in the file."""
+        from yaml.nodes import ScalarNode
+
+        node = self._node
+        if not isinstance(node, ScalarNode):
+            return []
+        start, end = node.start_mark, node.end_mark
+        if node.style == "|":
+            return list(self._block(start.line + 1, node.value))
+        column = start.column + (1 if node.style in ("'", '"') else 0)
+        line = self._lines[start.line] if start.line < len(self._lines) else ""
+        if start.line == end.line and line[column : column + len(node.value)] == node.value:
+            return [Piece(node.value, start.line + 1, column + 1)]
+        return [Piece(each, start.line + 1, start.column + 1) for each in node.value.splitlines(keepends=True)]
+
+    def _block(self, first: int, value: str) -> Iterator[Piece]:
+        for number, text in enumerate(value.splitlines(keepends=True), start=first):
+            line = self._lines[number] if number < len(self._lines) else ""
+            bare = text.rstrip("\n")
+            indent = line.rfind(bare) if bare else 0
+            yield Piece(text, number + 1, max(indent, 0) + 1)
+
+    def walk(self) -> Iterator[Document]:
+        """It and all that is in it."""
+        todo = [self]
+        while todo:
+            each = todo.pop()
+            yield each
+            todo += [value for _, value in each.items()]
+            todo += each.members()
+
+    def scalars(self, prefix: str = "") -> Iterator[tuple[str, Document]]:
+        """The scalars of mappings in mappings, by their keys joined with dots."""
+        for key, value in self.items():
+            if value.text is not None:
+                yield f"{prefix}{key}", value
+            else:
+                yield from value.scalars(f"{prefix}{key}.")
+
+
+def documents(text: str, shown: str, *, is_json: bool = False) -> list[Document]:
+    """The documents of a file; none where it is no YAML, or none that we read."""
+    import yaml
+
+    if len(text) > MAX_BYTES:
+        return []
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    plain = _without_comments(text) if is_json else text
+    lines = text.split("\n")
+    try:
+        nodes = list(yaml.compose_all(plain, Loader=loader))
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return []
+    return [Document(node, shown, lines) for node in nodes if node is not None and not _is_woven(node)]
+
+
+def _is_woven(root: Node) -> bool:
+    """Aliases may make a thousand values of ten lines."""
+    todo, seen = [root], 0
+    while todo:
+        node = todo.pop()
+        seen += 1
+        if seen > MAX_NODES:
+            return True
+        for child in node.value if not isinstance(node.value, str) else ():
+            todo += child if isinstance(child, tuple) else (child,)
+    return False
+
+
+def _without_comments(text: str) -> str:
+    """JSON as editors write it, with blanks for comments and tabs: each character keeps its place."""
+    found: list[str] = []
+    at, quoted = 0, False
+    while at < len(text):
+        each = text[at]
+        if quoted:
+            found.append(text[at : at + 2] if each == "\\" else each)
+            at += 2 if each == "\\" else 1
+            quoted = each != '"'
+        elif text.startswith("//", at):
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            found.append(" " * (end - at))
+            at = end
+        elif text.startswith("/*", at):
+            end = text.find("*/", at)
+            end = len(text) if end < 0 else end + 2
+            found.append("".join("\n" if one == "\n" else " " for one in text[at:end]))
+            at = end
+        else:
+            quoted = each == '"'
+            found.append(" " if each == "\t" else each)
+            at += 1
+    return "".join(found)
+
+
+def yaml_comments(shown: str, text: str) -> Iterator[ScriptComment]:
+    """Comments of a YAML file that speak to us."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines, start=1):
+        column = line.find("# gpudoctor:")
+        if column >= 0:
+            alone = not line[:column].strip()
+            at = Location(shown, number, column + 1, number, len(line) + 1)
+            yield ScriptComment(line[column:], at, number, number + alone, alone)

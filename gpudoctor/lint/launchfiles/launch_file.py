@@ -1,0 +1,57 @@
+"""What is read of one launch file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.shell import ScriptComment
+from gpudoctor.lint.launchfiles.start import ProgramStart
+from gpudoctor.record import dataclass, field
+
+
+@dataclass(frozen=True)
+class WrittenSetting:
+    """A value in a settings file, as text, and where it stands."""
+
+    text: str
+    at: Location
+
+    @property
+    def number(self) -> int | None:
+        return int(self.text) if self.text.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """A settings file of a launcher or a framework, its keys joined by dots."""
+
+    of: str
+    values: Mapping[str, WrittenSetting]
+
+    def number(self, key: str) -> int | None:
+        found = self.values.get(key)
+        return found.number if found is not None else None
+
+    def text(self, key: str) -> str:
+        found = self.values.get(key)
+        return found.text if found is not None else ""
+
+
+@dataclass(frozen=True)
+class LaunchFile:
+    """A launch file: the programs that it starts, or the settings that it is made of.
+
+    `path` has no links; `shown` is what users read. `is_batch` where it is handed to SLURM.
+    """
+
+    path: str
+    shown: str
+    text: str
+    launches: tuple[ProgramStart, ...] = ()
+    settings: tuple[SettingsFile, ...] = ()
+    comments: tuple[ScriptComment, ...] = ()
+    is_batch: bool = False
+    commands: frozenset[str] = frozenset()
+    """The names of all commands in it."""
+    lines: tuple[str, ...] = field(default=(), compare=False)

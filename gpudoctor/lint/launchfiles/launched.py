@@ -1,0 +1,144 @@
+"""All launch files of a request, as the rules about launching ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Edit, Fix, Location, Safety
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+from gpudoctor.lint.launchfiles.reading import found_from
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.record import dataclass, field, replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpudoctor.lint.launchfiles.launch_file import SettingsFile
+    from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+
+
+@dataclass(frozen=True)
+class Launched:
+    """The launch files of a request, and what is known of the programs that they start, by their paths."""
+
+    files: tuple[LaunchFile, ...]
+    facts: Mapping[str, ProgramFacts] = field(default_factory=dict)
+
+    @property
+    def launches(self) -> Iterator[tuple[LaunchFile, ProgramStart]]:
+        """Each start of a program, with its file."""
+        return ((file, launch) for file in self.files for launch in file.launches)
+
+    def path_of(self, file: LaunchFile, launch: ProgramStart) -> str | None:
+        """The program that is started, where its file is there."""
+        name = launch.script.text if launch.script is not None else None
+        if name is None or launch.folder is None:
+            return None
+        if launch.module:
+            inside = name.replace(".", "/")
+            return found_from(file, f"{inside}.py", launch.folder) or found_from(
+                file, f"{inside}/__main__.py", launch.folder
+            )
+        return found_from(file, name, launch.folder)
+
+    def program_of(self, file: LaunchFile, launch: ProgramStart) -> ProgramFacts | None:
+        """What is known of the program that is started."""
+        path = self.path_of(file, launch)
+        return self.facts.get(path) if path is not None else None
+
+    def settings_of(self, file: LaunchFile, name: str, of: str) -> tuple[LaunchFile, SettingsFile] | None:
+        """The settings file that a launch names."""
+        path = found_from(file, name)
+        for other in self.files:
+            if other.path == path:
+                return next(((other, each) for each in other.settings if each.of == of), None)
+        return None
+
+    def is_training(self, file: LaunchFile, launch: ProgramStart) -> bool:
+        """It starts a program that trains, as far as can be seen: a launcher of several processes does, and a plain
+        program is known to."""
+        if launch.launcher is not StartedBy.PYTHON:
+            return launch.script is not None
+        facts = self.program_of(file, launch)
+        return facts is not None and facts.trains
+
+    # --- edits ---
+
+    def _stands(self, at: Location, text: str) -> bool:
+        """This text stands there, letter for letter."""
+        return at.line == (at.end_line or at.line) and self._text(at) == text
+
+    def _text(self, at: Location) -> str | None:
+        file = next((each for each in self.files if each.shown == at.path), None)
+        if file is None or not 0 < at.line <= len(file.lines):
+            return None
+        return file.lines[at.line - 1][at.column - 1 : at.end_column - 1]
+
+    def _line(self, at: Location) -> str:
+        file = next(each for each in self.files if each.shown == at.path)
+        return file.lines[at.line - 1]
+
+    def without_words(self, words: Iterable[Word], safety: Safety, title: str) -> Fix | None:
+        """Leave words out, with the blanks behind them."""
+        spans: list[Location] = []
+        for word in words:
+            if word.text is None or not self._stands(word.at, word.text):
+                return None
+            last = spans[-1] if spans else None
+            # Neighbours go together.
+            if last is not None and last.line == word.at.line and not self._between(last, word.at).strip(" \t"):
+                spans[-1] = replace(last, end_column=word.at.end_column)
+            else:
+                spans.append(word.at)
+        return Fix(safety, title, tuple(self._removal(span) for span in spans)) if spans else None
+
+    def _between(self, one: Location, other: Location) -> str:
+        return self._line(one)[one.end_column - 1 : other.column - 1]
+
+    def _removal(self, at: Location) -> Edit:
+        line, column, end = self._line(at), at.column, at.end_column
+        before, after = line[: column - 1], line[end - 1 :]
+        if before[-1:] and before[-1:] in "\"'" and before[-1:] == after[:1]:
+            before, after = before[:-1], after[1:]
+        if before.strip() == "-" and not after.strip():
+            # A list with a line for each word.
+            return Edit(Location(at.path, at.line, 1, at.line + 1, 1), "")
+        rest = after.lstrip(" \t")
+        if rest.startswith(",") and before.rstrip(" \t").endswith(("[", ",")):
+            after = rest[1:].lstrip(" \t")
+        elif rest and not rest.startswith("#"):
+            after = rest
+        else:
+            # The last one of its line takes the blanks before it.
+            before = before.rstrip(" \t")
+        return Edit(Location(at.path, at.line, len(before) + 1, at.line, len(line) - len(after) + 1), "")
+
+    def moved(self, words: Iterable[Word], before: Word, safety: Safety, title: str) -> Fix | None:
+        """Take words from where they are to before another word."""
+        listed = list(words)
+        removed = self.without_words(listed, safety, title)
+        start = before.text if before.text is not None else self._text(before.at)
+        if removed is None or start is None or not self._stands(before.at, start):
+            return None
+        text = "".join(f"{word.text} " for word in listed)
+        place = Location(before.at.path, before.at.line, before.at.column, before.at.line, before.at.column)
+        return Fix(safety, title, (Edit(place, text), *removed.edits))
+
+    def without_setting(self, name: str, bound: ShellVariable, title: str) -> Fix | None:
+        """Take away what sets a variable: its line, or the part in front of a command."""
+        at = bound.at
+        text = self._text(at)
+        if text is None or at.line != (at.end_line or at.line) or not text.startswith(f"{name}="):
+            return None
+        line = self._line(at)
+        before, after = line[: at.column - 1], line[at.end_column - 1 :]
+        alone = not after.strip(" ;") or after.strip(" ;").startswith("#")
+        if before.strip() in ("", "export", "ENV", "-") and alone:
+            return Fix(Safety.UNSAFE, title, (Edit(Location(at.path, at.line, 1, at.line + 1, 1), ""),))
+        if before.strip() in ("export", "ENV") or after.strip().startswith(("#", "&&", ";", "|")):
+            return None
+        blanks = len(after) - len(after.lstrip(" \t"))
+        place = Location(at.path, at.line, at.column, at.line, at.end_column + blanks)
+        return Fix(Safety.UNSAFE, title, (Edit(place, ""),)) if after.strip() else None

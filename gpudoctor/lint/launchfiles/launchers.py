@@ -1,0 +1,521 @@
+"""From a command to the start of a program: launchers, what starts them, and their options."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.shell import Script, quoted_script, read_script
+from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
+from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+
+MAX_DEPTH = 6
+"""Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """How a program reads its command line: which options stand alone, and what short ones are short for. All others
+    take a value."""
+
+    flags: frozenset[str] = frozenset()
+    short: Mapping[str, str] | None = None
+    optional: frozenset[str] = frozenset()
+    """Take a value only behind `=`."""
+    two: frozenset[str] = frozenset()
+    """Take two values."""
+    single_dash: bool = False
+    """Long options may have one dash."""
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TORCHRUN = Syntax(
+    _words("standalone module no-python run-path use-env virtual-local-rank help"),
+    {"m": "module", "r": "redirects", "t": "tee"},
+)
+_ACCELERATE = Syntax(
+    _words(
+        "cpu multi-gpu tpu xpu hpu use-xpu ipex quiet module no-python same-network debug use-fsdp use-deepspeed "
+        "use-mps-device use-megatron-lm use-parallelism-config no-tpu-cluster tpu-cluster tpu-use-sudo "
+        "enable-cpu-affinity no-same-network help fsdp-forward-prefetch-flag use-cpu"
+    ),
+    {"m": "module", "q": "quiet"},
+)
+_DEEPSPEED = Syntax(
+    _words(
+        "module no-python no-local-rank no-ssh-check no-ssh force-multi elastic-training bind-cores-to-rank save-pid "
+        "use-env slurm-flag help"
+    ),
+    {"H": "hostfile", "i": "include", "e": "exclude"},
+)
+_PYTHON = Syntax(
+    _words("u B s S E I v b d i O OO P q x help version"),
+    {"m": "module", "c": "command", "W": "w-value", "X": "x-value"},
+)
+_SRUN = Syntax(
+    _words(
+        "label unbuffered kill-on-bad-exit-flag overlap pty verbose overcommit no-kill multi-prog quiet exact whole "
+        "disable-status contiguous hold immediate-flag no-container-mount-home container-writable container-mount-home "
+        "no-container-remap-root container-remap-root l u v O s k Q"
+    ),
+    {
+        "N": "nodes",
+        "n": "ntasks",
+        "G": "gpus",
+        "c": "cpus-per-task",
+        "p": "partition",
+        "w": "nodelist",
+        "x": "exclude",
+        "t": "time",
+        "A": "account",
+        "J": "job-name",
+        "o": "output",
+        "e": "error",
+        "i": "input",
+        "D": "chdir",
+        "C": "constraint",
+        "q": "qos",
+        "m": "distribution",
+        "a": "array",
+        "K": "kill-on-bad-exit",
+        "r": "relative",
+        "B": "extra-node-info",
+        "d": "dependency",
+        "b": "begin",
+        "L": "licenses",
+        "M": "clusters",
+        "T": "threads",
+    },
+    optional=_words("exclusive kill-on-bad-exit immediate propagate K I X"),
+)
+_MPIRUN = Syntax(
+    _words(
+        "allow-run-as-root oversubscribe report-bindings tag-output display-map display-allocation nooversubscribe "
+        "verbose v q quiet gloo mpi use-gloo use-mpi autotune enable-recovery bycore bynode byslot bind-to-core "
+        "bind-to-none prepend-rank l output-proctable do-not-launch"
+    ),
+    {
+        "np": "ntasks",
+        "n": "ntasks",
+        "c": "ntasks",
+        "N": "ntasks-per-node",
+        "npernode": "ntasks-per-node",
+        "ppn": "ntasks-per-node",
+        "H": "hosts",
+        "host": "hosts",
+        "f": "hostfile",
+        "machinefile": "hostfile",
+    },
+    two=_words("mca genv env gmca"),
+    single_dash=True,
+)
+_DOCKER = Syntax(
+    _words(
+        "rm privileged init tty interactive detach read-only publish-all no-healthcheck oom-kill-disable quiet help "
+        "i t d P it ti dit itd tid nv nvidia"
+    ),
+    {
+        "v": "volume",
+        "e": "env",
+        "w": "workdir",
+        "u": "user",
+        "m": "memory",
+        "p": "publish",
+        "h": "hostname",
+        "l": "label",
+    },
+)
+_SINGULARITY = Syntax(
+    _words("nv rocm cleanenv containall contain no-home writable writable-tmpfs fakeroot nvccli no-mount-flag e c C"),
+    {"B": "bind", "H": "home", "W": "workdir"},
+)
+
+# What only starts what follows it, and how many words of its own stand before that.
+_PLAIN = {"exec": "", "nohup": "", "command": "", "builtin": "", "setsid": "", "time": "", "sudo": "", "then": ""}
+_TAKING: dict[str, Syntax] = {
+    "env": Syntax(_words("i ignore-environment")),
+    "nice": Syntax(frozenset()),
+    "ionice": Syntax(frozenset()),
+    "numactl": Syntax(_words("localalloc hardware show l s"), None),
+    "stdbuf": Syntax(_words("oL eL o0 e0 i0 iL")),
+    "timeout": Syntax(_words("foreground preserve-status verbose v")),
+    "taskset": Syntax(_words("c p a cp")),
+    "nsys": Syntax(
+        _words("help"),
+        {
+            "o": "output",
+            "t": "trace",
+            "f": "force-overwrite",
+            "w": "show-output",
+            "s": "sample",
+            "y": "delay",
+            "d": "duration",
+        },
+    ),
+    "coverage": Syntax(_words("p branch parallel-mode")),
+    "caffeinate": Syntax(_words("i s d m")),
+}
+_OWN_WORDS = {"timeout": 1, "taskset": 1, "nsys": 1, "coverage": 1}
+_RUNNERS = {
+    "uv": "run",
+    "poetry": "run",
+    "pipenv": "run",
+    "pixi": "run",
+    "conda": "run",
+    "mamba": "run",
+    "micromamba": "run",
+    "rye": "run",
+    "hatch": "run",
+    "pdm": "run",
+}
+_RUN = Syntax(
+    _words(
+        "no-capture-output live-stream no-sync frozen locked active isolated all-extras no-dev dev quiet q v "
+        "verbose no-project"
+    ),
+    {"n": "name", "p": "prefix", "m": "module-of-uv"},
+)
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
+_MPI = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "jsrun", "aprun", "ibrun"})
+
+
+def launches_in(
+    script: Script, text: PlacedText, directives: StartOptions, container: Container | None = None
+) -> Iterator[ProgramStart]:
+    """The starts of programs among the commands of a script."""
+    for command in script.commands:
+        yield from _CommandReader(text, directives, container).starts(command, (), 0)
+
+
+def directives_of(script: Script, text: PlacedText) -> dict[str, StartOption]:
+    """What a batch file asks of SLURM, in comments before its first command."""
+    found: dict[str, StartOption] = {}
+    for comment in script.head:
+        if not comment.text.startswith("#SBATCH"):
+            continue
+        given, _, _ = comment.text.removeprefix("#SBATCH").partition(" #")
+        line = PlacedText(comment.at.path, _moved(given, comment.at))
+        inner = read_script(_as_command(line))
+        for command in inner.commands:
+            options, _, _ = options_of(command.words[1:], _SRUN)
+            found |= {name: replace(option, at=comment.at) for name, option in options.items()}
+    return found
+
+
+def _moved(text: str, at: Location) -> list[Piece]:
+    return [Piece(text, at.line, at.column + len("#SBATCH"))]
+
+
+def _as_command(line: PlacedText) -> PlacedText:
+    """The options behind a name, so that they read as those of a command."""
+    [piece] = line.stretch(0, len(line.text)) or [Piece("", 1, 1)]
+    return PlacedText(line.path, [Piece("sbatch", piece.line, 1), piece])
+
+
+def options_of(words: Sequence[Word], syntax: Syntax) -> tuple[dict[str, StartOption], tuple[Word, ...], bool]:
+    """The options at the beginning of words, the words behind them, and whether all options are known."""
+    found: dict[str, StartOption] = {}
+    closed, at = True, 0
+    while at < len(words):
+        word = words[at]
+        first = word.parts[0] if word.parts else ""
+        if word.open and not isinstance(first, str):
+            closed = False
+            at += 1
+            continue
+        if not isinstance(first, str) or not first.startswith("-") or first == "-":
+            break
+        if first == "--":
+            at += 1
+            break
+        taken = _option(words, at, first, syntax)
+        found[taken.name] = taken
+        at += len(taken.words)
+    return found, tuple(words[at:]), closed
+
+
+def _option(words: Sequence[Word], at: int, first: str, syntax: Syntax) -> StartOption:
+    word = words[at]
+    long = first.startswith("--") or syntax.single_dash
+    bare, equals, _ = first.lstrip("-").partition("=") if long else (first[1:], "", "")
+    name = bare.replace("_", "-")
+    if equals:
+        return StartOption(name, word.after(first[: first.index("=") + 1]), word.at, (word,))
+    short = syntax.short or {}
+    if name in short:
+        name = short[name]
+    elif not long and bare[:1] in short and name not in syntax.flags and len(bare) > 1:
+        # `-N2`
+        value = word.after(f"-{bare[0]}")
+        return StartOption(short[bare[0]], value, word.at, (word,))
+    elif not long and name not in syntax.flags and bare[:1] in syntax.flags and len(bare) > 1:
+        return StartOption(name, None, word.at, (word,))
+    if name in syntax.flags or name in syntax.optional or (name == "module" and syntax is not _RUN):
+        return StartOption(name, None, word.at, (word,))
+    count = 2 if name in syntax.two else 1
+    values = tuple(words[at + 1 : at + 1 + count])
+    return StartOption(name, values[0] if values else None, word.at, (word, *values))
+
+
+class _CommandReader:
+    """Reads what one command of a file starts."""
+
+    def __init__(self, text: PlacedText, directives: StartOptions, container: Container | None) -> None:
+        self._text = text
+        self._directives = directives
+        self._container = container
+
+    def starts(self, command: ShellCommand, starters: tuple[Starter, ...], depth: int) -> Iterator[ProgramStart]:
+        words = command.words
+        if depth > MAX_DEPTH or not words:
+            return
+        name = _base(words[0])
+        rest = words[1:]
+
+        def inner(
+            following: Sequence[Word], more: tuple[Starter, ...] = (), **changes: object
+        ) -> Iterator[ProgramStart]:
+            changed = replace(command, words=tuple(following), **changes)  # type: ignore[arg-type]
+            return self.starts(changed, (*starters, *more), depth + 1)
+
+        if name in _PLAIN:
+            _, following, _ = options_of(rest, Syntax(_words("a p E H n k S b i")))
+            yield from inner(following)
+        elif name == "eval":
+            yield from self._quoted(command, rest, starters, depth, per_node=command.per_node)
+        elif name in _TAKING:
+            yield from self._taking(name, rest, command, inner)
+        elif name in _RUNNERS and rest and rest[0].text == _RUNNERS[name]:
+            _, following, _ = options_of(rest[1:], _RUN)
+            yield from inner(following)
+        elif name in _SHELLS:
+            options, following, _ = options_of(
+                rest, Syntax(_words("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
+            )
+            flag = next((each for each in ("lc", "ec", "exc", "xc", "cl") if each in options), "")
+            if "command" in options and options["command"].value is not None:
+                yield from self._quoted(command, (options["command"].value,), starters, depth, per_node=_many(starters))
+            elif flag and following:
+                yield from self._quoted(command, following[:1], starters, depth, per_node=_many(starters))
+            elif command.heredoc and not following:
+                yield from self._heredoc(command, starters)
+        elif name == "sbatch":
+            options, following, _ = options_of(rest, _SRUN)
+            if command.heredoc:
+                yield from self._heredoc(command, ())
+            elif "wrap" in options and options["wrap"].value is not None:
+                own = _CommandReader(self._text, {**self._directives, **options}, self._container)
+                yield from own._quoted(command, (options["wrap"].value,), (), depth, per_node=False)
+        elif name == "srun":
+            options, following, closed = options_of(rest, _SRUN)
+            yield from inner(following, (Starter("srun", words[0], options, closed),))
+        elif name in _MPI:
+            options, following, closed = options_of(rest, _MPIRUN)
+            yield from inner(
+                following, (Starter("mpirun", words[0], options, closed),), environment=_told(rest, command)
+            )
+        elif name in _CONTAINERS and rest and rest[0].text == "run":
+            yield from self._container_run(words, command, inner)
+        elif name in ("singularity", "apptainer") and rest and rest[0].text in ("exec", "run"):
+            _, following, _ = options_of(rest[1:], _SINGULARITY)
+            yield from inner(following[1:])
+        else:
+            yield from self._launch(name, command, starters)
+
+    def _taking(self, name: str, rest: Sequence[Word], command: ShellCommand, inner: object) -> Iterator[ProgramStart]:
+        _, following, _ = options_of(rest, _TAKING[name])
+        skipped = _OWN_WORDS.get(name, 0)
+        following = following[skipped:]
+        if name in ("nsys", "coverage"):
+            _, following, _ = options_of(following, _TAKING[name])
+        environment = dict(command.environment)
+        while name == "env" and following and "=" in str(following[0].parts[0] if following[0].parts else ""):
+            variable = str(following[0].parts[0]).partition("=")[0]
+            value = following[0].after(f"{variable}=")
+            if value is None or not variable.isidentifier():
+                break
+            environment[variable] = ShellVariable((value,), following[0].at, True)
+            following = following[1:]
+        yield from inner(following, environment=environment)  # type: ignore[operator]
+
+    def _container_run(self, words: Sequence[Word], command: ShellCommand, inner: object) -> Iterator[ProgramStart]:
+        options, following, closed = options_of(words[2:], _DOCKER)
+        shared = _shared_memory(options)
+        container = Container(
+            "docker run",
+            _span(words[0].at, words[1].at),
+            shared if closed or shared else None,
+            "`--ipc=host` or `--shm-size=8g`",
+        )
+        own = _CommandReader(self._text, self._directives, container)
+        entry = options.get("entrypoint")
+        following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
+        # Nothing of the environment around it is seen inside.
+        told = {
+            each.text.partition("=")[0]: ShellVariable((Word((each.text.partition("=")[2],), each.at),), each.at, True)
+            for each in _values_of(words[2:], ("-e", "--env"))
+            if each.text is not None and "=" in each.text
+        }
+        yield from own.starts(replace(command, words=tuple(following), environment=told, folder=None), (), 1)
+
+    def _quoted(
+        self, command: ShellCommand, words: Sequence[Word], starters: tuple[Starter, ...], depth: int, *, per_node: bool
+    ) -> Iterator[ProgramStart]:
+        word = words[0] if words else None
+        if word is None or not word.inside:
+            return
+        text, known = quoted_script(word, self._text, dict(command.environment))
+        script = read_script(
+            text,
+            known,
+            folder=command.folder,
+            per_node=per_node,
+            conditional=command.conditional,
+            looped=command.looped,
+            background=command.background,
+        )
+        own = _CommandReader(text, self._directives, self._container)
+        for each in script.commands:
+            yield from own.starts(each, starters, depth + 1)
+
+    def _heredoc(self, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
+        text, known = command.heredoc
+        assert isinstance(text, PlacedText)
+        script = read_script(text, known, folder=command.folder, looped=command.looped)  # type: ignore[arg-type]
+        own = _CommandReader(text, directives_of(script, text) or self._directives, self._container)
+        for each in script.commands:
+            yield from own.starts(each, starters, 1)
+
+    def _launch(self, name: str, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
+        rest = command.words[1:]
+        found: tuple[StartedBy, Syntax] | None = None
+        if name == "torchrun":
+            found = StartedBy.TORCHRUN, _TORCHRUN
+        elif name == "accelerate" and rest and rest[0].text == "launch":
+            found, rest = (StartedBy.ACCELERATE, _ACCELERATE), rest[1:]
+        elif name in ("deepspeed", "ds"):
+            found = StartedBy.DEEPSPEED, _DEEPSPEED
+        elif _is_python(name):
+            yield from self._python(command, starters)
+            return
+        elif name.endswith(".py") and "/" in (command.words[0].text or ""):
+            yield self._made(StartedBy.PYTHON, command, {}, command.words, True, starters)
+            return
+        if found is not None:
+            options, following, closed = options_of(rest, found[1])
+            yield self._made(found[0], command, options, following, closed, starters)
+
+    def _python(self, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
+        options, following, closed = options_of(command.words[1:], _PYTHON)
+        if "command" in options:
+            return
+        if "module" not in options:
+            yield self._made(StartedBy.PYTHON, command, options, following, closed, starters)
+            return
+        name = following[0].text if following else None
+        known = {
+            "torch.distributed.run": (StartedBy.TORCHRUN, _TORCHRUN),
+            "torch.distributed.launch": (StartedBy.LAUNCH, _TORCHRUN),
+            "torch.distributed.launcher": (StartedBy.LAUNCH, _TORCHRUN),
+            "accelerate.commands.launch": (StartedBy.ACCELERATE, _ACCELERATE),
+            "deepspeed.launcher.runner": (StartedBy.DEEPSPEED, _DEEPSPEED),
+            "deepspeed": (StartedBy.DEEPSPEED, _DEEPSPEED),
+        }
+        if name in known:
+            own, script, closed = options_of(following[1:], known[name][1])
+            yield self._made(known[name][0], command, own, script, closed, starters)
+        elif following:
+            yield self._made(StartedBy.PYTHON, command, options, following, closed, starters)
+
+    def _made(
+        self,
+        launcher: StartedBy,
+        command: ShellCommand,
+        options: StartOptions,
+        following: Sequence[Word],
+        closed: bool,
+        starters: tuple[Starter, ...],
+    ) -> ProgramStart:
+        return ProgramStart(
+            at=command.at,
+            launcher=launcher,
+            word=command.words[0],
+            options=options,
+            closed=closed,
+            starters=starters,
+            script=following[0] if following else None,
+            arguments=tuple(following[1:]),
+            environment=command.environment,
+            directives=self._directives,
+            module="module" in options,
+            conditional=command.conditional,
+            looped=command.looped,
+            background=command.background,
+            per_node=command.per_node,
+            waits=command.waits,
+            folder=command.folder,
+            container=self._container,
+        )
+
+
+def _base(word: Word) -> str:
+    text = word.text
+    if text is None:
+        # `$CONDA_PREFIX/bin/torchrun`
+        last = word.parts[-1]
+        text = last if isinstance(last, str) and "/" in last else ""
+    return text.rpartition("/")[2] if not text.endswith(".py") else text
+
+
+def _is_python(name: str) -> bool:
+    return name == "python" or (name.startswith("python") and name[6:].replace(".", "").isdecimal())
+
+
+def _many(starters: Sequence[Starter]) -> bool:
+    return any(each.name in ("srun", "mpirun") for each in starters)
+
+
+def _told(words: Sequence[Word], command: ShellCommand) -> Environment:
+    """With the variables that `mpirun -x NAME=value` sets."""
+    found = dict(command.environment)
+    for each in _values_of(words, ("-x",)):
+        name, equals, value = (each.text or "").partition("=")
+        if equals:
+            found[name] = ShellVariable((Word((value,), each.at),), each.at, True)
+    return found
+
+
+def _values_of(words: Sequence[Word], flags: tuple[str, ...]) -> Iterator[Word]:
+    for flag, value in itertools.pairwise(words):
+        if flag.text in flags:
+            yield value
+        else:
+            for each in flags:
+                after = flag.after(f"{each}=")
+                if after is not None:
+                    yield after
+
+
+def _shared_memory(options: StartOptions) -> str | None:
+    for name in ("shm-size", "ipc"):
+        option = options.get(name)
+        if option is not None:
+            return option.text if option.text else None
+    volumes = [
+        option.value.shown for name, option in options.items() if name in ("volume", "mount", "tmpfs") and option.value
+    ]
+    return "mounted" if any("/dev/shm" in each for each in volumes) else ""
+
+
+def _span(first: Location, last: Location) -> Location:
+    return replace(first, end_line=last.end_line, end_column=last.end_column)

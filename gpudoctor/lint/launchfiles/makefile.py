@@ -1,0 +1,89 @@
+"""Makefiles: the recipes of their targets, as the shell would get them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.start import ProgramStart
+
+_ASSIGNS = re.compile(r"^(?:(export|override)\s+)?([\w.-]+)\s*(\?=|:=|::=|\+=|=)\s*(.*)$")
+_EXPANSION = re.compile(r"\$\$|\$\((\w+)\)|\$\{(\w+)\}|\$(.)|\$\([^)]*\)")
+
+
+def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment]]:
+    """The programs that its targets start, and its comments."""
+    variables: dict[str, str] = {}
+    exported: dict[str, ShellVariable] = {}
+    launches: list[ProgramStart] = []
+    comments: list[ScriptComment] = []
+    for first, lines in _logical(text):
+        line = lines[0]
+        if line.startswith("\t"):
+            recipe = PlacedText(shown, _recipe(first, lines, variables))
+            script = read_script(recipe, dict(exported))
+            launches += launches_in(script, recipe, {})
+            comments += script.comments
+            continue
+        body = " ".join(each.rstrip("\\").strip() for each in lines)
+        if body.startswith("#"):
+            at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
+            comments.append(ScriptComment(body, at, first, first + 1, True))
+        found = _ASSIGNS.match(body.partition(" #")[0].rstrip())
+        if found is None:
+            continue
+        export, name, sign, value = found.groups()
+        # What the command line or the environment may say is not known.
+        if sign in ("=", ":=", "::=") and "$(shell" not in value:
+            variables[name] = value
+        else:
+            variables.pop(name, None)
+        if export and sign != "+=":
+            at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
+            exported[name] = ShellVariable((Word((value,), at),), at, True)
+    return launches, comments
+
+
+def _logical(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Lines that go on behind a backslash together, with the number of the first."""
+    lines: list[str] = []
+    first = 1
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not lines:
+            first = number
+        lines.append(line)
+        if not line.endswith("\\"):
+            yield first, lines
+            lines = []
+    if lines:
+        yield first, lines
+
+
+def _recipe(first: int, lines: list[str], variables: dict[str, str]) -> Iterator[Piece]:
+    for number, line in enumerate(lines, start=first):
+        start = len(line) - len(line.lstrip("\t" if number > first else "\t @-+"))
+        at = start
+        for found in _EXPANSION.finditer(line, start):
+            if found.start() > at:
+                yield Piece(line[at : found.start()], number, at + 1)
+            yield Piece(_expanded(found, variables), number, found.start() + 1)
+            at = found.end()
+        yield Piece(f"{line[at:]}\n", number, at + 1)
+
+
+def _expanded(found: re.Match[str], variables: dict[str, str], depth: int = 0) -> str:
+    if found[0] == "$$":
+        return "$"
+    name = found[1] or found[2] or ""
+    value = variables.get(name)
+    # For the shell it is a variable from outside.
+    if value is None or depth > 4:
+        return f"${{{name or '_make'}}}"
+    return _EXPANSION.sub(lambda inner: _expanded(inner, variables, depth + 1), value)

@@ -1,0 +1,102 @@
+"""From the bytes of a launch file to what it says."""
+
+from __future__ import annotations
+
+import os
+
+from gpudoctor.lint.launchfiles.documents import Document, documents, yaml_comments
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile, WrittenSetting
+from gpudoctor.lint.source.launch_names import DOCKERFILE, EDITOR, JSON, MAKEFILE, YAML, launch_kind
+from gpudoctor.record import replace
+
+_ACCELERATE = frozenset({"distributed_type", "num_processes", "num_machines", "compute_environment", "mixed_precision"})
+_DEEPSPEED = frozenset(
+    {"train_batch_size", "train_micro_batch_size_per_gpu", "zero_optimization", "gradient_accumulation_steps"}
+)
+
+
+def read_launch_file(path: str, shown: str, text: str) -> LaunchFile:
+    """What a launch file says; nothing where it cannot be read."""
+    kind = launch_kind(path, text[:200].encode())
+    try:
+        file = _read(kind, path, shown, text)
+    # Nested deeper than any hand would write it.
+    except RecursionError:
+        file = LaunchFile(path, shown, text)
+    return replace(file, lines=tuple(text.split("\n")))
+
+
+def _read(kind: str, path: str, shown: str, text: str) -> LaunchFile:
+    file = LaunchFile(path, shown, text)
+    if kind in (YAML, JSON, EDITOR):
+        return _of_documents(file, kind)
+    if kind == DOCKERFILE:
+        from gpudoctor.lint.launchfiles.dockerfile import read_dockerfile
+
+        launches, comments = read_dockerfile(shown, text)
+        return replace(file, launches=tuple(launches), comments=tuple(comments))
+    if kind == MAKEFILE:
+        from gpudoctor.lint.launchfiles.makefile import read_makefile
+
+        launches, comments = read_makefile(shown, text)
+        return replace(file, launches=tuple(launches), comments=tuple(comments))
+    return _of_shell(file)
+
+
+def _of_shell(file: LaunchFile) -> LaunchFile:
+    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in
+    from gpudoctor.lint.launchfiles.placed_text import PlacedText
+    from gpudoctor.lint.launchfiles.shell import read_script
+
+    text = PlacedText.whole(file.shown, file.text)
+    script = read_script(text)
+    directives = directives_of(script, text)
+    return replace(
+        file,
+        launches=tuple(launches_in(script, text, directives)),
+        comments=script.comments,
+        is_batch=bool(directives),
+        commands=frozenset((each.words[0].text or "").rpartition("/")[2] for each in script.commands),
+    )
+
+
+def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
+    from gpudoctor.lint.launchfiles.services import of_compose, of_editor, of_kubernetes
+
+    found = documents(file.text, file.shown, is_json=kind != YAML)
+    comments = tuple(yaml_comments(file.shown, file.text)) if kind == YAML else ()
+    file = replace(file, comments=comments)
+    for root in found:
+        keys = {key for key, _ in root.items()}
+        if kind == EDITOR:
+            file = replace(file, launches=(*file.launches, *of_editor(file.shown, root)))
+        elif "services" in keys:
+            file = replace(file, launches=(*file.launches, *of_compose(file.shown, root)))
+        elif {"apiVersion", "kind"} <= keys:
+            file = replace(file, launches=(*file.launches, *of_kubernetes(file.shown, root)))
+        elif len(_ACCELERATE & keys) >= 2 and "distributed_type" in keys:
+            file = replace(file, settings=(*file.settings, _settings("accelerate", root)))
+        elif len(_DEEPSPEED & keys) >= 2 or "zero_optimization" in keys:
+            file = replace(file, settings=(*file.settings, _settings("deepspeed", root)))
+    return file
+
+
+def _settings(of: str, root: Document) -> SettingsFile:
+    return SettingsFile(of, {key: WrittenSetting(value.text or "", value.at) for key, value in root.scalars()})
+
+
+def found_from(file: LaunchFile, name: str, folder: str | None = "") -> str | None:
+    """The path that a file names, seen from where it starts something: its own folder, or one above it."""
+    if os.path.isabs(name) or "$" in name:
+        return None
+    here = os.path.dirname(file.path)
+    for _ in range(4):
+        path = os.path.normpath(os.path.join(here, folder or "", name))
+        if os.path.isfile(path):
+            return os.path.realpath(path)
+        above = os.path.dirname(here)
+        # A project's folder is as far as a script is meant to look.
+        if above == here or os.path.isdir(os.path.join(here, ".git")):
+            break
+        here = above
+    return None

@@ -1,0 +1,163 @@
+"""Containers that YAML files describe, of Docker Compose and of Kubernetes, and what VS Code starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.launchfiles.command_lists import command_of
+from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.shell import Script, read_script
+from gpudoctor.lint.launchfiles.shell_words import Hole, ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import Container, ProgramStart
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.documents import Document
+
+Words = list[tuple[str, list[Piece]]]
+# What the operator of such a job tells each process.
+_OPERATED = ("PyTorchJob", "TrainJob", "MPIJob", "RayJob")
+_TOLD = ("PET_NPROC_PER_NODE", "PET_NNODES", "PET_NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+
+
+def of_compose(shown: str, root: Document) -> Iterator[ProgramStart]:
+    """What the services of a compose file start."""
+    services = root["services"]
+    for name, service in services.items() if services is not None else ():
+        variables = _environment(service["environment"])
+        at = services.key_place(name) if services is not None else service.at
+        shared = next((each for key in ("shm_size", "ipc") if (each := service[key]) is not None), None)
+        mounted = [each for key in ("volumes", "tmpfs") for each in _texts(service[key]) if "/dev/shm" in each]
+        # Another file or a part of this one may say more.
+        unknown = service["extends"] is not None or service["<<"] is not None
+        said = None if unknown else ((shared.text or "") if shared is not None else ("mounted" if mounted else ""))
+        container = Container(f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`")
+        yield from _run(shown, service["entrypoint"], service["command"], variables, container)
+
+
+def of_kubernetes(shown: str, root: Document) -> Iterator[ProgramStart]:
+    """What the containers of a manifest start."""
+    kind = (root["kind"].text or "") if root["kind"] is not None else ""
+    for pod in root.walk():
+        containers = pod["containers"]
+        for each in containers.members() if containers is not None else ():
+            variables = _environment(each["env"])
+            if kind in _OPERATED:
+                for name in _TOLD:
+                    variables.setdefault(name, ShellVariable((Word((Hole(name),), each.at),), each.at, True))
+            limit = each.at_path("resources", "limits", "nvidia.com/gpu")
+            if (
+                limit is not None
+                and limit.text is not None
+                and limit.text.isdecimal()
+                and "CUDA_VISIBLE_DEVICES" not in variables
+            ):
+                devices = ",".join(map(str, range(min(int(limit.text), 64))))
+                variables["CUDA_VISIBLE_DEVICES"] = ShellVariable((Word((devices,), limit.at),), limit.at, True)
+            label = each["name"]
+            named = f"the container `{label.text}`" if label is not None and label.text else "the container"
+            at = label.at if label is not None else each.at
+            container = Container(
+                named, at, _pod_memory(pod, each), "a volume of `emptyDir: {medium: Memory}` at `/dev/shm`"
+            )
+            yield from _run(shown, each["command"], each["args"], variables, container)
+
+
+def _pod_memory(pod: Document, container: Document) -> str | None:
+    host = pod["hostIPC"]
+    if host is not None and host.text == "true":
+        return "host"
+    mounts = container["volumeMounts"]
+    paths = [
+        path.text
+        for each in (mounts.members() if mounts is not None else [])
+        if (path := each["mountPath"]) is not None
+    ]
+    return "mounted" if any(path and path.rstrip("/") in ("/dev/shm", "/dev") for path in paths) else ""
+
+
+def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
+    """What the configurations of a `launch.json` start."""
+    listed = root["configurations"]
+    for each in listed.members() if listed is not None else ():
+        kind, request = each["type"], each["request"]
+        if kind is None or kind.text not in ("python", "debugpy") or (request is not None and request.text != "launch"):
+            continue
+        variables = _environment(each["env"])
+        words: Words = [("python", kind.pieces)]
+        for key in ("program", "module"):
+            value = each[key]
+            if value is not None and value.text is not None:
+                words += [("-m", value.pieces)] if key == "module" else []
+                words.append((value.text.removeprefix("${workspaceFolder}/"), value.pieces))
+        words += _words(each["args"])
+        if len(words) > 1:
+            # An editor's file lies in a folder of its own.
+            text, command = command_of(shown, words, variables, "..")
+            yield from launches_in(Script((command,), (), ()), text, {})
+
+
+def _run(
+    shown: str,
+    entry: Document | None,
+    given: Document | None,
+    variables: dict[str, ShellVariable],
+    container: Container,
+) -> Iterator[ProgramStart]:
+    if entry is None and given is None:
+        return
+    if entry is None and given is not None and given.text is not None:
+        pieces = [Piece(piece.text, piece.line, piece.column) for piece in given.pieces]
+        text = PlacedText(shown, pieces)
+        known = dict(variables.items())
+        yield from launches_in(read_script(text, known), text, {}, container)
+        return
+    words = [*_words(entry), *_words(given)]
+    if words:
+        text, command = command_of(shown, words, variables)
+        yield from launches_in(Script((command,), (), ()), text, {}, container)
+
+
+def _words(value: Document | None) -> Words:
+    if value is None:
+        return []
+    if value.text is not None:
+        own = read_script(PlacedText("", value.pieces)).commands
+        found: Words = []
+        for command in own:
+            for word in command.words:
+                found.append((word.shown, [Piece(word.shown, word.at.line, word.at.column)]))
+        return found
+    return [(each.text, each.pieces) for each in value.members() if each.text is not None]
+
+
+def _texts(value: Document | None) -> list[str]:
+    if value is None:
+        return []
+    texts = [each.text for part in [value, *value.members()] for each in [part, *(v for _, v in part.items())]]
+    return [text for text in texts if text]
+
+
+def _environment(value: Document | None) -> dict[str, ShellVariable]:
+    """Variables as mappings, as lists of `NAME=value`, or as lists of `name` and `value`."""
+    found: dict[str, ShellVariable] = {}
+    if value is None:
+        return found
+    for key, each in value.items():
+        if each.text is not None:
+            found[key] = _bound(each.text, each)
+    for each in value.members():
+        if each.text is not None:
+            name, equals, text = each.text.partition("=")
+            found[name] = _bound(text if equals else None, each)
+        else:
+            named, given = each["name"], each["value"]
+            if named is not None and named.text:
+                found[named.text] = _bound(given.text if given is not None else None, each)
+    return found
+
+
+def _bound(text: str | None, value: Document) -> ShellVariable:
+    parts = (text,) if text is not None and "$" not in text else (Hole(),)
+    return ShellVariable((Word(parts, value.at),), value.at, True)

@@ -1,0 +1,708 @@
+"""Shell scripts, as a parser of the shell reads them, followed from top to bottom: which commands they run, with which
+words and variables.
+
+Conditions are not decided: what differs between their sides is not known behind them. A loop's body is followed once,
+with what it assigns not known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word, WordPart
+from gpudoctor.record import dataclass, replace
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+
+MAX_BYTES = 64 * 1024
+"""A longer script is no launch file."""
+MAX_COMMANDS = 2_000
+MAX_LENGTH = 10_000
+"""Letters of a word, and words of a command or an array: more are not known. A line can double a variable."""
+_MAX_CALLS = 4
+"""Functions of a script that call each other are followed so deep."""
+_ESCAPE = r'\\([\\"$`\n])'
+"""Between double quotes."""
+_ASSIGNING = frozenset({"read", "mapfile", "readarray", "getopts"})
+
+
+@cache
+def _parser() -> Parser:
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+@dataclass(frozen=True)
+class ScriptComment:
+    """A comment, and the lines of the command that it belongs to."""
+
+    text: str
+    at: Location
+    first: int
+    last: int
+    alone: bool
+
+
+@dataclass(frozen=True)
+class Script:
+    """What was read of a script."""
+
+    commands: tuple[ShellCommand, ...]
+    comments: tuple[ScriptComment, ...]
+    head: tuple[ScriptComment, ...]
+    """Comments before the first command."""
+
+
+def read_script(
+    text: PlacedText,
+    variables: dict[str, ShellVariable] | None = None,
+    *,
+    folder: str | None = "",
+    per_node: bool = False,
+    conditional: bool = False,
+    looped: bool = False,
+    background: bool = False,
+) -> Script:
+    """Follow a script, with what is known of its variables before."""
+    run = _ScriptRun(text, _ShellState(dict(variables or {}), folder=folder, per_node=per_node))
+    run.state.conditional, run.state.looped, run.state.background = conditional, looped, background
+    if len(run.data) > MAX_BYTES:
+        return Script((), (), ())
+    tree = _parser().parse(run.data)
+    run.block(tree.root_node.children)
+    for name in [name for name in run.functions if name not in run.called]:
+        run.uncalled(name)
+    comments = tuple(run.comments(tree.root_node))
+    starts = [node.start_byte for node in tree.root_node.children if node.type != "comment"]
+    first = run.location_of(starts[0], starts[0]).line if starts else 10**9
+    return Script(tuple(run.commands), comments, tuple(each for each in comments if each.at.line < first))
+
+
+@dataclass
+class _ShellState:
+    """What is known where the script is."""
+
+    variables: dict[str, ShellVariable]
+    positional: tuple[Word, ...] | None = None
+    folder: str | None = ""
+    per_node: bool = False
+    conditional: bool = False
+    looped: bool = False
+    background: bool = False
+    all_exported: bool = False
+    waits: int = 0
+
+
+class _ScriptRun:
+    """One script on its way from top to bottom."""
+
+    def __init__(self, text: PlacedText, state: _ShellState) -> None:
+        self.text = text
+        self.data = text.text.encode()
+        self._ascii = text.text.isascii()
+        self.state = state
+        self.commands: list[ShellCommand] = []
+        self.functions: dict[str, Node] = {}
+        self.called: set[str] = set()
+        self._depth = 0
+
+    # --- places ---
+
+    def _offset(self, byte: int) -> int:
+        return byte if self._ascii else len(self.data[:byte].decode("utf-8", "replace"))
+
+    def location_of(self, start: int, end: int) -> Location:
+        return self.text.location(self._offset(start), self._offset(end))
+
+    def location(self, node: Node) -> Location:
+        return self.location_of(node.start_byte, node.end_byte)
+
+    def source(self, node: Node) -> str:
+        return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+    def comments(self, root: Node) -> Iterator[ScriptComment]:
+        todo = [root]
+        while todo:
+            node = todo.pop()
+            todo += reversed(node.children)
+            if node.type == "comment":
+                yield self._comment(node)
+
+    def _comment(self, node: Node) -> ScriptComment:
+        at, before, after = self.location(node), node.prev_sibling, node.next_sibling
+        if before is not None and before.end_point.row == node.start_point.row and before.is_named:
+            return ScriptComment(self.source(node), at, self.location(before).line, at.line, False)
+        begins = self.data.rfind(b"\n", 0, node.start_byte) + 1
+        alone = not self.data[begins : node.start_byte].strip()
+        while after is not None and after.type == "comment":
+            after = after.next_sibling
+        if not alone or after is None:
+            return ScriptComment(self.source(node), at, at.line, at.line, alone)
+        below = self.location(after)
+        head = below.line if after.type not in _SIMPLE else below.end_line
+        return ScriptComment(self.source(node), at, at.line, head, True)
+
+    # --- statements ---
+
+    def block(self, nodes: Sequence[Node]) -> None:
+        for index, node in enumerate(nodes):
+            if not node.is_named:
+                continue
+            follows = nodes[index + 1] if index + 1 < len(nodes) else None
+            if follows is not None and follows.type == "&":
+                before, self.state.background = self.state.background, True
+                # It runs in a shell of its own.
+                self._aside([node])
+                self.state.background = before
+            else:
+                self.statement(node)
+
+    def statement(self, node: Node) -> None:
+        if len(self.commands) > MAX_COMMANDS:
+            return
+        kind = node.type
+        if kind == "command":
+            self._command(node)
+        elif kind == "redirected_statement":
+            self._redirected(node)
+        elif kind in ("variable_assignment", "variable_assignments", "declaration_command"):
+            self._assign_all(node)
+        elif kind == "unset_command":
+            for name in self._names_in(node):
+                self._forget(name)
+        elif kind == "function_definition":
+            self._define(node)
+        elif kind == "if_statement":
+            self._if(node)
+        elif kind == "case_statement":
+            self._branches([child.children for child in node.children if child.type == "case_item"], whole=False)
+        elif kind in ("for_statement", "c_style_for_statement", "while_statement"):
+            self._loop(node)
+        elif kind == "list":
+            self._list(node)
+        elif kind in ("pipeline", "subshell"):
+            self._aside(node.named_children)
+        elif kind == "comment":
+            return
+        else:
+            self.block(node.children)
+
+    def _if(self, node: Node) -> None:
+        branches: list[list[Node]] = [[]]
+        whole = False
+        for child in node.children:
+            if child.type == "elif_clause":
+                branches.append(list(child.children))
+            elif child.type == "else_clause":
+                branches.append(list(child.children))
+                whole = True
+            else:
+                branches[0].append(child)
+        # Where nobody leaves a branch by force, what follows it is not known to run.
+        self._branches(branches, whole=whole)
+
+    def _branches(self, branches: Sequence[Sequence[Node]], *, whole: bool) -> None:
+        before, state = dict(self.state.variables), self.state
+        folder, conditional = state.folder, state.conditional
+        ends: list[dict[str, ShellVariable]] = [] if whole else [before]
+        folders = [] if whole else [folder]
+        for branch in branches:
+            state.variables, state.folder, state.conditional = dict(before), folder, True
+            self.block(branch)
+            # `exit 1` in it: what follows knows nothing of this branch.
+            if not self._leaves(branch):
+                ends.append(state.variables)
+                folders.append(state.folder)
+        state.variables, state.conditional = _joined(ends or [before]), conditional
+        state.folder = folders[0] if folders and all(each == folders[0] for each in folders) else None
+
+    def _leaves(self, branch: Sequence[Node]) -> bool:
+        last = next((node for node in reversed(branch) if node.is_named and node.type != "comment"), None)
+        return last is not None and last.type == "command" and self.source(last).split()[:1] in (["exit"], ["return"])
+
+    def _loop(self, node: Node) -> None:
+        before, state = dict(self.state.variables), self.state
+        looped, conditional, folder = state.looped, state.conditional, state.folder
+        body = [child for child in node.children if child.is_named]
+        changed = {name for child in body for name in self._assigned_in(child)}
+        if node.type == "for_statement":
+            changed |= {self.source(child) for child in node.children if child.type == "variable_name"}
+        for name in changed:
+            self._forget(name)
+        first, waits = len(self.commands), state.waits
+        state.looped = True
+        for child in body:
+            if child.type in ("do_group", "compound_statement"):
+                self.block(child.children)
+            elif child.type in ("command", "pipeline", "list", "redirected_statement"):
+                self.statement(child)
+        if state.waits > waits:
+            # Each round waits for what it has started.
+            self.commands[first:] = [replace(each, looped=looped) for each in self.commands[first:]]
+        state.variables = _joined([before, state.variables])
+        state.looped, state.conditional = looped, conditional
+        state.folder = folder if state.folder == folder else None
+
+    def _list(self, node: Node) -> None:
+        first, *others = node.named_children
+        self.statement(first)
+        kinds = {child.type for child in node.children if not child.is_named}
+        for other in others:
+            before, conditional = dict(self.state.variables), self.state.conditional
+            # `cd x && train` is what happens where all goes well; `test && X=1` may or may not.
+            tests = "||" in kinds or first.type in ("test_command", "negated_command")
+            self.state.conditional = conditional or tests
+            self.statement(other)
+            self.state.conditional = conditional
+            if tests:
+                self.state.variables = _joined([before, self.state.variables])
+
+    def _aside(self, nodes: Sequence[Node]) -> None:
+        """In a shell of their own: what they assign is gone afterwards."""
+        before, folder = dict(self.state.variables), self.state.folder
+        self.block(nodes)
+        self.state.variables, self.state.folder = before, folder
+
+    def _define(self, node: Node) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.functions[self.source(name)] = body
+
+    def uncalled(self, name: str) -> None:
+        """A function that the script itself does not call: whoever sources it does."""
+        self.called.add(name)
+        conditional, self.state.conditional = self.state.conditional, True
+        self._call(self.functions[name], None)
+        self.state.conditional = conditional
+
+    def _call(self, body: Node, words: tuple[Word, ...] | None) -> None:
+        before = self.state.positional
+        self._depth += 1
+        self.state.positional = words
+        self.statement(body)
+        self.state.positional = before
+        self._depth -= 1
+
+    # --- variables ---
+
+    def _forget(self, name: str) -> None:
+        old = self.state.variables.get(name)
+        at = old.at if old is not None else self.text.location(0, 0)
+        hole = Word((Hole(name),), at)
+        self.state.variables[name] = ShellVariable((hole,), at, old is not None and old.exported)
+
+    def _names_in(self, node: Node) -> Iterator[str]:
+        return (self.source(child) for child in node.children if child.type == "variable_name")
+
+    def _assigned_in(self, node: Node) -> Iterator[str]:
+        todo = [node]
+        while todo:
+            each = todo.pop()
+            todo += each.children
+            if each.type == "variable_assignment":
+                name = each.child_by_field_name("name")
+                if name is not None:
+                    yield self.source(name)
+            elif (
+                each.type == "command" and self.source(each).split()[:1] and self.source(each).split()[0] in _ASSIGNING
+            ):
+                yield from (word for word in self.source(each).split()[1:] if word.isidentifier())
+
+    def _assign_all(self, node: Node) -> None:
+        words = [self.source(child) for child in node.children if not child.is_named or child.type == "word"]
+        exports = bool(words) and (
+            words[0] == "export"
+            or (words[0] in ("declare", "typeset") and any(w.startswith("-") and "x" in w for w in words))
+        )
+        for child in [node] if node.type == "variable_assignment" else node.children:
+            if child.type == "variable_assignment":
+                self._assign(child, exports)
+            elif child.type == "variable_name" and exports:
+                name = self.source(child)
+                known = self.state.variables.get(name)
+                at = self.location(child)
+                bound = known or ShellVariable((Word((Hole(name),), at),), at)
+                self.state.variables[name] = replace(bound, exported=True)
+
+    def _assign(self, node: Node, exports: bool = False) -> None:
+        found = self._assignment(node)
+        if found is None:
+            return
+        name, bound = found
+        old = self.state.variables.get(name)
+        exported = exports or self.state.all_exported or (old is not None and old.exported)
+        self.state.variables[name] = replace(bound, exported=exported)
+
+    def _assignment(self, node: Node) -> tuple[str, ShellVariable] | None:
+        target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if target is None:
+            return None
+        name, at = self.source(target), self.location(node)
+        adds = any(child.type == "+=" for child in node.children)
+        old = self.state.variables.get(name)
+        if target.type != "variable_name":
+            # One item of an array: what the others hold is not known any more.
+            name = self.source(target.children[0]) if target.children else name
+            return name, ShellVariable((Word((Hole(name),), at, open=True),), at, array=True)
+        if value is not None and value.type == "array":
+            words = tuple(
+                word for child in value.named_children if child.type != "comment" for word in self.words(child)
+            )
+            if len(words) > MAX_LENGTH:
+                words = (Word((Hole(name),), at, open=True),)
+            known = old.words if adds and old is not None and old.array and len(old.words) < MAX_LENGTH else ()
+            if adds and old is None:
+                known = (Word((Hole(name),), at, open=True),)
+            return name, ShellVariable((*known, *words), at, array=True)
+        parts = self._scalar(value) if value is not None else ("",)
+        if adds and old is not None and len(old.word.parts) + len(old.word.shown) > MAX_LENGTH:
+            parts = (Hole(name),)
+        elif adds:
+            parts = (*(old.word.parts if old is not None else (Hole(name),)), *parts)
+        return name, ShellVariable((Word(_glued(parts), at),), at)
+
+    # --- commands ---
+
+    def _redirected(self, node: Node) -> None:
+        before = len(self.commands)
+        for child in node.named_children:
+            if not child.type.endswith("redirect"):
+                self.statement(child)
+        bodies = [part for child in node.children if child.type == "heredoc_redirect" for part in child.children]
+        body = next((part for part in bodies if part.type == "heredoc_body"), None)
+        if body is not None and len(self.commands) > before:
+            start, end = self._offset(body.start_byte), self._offset(body.end_byte)
+            here = PlacedText(self.text.path, self.text.stretch(start, end))
+            quoted = any(part.type == "heredoc_start" and self.source(part)[:1] in "'\"\\" for part in bodies)
+            known = {} if quoted else dict(self.state.variables)
+            self.commands[before] = replace(self.commands[before], heredoc=(here, known))
+
+    def _command(self, node: Node) -> None:
+        given = dict(self.state.variables)
+        words: list[Word] = []
+        prefixed: dict[str, ShellVariable] = {}
+        for child in node.children:
+            if child.type == "variable_assignment":
+                found = self._assignment(child)
+                if found is not None:
+                    prefixed[found[0]] = replace(found[1], exported=True)
+            elif child.type == "command_name":
+                for part in child.children:
+                    words += self.words(part)
+            elif child.is_named and not child.type.endswith("redirect") and child.type != "comment":
+                words += self.words(child)
+            if len(words) > MAX_LENGTH:
+                return
+        if words:
+            self._run(node, tuple(words), {**given, **prefixed})
+
+    def _run(self, node: Node, words: tuple[Word, ...], given: dict[str, ShellVariable]) -> None:
+        name, state = words[0].text, self.state
+        if name == "cd":
+            goal = words[1].text if len(words) == 2 else None
+            known = goal is not None and state.folder is not None and not goal.startswith(("/", "~", "-"))
+            state.folder = f"{state.folder}/{goal}".lstrip("/") if known else None
+        elif name == "set" and len(words) > 1:
+            if words[1].text == "-a" or (len(words) > 2 and words[2].text == "allexport"):
+                state.all_exported = True
+            elif words[1].text == "--":
+                state.positional = None
+        elif name == "wait":
+            state.waits += 1
+        elif name == "shift":
+            state.positional = None
+        elif name in _ASSIGNING or name == "unset":
+            for word in words[1:]:
+                if word.text is not None and word.text.isidentifier():
+                    self._forget(word.text)
+        if name in self.functions and self._depth < _MAX_CALLS:
+            self.called.add(name)
+            self._call(self.functions[name], words[1:])
+            return
+        exported = {key: bound for key, bound in given.items() if bound.exported}
+        self.commands.append(
+            ShellCommand(
+                words,
+                self.location(node),
+                exported,
+                state.conditional,
+                state.looped,
+                state.background,
+                state.per_node,
+                state.waits,
+                state.folder,
+            )
+        )
+
+    # --- words ---
+
+    def words(self, node: Node) -> list[Word]:
+        """The words that one argument comes to."""
+        if node.type in ("simple_expansion", "expansion"):
+            return self._expanded(node)
+        at = self.location(node)
+        if node.type == "string":
+            inner = [child for child in node.children if child.is_named]
+            if (
+                len(inner) == 1
+                and inner[0].type in ("simple_expansion", "expansion")
+                and _is_list(self.source(inner[0]))
+            ):
+                return self._listed(inner[0])
+        if node.type == "brace_expression":
+            return [Word((Hole(),), at, open=True)]
+        parts, spans = self._parts(node)
+        opens = node.type == "command_substitution"
+        return [Word(parts, at, open=opens, inside=spans)]
+
+    def _expanded(self, node: Node) -> list[Word]:
+        """An expansion without quotes, which may be several words."""
+        if _is_list(self.source(node)):
+            return self._listed(node)
+        at = self.location(node)
+        parts, set_at = self._value_of(node)
+        found: list[list[WordPart]] = [[]]
+        for part in parts:
+            if isinstance(part, Hole):
+                found[-1].append(part)
+                continue
+            # Blanks end a word; what touches what is not known is a part of it.
+            first, *others = re.split(r"\s+", part)
+            found[-1] += [first] if first else []
+            found += [[text] if text else [] for text in others]
+        return [
+            Word(tuple(each), at, open=all(isinstance(part, Hole) for part in each), set_at=set_at)
+            for each in found
+            if each
+        ]
+
+    def _listed(self, node: Node) -> list[Word]:
+        """`"$@"` and `"${ARRAY[@]}"`."""
+        source, at = self.source(node), self.location(node)
+        name = re.match(r"\$\{?([\w@*]+)", source)
+        plain = re.fullmatch(r"\$[@*]|\$\{[@*]\}|\$\{\w+\[[@*]\]\}", source)
+        if name is not None and plain:
+            if name[1] in ("@", "*"):
+                if self.state.positional is not None:
+                    return list(self.state.positional)
+            else:
+                known = self.state.variables.get(name[1])
+                if known is not None and known.array:
+                    return list(known.words)
+        return [Word((Hole(name[1] if name else ""),), at, open=True)]
+
+    def _scalar(self, node: Node) -> tuple[WordPart, ...]:
+        return self._parts(node)[0]
+
+    def _parts(self, node: Node) -> tuple[tuple[WordPart, ...], tuple[tuple[int, int], ...]]:
+        found: list[tuple[WordPart, int, int]] = []
+        length = 0
+        for each in self._raw(node):
+            length += 1 if isinstance(each[0], Hole) else len(each[0]) + 1
+            if length > MAX_LENGTH:
+                return (Hole(),), ((self._offset(node.start_byte), self._offset(node.end_byte)),)
+            found.append(each)
+        if len(found) == 1:
+            return (found[0][0],), ((self._offset(found[0][1]), self._offset(found[0][2])),)
+        spans = tuple((self._offset(start), self._offset(end)) for _, start, end in found)
+        parts = tuple(part for part, _, _ in found)
+        return (parts, spans) if found else (("",), ())
+
+    def _raw(self, node: Node) -> Iterator[tuple[WordPart, int, int]]:
+        kind, start, end = node.type, node.start_byte, node.end_byte
+        if kind == "raw_string":
+            yield self.source(node)[1:-1], start + 1, end - 1
+        elif kind == "ansi_c_string":
+            yield _unescaped(self.source(node)[2:-1]), start, end
+        elif kind in ("string", "translated_string"):
+            yield from self._string(node)
+        elif kind == "concatenation":
+            for child in node.children:
+                yield from self._raw(child)
+        elif kind in ("simple_expansion", "expansion"):
+            for part in self._value_of(node)[0]:
+                yield part, start, end
+        elif kind == "command_substitution":
+            yield Hole(commands=tuple(self._inner(node))), start, end
+        elif kind == "arithmetic_expansion":
+            number = self._arithmetic(node)
+            yield Hole() if number is None else str(number), start, end
+        elif kind in ("brace_expression", "process_substitution"):
+            yield Hole(), start, end
+        else:
+            yield re.sub(r"\\(\n|.)", lambda found: "" if found[1] == "\n" else found[1], self.source(node)), start, end
+
+    def _string(self, node: Node) -> Iterator[tuple[WordPart, int, int]]:
+        at = node.start_byte + (2 if node.type == "translated_string" else 1)
+        end = node.end_byte - 1
+        for child in node.children:
+            if child.type in ("string_content", '"', "$"):
+                continue
+            if child.start_byte > at:
+                yield self._literal(at, child.start_byte), at, child.start_byte
+            yield from self._raw(child)
+            at = child.end_byte
+        if at < end:
+            yield self._literal(at, end), at, end
+        elif not node.named_children:
+            yield "", at, end
+
+    def _literal(self, start: int, end: int) -> str:
+        text = self.data[start:end].decode("utf-8", "replace")
+        return re.sub(_ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
+
+    def _value_of(self, node: Node) -> tuple[tuple[WordPart, ...], Location | None]:
+        source = self.source(node)
+        match = re.fullmatch(r"\$(\w+|[@*#?$!-])|\$\{(\w+)\}", source)
+        if match is None:
+            return self._with_default(source), None
+        name = match[1] or match[2]
+        if name.isdecimal():
+            given = self.state.positional
+            index = int(name) - 1
+            if given is not None and not any(word.open for word in given) and 0 <= index < len(given):
+                return given[index].parts, None
+            return (Hole(name),), None
+        bound = self.state.variables.get(name)
+        return (bound.word.parts, bound.at) if bound is not None else ((Hole(name),), None)
+
+    def _with_default(self, source: str) -> tuple[WordPart, ...]:
+        match = re.match(r"\$\{#?(\w+)(?:(:?[-+=?])(.*)\}$)?", source, re.DOTALL)
+        name = match[1] if match else ""
+        bound = self.state.variables.get(name)
+        if (
+            match is not None
+            and match[2] in (":-", "-", ":=", "=", ":?", "?")
+            and bound is not None
+            and bound.word.text
+        ):
+            return bound.word.parts
+        counts = re.fullmatch(r"\$\{#(\w+)\[[@*]\]\}", source)
+        if counts and bound is not None and bound.array and not any(word.open for word in bound.words):
+            return (str(len(bound.words)),)
+        return (Hole(name),)
+
+    def _inner(self, node: Node) -> Iterator[tuple[str, ...]]:
+        """The commands whose output is taken."""
+        todo = list(node.named_children)
+        while todo:
+            each = todo.pop(0)
+            if each.type == "command":
+                found: list[Word] = []
+                for child in each.children:
+                    nodes = child.children if child.type == "command_name" else [child]
+                    for part in nodes:
+                        if part.is_named and not part.type.endswith("redirect"):
+                            found += self.words(part)
+                yield tuple(word.text or "" for word in found)
+            else:
+                todo += each.named_children
+
+    def _arithmetic(self, node: Node) -> int | None:
+        if node.type in ("arithmetic_expansion", "parenthesized_expression"):
+            inner = node.named_children
+            return self._arithmetic(inner[0]) if len(inner) == 1 else None
+        if node.type == "binary_expression" and len(node.children) == 3:
+            left, right = self._arithmetic(node.children[0]), self._arithmetic(node.children[2])
+            return _computed(self.source(node.children[1]), left, right)
+        if node.type in ("simple_expansion", "expansion"):
+            value = Word(self._value_of(node)[0], self.location(node))
+            return value.number
+        source = self.source(node)
+        if source.isdecimal():
+            return int(source)
+        bound = self.state.variables.get(source)
+        return bound.word.number if bound is not None else None
+
+
+def _without_escapes(text: PlacedText, start: int, end: int) -> Iterator[Piece]:
+    """A stretch between double quotes, without the backslashes that stand for what follows them."""
+    at = start
+    for found in re.finditer(_ESCAPE, text.text[start:end]):
+        yield from text.stretch(at, start + found.start())
+        at = start + found.end() - (found[1] != "\n")
+    yield from text.stretch(at, end)
+
+
+_SIMPLE = frozenset(
+    {"command", "redirected_statement", "variable_assignment", "declaration_command", "list", "pipeline"}
+)
+"""What a comment above it means as a whole."""
+
+
+def _computed(sign: str, left: int | None, right: int | None) -> int | None:
+    if left is None or right is None or max(left, right) > 10**6:
+        return None
+    if sign == "*":
+        return left * right
+    if sign == "+":
+        return left + right
+    if sign == "-":
+        return left - right
+    return left // right if sign == "/" and right else None
+
+
+def _is_list(source: str) -> bool:
+    return bool(re.match(r"\$[@*]|\$\{[@*]|\$\{\w+\[[@*]\]", source))
+
+
+def _unescaped(text: str) -> str:
+    known = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+    return re.sub(r"\\(.)", lambda found: known.get(found[1], found[0]), text)
+
+
+def _glued(parts: Iterable[WordPart]) -> tuple[WordPart, ...]:
+    found: list[WordPart] = []
+    for part in parts:
+        if isinstance(part, str) and found and isinstance(found[-1], str):
+            found[-1] += part
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _joined(ends: Sequence[dict[str, ShellVariable]]) -> dict[str, ShellVariable]:
+    """What is known where several ways meet: what all of them agree about."""
+    first, *others = ends
+    if not others:
+        return first
+    found: dict[str, ShellVariable] = {}
+    for name in {name for end in ends for name in end}:
+        bound = [end[name] for end in ends if name in end]
+        same = len(bound) == len(ends) and all(each.words == bound[0].words for each in bound)
+        exported = any(each.exported for each in bound)
+        hole = Word((Hole(name),), bound[0].at, open=bound[0].array)
+        found[name] = bound[0] if same else ShellVariable((hole,), bound[0].at, exported, bound[0].array)
+    return found
+
+
+def quoted_script(
+    word: Word, text: PlacedText, variables: dict[str, ShellVariable]
+) -> tuple[PlacedText, dict[str, ShellVariable]]:
+    """The script that a word is, as behind `bash -c`, where what the outer shell has put into it is a variable."""
+    pieces: list[Piece] = []
+    known = dict(variables)
+    for number, (part, (start, end)) in enumerate(zip(word.parts, word.inside, strict=False)):
+        if isinstance(part, str):
+            own = text.stretch(start, end)
+            if "".join(piece.text for piece in own) != part:
+                own = list(_without_escapes(text, start, end))
+            if "".join(piece.text for piece in own) == part:
+                pieces += own
+            else:
+                at = text.location(start, end)
+                pieces += [Piece(line, at.line, at.column) for line in part.splitlines(keepends=True)]
+        else:
+            name, at = f"_outer_{number}", text.location(start, end)
+            known[name] = ShellVariable((Word((part,), at),), at)
+            pieces.append(Piece(f"${{{name}}}", at.line, at.column))
+    return PlacedText(text.path, pieces), known

@@ -1,0 +1,116 @@
+"""Words of commands, as far as they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass, field
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class Hole:
+    """A part of a word that only the machine knows: a variable from outside, or what commands print."""
+
+    variable: str = ""
+    commands: tuple[tuple[str, ...], ...] = ()
+    """Their words, with nothing for a word that is not known."""
+
+
+WordPart: TypeAlias = "str | Hole"
+
+
+@dataclass(frozen=True)
+class Word:
+    """One word of a command, where it stands, and what it is made of."""
+
+    parts: tuple[WordPart, ...]
+    at: Location
+    open: bool = False
+    """It may be several words or none: `$ARGS`, with `ARGS` from outside."""
+    inside: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    """Of each part the offsets in the text that it was read from."""
+    set_at: Location | None = None
+    """Where its variable was given what it says."""
+
+    @property
+    def text(self) -> str | None:
+        """What it says, where that is known."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], str):
+            return self.parts[0]
+        return None if any(isinstance(part, Hole) for part in self.parts) else "".join(map(str, self.parts))
+
+    @property
+    def number(self) -> int | None:
+        """The number that it is."""
+        text = self.text
+        return int(text) if text is not None and text.isdecimal() else None
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        """What is not known of it."""
+        return tuple(part for part in self.parts if isinstance(part, Hole))
+
+    @property
+    def shown(self) -> str:
+        """What it says for people."""
+        return "".join(part if isinstance(part, str) else _shown(part) for part in self.parts)
+
+    def after(self, prefix: str) -> Word | None:
+        """What stands behind a beginning, as the value in `--nodes=2`; None where it does not begin so."""
+        first = self.parts[0] if self.parts else ""
+        if not isinstance(first, str) or not first.startswith(prefix):
+            return None
+        rest = first[len(prefix) :]
+        parts = ((rest,) if rest or len(self.parts) == 1 else ()) + self.parts[1:]
+        return Word(parts, self.at, set_at=self.set_at)
+
+
+def _shown(hole: Hole) -> str:
+    if hole.variable:
+        return f"${hole.variable}"
+    return f"$({' | '.join(' '.join(word or '…' for word in command) for command in hole.commands)})"
+
+
+@dataclass(frozen=True)
+class ShellVariable:
+    """What a variable of the shell holds. Several words are an array's."""
+
+    words: tuple[Word, ...]
+    at: Location
+    exported: bool = False
+    array: bool = False
+
+    @property
+    def word(self) -> Word:
+        return self.words[0] if self.words else Word(("",), self.at)
+
+
+Environment = Mapping[str, ShellVariable]
+
+
+@dataclass(frozen=True)
+class ShellCommand:
+    """A command that a file runs, with all that is known about it there.
+
+    `environment` holds what the command is told. `per_node` says that each node expands its words, `background` that
+    the next command does not wait for it, `looped` that it may run several times.
+    """
+
+    words: tuple[Word, ...]
+    at: Location
+    environment: Environment
+    conditional: bool = False
+    looped: bool = False
+    background: bool = False
+    per_node: bool = False
+    waits: int = 0
+    """How often the script has waited before for what runs in the background."""
+    folder: str | None = ""
+    """From where it is started, seen from where the file is; None where that is not known."""
+    heredoc: tuple[object, ...] = field(default=(), compare=False)
+    """What it reads from the file itself, where it does."""

@@ -1,0 +1,200 @@
+"""A start of a training program, as a launch file says it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.shell_words import Environment, Word
+from gpudoctor.record import dataclass, field
+
+
+class StartedBy(enum.Enum):
+    """What makes the processes of a program."""
+
+    TORCHRUN = "torchrun"
+    LAUNCH = "torch.distributed.launch"
+    ACCELERATE = "accelerate launch"
+    DEEPSPEED = "deepspeed"
+    PYTHON = "python"
+
+
+OF_TORCH = frozenset({StartedBy.TORCHRUN, StartedBy.LAUNCH})
+
+
+@dataclass(frozen=True)
+class StartOption:
+    """An option of a launcher: its name with dashes, what it is given, and where it stands."""
+
+    name: str
+    value: Word | None
+    at: Location
+    words: tuple[Word, ...] = field(default=(), compare=False)
+
+    @property
+    def number(self) -> int | None:
+        return self.value.number if self.value is not None else None
+
+    @property
+    def text(self) -> str | None:
+        return self.value.text if self.value is not None else None
+
+
+StartOptions = Mapping[str, StartOption]
+
+
+@dataclass(frozen=True)
+class Starter:
+    """What starts the launcher itself, perhaps several times: `srun`, `mpirun`, a container."""
+
+    name: str
+    word: Word
+    options: StartOptions
+    closed: bool = True
+    """All of its options are known."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container in which the program runs: what it may use of the machine, where that is said."""
+
+    kind: str
+    at: Location
+    shared_memory: str | None = ""
+    """What is said of it; empty where nothing is, None where it is not known."""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class ProgramStart:
+    """A start of a program.
+
+    `starters` come from the outside to the inside. `options` are the launcher's, `closed` where all of them are known.
+    `directives` are those of a batch file. `folder` is from where it is started, seen from the file's folder.
+    """
+
+    at: Location
+    launcher: StartedBy
+    word: Word
+    options: StartOptions
+    closed: bool
+    starters: tuple[Starter, ...]
+    script: Word | None
+    arguments: tuple[Word, ...]
+    environment: Environment
+    directives: StartOptions = field(default_factory=dict)
+    module: bool = False
+    conditional: bool = False
+    looped: bool = False
+    background: bool = False
+    per_node: bool = False
+    waits: int = 0
+    folder: str | None = ""
+    container: Container | None = None
+
+    @property
+    def file(self) -> str:
+        return self.at.path
+
+    def started_by(self, *names: str) -> Starter | None:
+        """The innermost of these that starts it."""
+        return next((each for each in reversed(self.starters) if each.name in names), None)
+
+    def variable(self, name: str) -> Word | None:
+        """What a variable of its environment holds."""
+        bound = self.environment.get(name)
+        return bound.word if bound is not None else None
+
+    def option(self, *names: str) -> StartOption | None:
+        """The first of these options that it is given."""
+        return next((self.options[name] for name in names if name in self.options), None)
+
+    @property
+    def nodes(self) -> int | None:
+        """On how many machines processes of it train together; None where that is not known."""
+        name = {StartedBy.ACCELERATE: "num-machines", StartedBy.DEEPSPEED: "num-nodes"}.get(self.launcher, "nnodes")
+        option = self.option(name)
+        if option is not None:
+            text = option.text or ""
+            return int(text.rpartition(":")[2]) if text.rpartition(":")[2].isdecimal() else None
+        if not self.closed or "PET_NNODES" in self.environment or "config-file" in self.options:
+            return None
+        if self.launcher is StartedBy.DEEPSPEED and "hostfile" in self.options:
+            return None
+        return 1
+
+    @property
+    def processes(self) -> int | None:
+        """How many processes the launcher makes on each machine; None where that is not known."""
+        match self.launcher:
+            case StartedBy.PYTHON:
+                return 1
+            case StartedBy.ACCELERATE:
+                total, nodes = self.option("num-processes"), self.nodes
+                return total.number // nodes if total is not None and total.number is not None and nodes else None
+            case StartedBy.DEEPSPEED:
+                chosen = self.option("num-gpus")
+                return chosen.number if chosen is not None else _included(self.option("include"))
+        option = self.option("nproc-per-node")
+        if option is not None:
+            return option.number
+        return 1 if self.closed and "PET_NPROC_PER_NODE" not in self.environment else None
+
+    @property
+    def visible(self) -> tuple[str, ...] | None:
+        """The GPUs that it is shown, where a variable says so."""
+        word = self.variable("CUDA_VISIBLE_DEVICES")
+        if word is None or word.text is None:
+            return None
+        return tuple(each.strip() for each in word.text.split(",") if each.strip())
+
+    @property
+    def tasks_per_node(self) -> int | None:
+        """How often `srun` or `mpirun` starts it on each machine; 1 where neither does, None where it is not known."""
+        srun = self.started_by("srun")
+        if srun is None:
+            return 1 if self.started_by("mpirun") is None else None
+        given = self._slurm(srun, "ntasks-per-node")
+        own = srun.options.get("ntasks-per-node")
+        total, nodes = self._slurm(srun, "ntasks"), self._slurm(srun, "nodes")
+        # What srun is told counts more than what the batch file says.
+        if "ntasks" in srun.options and own is None:
+            given = None
+        if given is not None:
+            return given.number
+        if total is not None:
+            count, machines = total.number, _nodes(nodes)
+            return max(1, count // machines) if count is not None and machines else None
+        if not srun.closed:
+            return None
+        return 1 if self.directives or "nodes" in srun.options else None
+
+    @property
+    def slurm_nodes(self) -> int | None:
+        """On how many machines `srun` starts it."""
+        srun = self.started_by("srun")
+        return _nodes(self._slurm(srun, "nodes")) if srun is not None else None
+
+    def slurm(self, name: str) -> StartOption | None:
+        """What `srun` is told, or the batch file says for it."""
+        srun = self.started_by("srun")
+        return self._slurm(srun, name) if srun is not None else self.directives.get(name)
+
+    def _slurm(self, srun: Starter, name: str) -> StartOption | None:
+        return srun.options.get(name) or self.directives.get(name)
+
+
+def _nodes(option: StartOption | None) -> int | None:
+    text = option.text or "" if option is not None else ""
+    low, _, high = text.partition("-")
+    return int(low) if low.isdecimal() and high in ("", low) else None
+
+
+def _included(option: StartOption | None) -> int | None:
+    """`localhost:0,1,2` names three GPUs."""
+    text = option.text if option is not None else None
+    if text is None or "@" in text or ":" not in text:
+        return None
+    items = text.partition(":")[2].split(",")
+    return len(items) if all(item.isdecimal() for item in items) else None

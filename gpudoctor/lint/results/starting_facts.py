@@ -1,0 +1,91 @@
+"""What is known of a program for those who start it, from its executions on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.device import Device
+from gpudoctor.lint.domain.rank import Rank, RankKind
+from gpudoctor.lint.domain.value import int_of, single_of
+from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.placement import DeviceUsed
+from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.flow.condition import ALWAYS
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.program_facts import ProgramFacts
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.program import Program
+
+_MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"})
+
+
+def facts_of(programs: Sequence[Program]) -> ProgramFacts:
+    """What the programs of one entry say of how they want to be started."""
+    started = [program for program in programs if program.has_entry]
+    declared = [event for program in started for event in program.events(ArgumentDeclared)]
+    managed = [event for program in started for event in program.events(UseManaged)]
+    accumulation = _number(managed, "gradient_accumulation_steps", "accelerate")
+    devices = _number(managed, "devices", "lightning")
+    return ProgramFacts(
+        group=next((at for program in started for at in _awaits(program)), None),
+        group_alone=any(program.may_run_alone for program in started),
+        spawns=_spawns(started),
+        workers=next((at for program in started for at in _with_workers(program)), None),
+        by_local_rank=next((at for program in started for at in _by_local_rank(program)), None),
+        options=tuple(dict.fromkeys(flag.lstrip("-").replace("_", "-") for each in declared for flag in each.flags)),
+        options_known=any(program.has(ArgumentsParsed) for program in started) and bool(declared),
+        trains=any(program.trained_at or program.prepares_training for program in started),
+        frameworks=tuple(sorted({event.framework for event in managed})),
+        accumulation=accumulation[0],
+        accumulation_at=accumulation[1],
+        devices=devices[0],
+        devices_at=devices[1],
+        nodes=_number(managed, "num_nodes", "lightning")[0],
+    )
+
+
+def _number(managed: Sequence[UseManaged], name: str, framework: str) -> tuple[int | None, Location | None]:
+    for event in managed:
+        number = int_of(single_of(event.setting(name))) if event.framework == framework else None
+        if number is not None:
+            return number, event.location
+    return None, None
+
+
+def _awaits(program: Program) -> Iterator[Location]:
+    """Where a group is made whose other processes, address and rank somebody else must have prepared."""
+    prepared = {event.name for event in program.events(EnvironmentWrite)} & _MEETING
+    if program.world is not LaunchWorld.TORCHRUN or prepared or program.frameworks:
+        return
+    for event in program.events(InitGroup):
+        given = event.rank is not None or event.world_size is not None
+        if event.condition == ALWAYS and not given and event.init_method is None:
+            yield event.location
+
+
+def _spawns(programs: Sequence[Program]) -> Location | None:
+    """Where it starts its own processes, whatever it was told."""
+    if not programs or any(
+        program.world is not LaunchWorld.SPAWN or program.assumptions.switches for program in programs
+    ):
+        return None
+    spawns = (event for program in programs for event in program.events(Spawn))
+    return next((event.location for event in spawns if event.condition == ALWAYS), None)
+
+
+def _with_workers(program: Program) -> Iterator[Location]:
+    for event in program.events(MakeLoader):
+        workers = event.loader.num_workers
+        if workers is not None and workers.all(lambda value: (int_of(value) or 0) > 0):
+            yield event.loader.place
+
+
+def _by_local_rank(program: Program) -> Iterator[Location]:
+    for event in program.events(DeviceUsed):
+        index = event.device.index if isinstance(event.device, Device) else event.device
+        if isinstance(index, Rank) and index.kind is RankKind.LOCAL and event.certain:
+            yield event.location

@@ -1,0 +1,64 @@
+"""Which files start training programs, by their names and a look at their bytes."""
+
+from __future__ import annotations
+
+import os
+
+SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
+_SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job")
+_MAKEFILES = frozenset({"makefile", "gnumakefile"})
+_WORDS = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun")
+_OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
+MAX_BYTES = 256 * 1024
+"""A larger file is data."""
+
+
+def launch_kind(path: str, head: bytes = b"") -> str:
+    """What a launch file is by its name, or by its first line; empty for any other file."""
+    folder, name = os.path.split(path)
+    low = name.lower()
+    if low.endswith(_SHELL_ENDINGS):
+        return SHELL
+    if low.startswith(("dockerfile", "containerfile")) or low.endswith((".dockerfile", ".containerfile")):
+        return "" if low.endswith(".py") else DOCKERFILE
+    if low in _MAKEFILES or low.endswith(".mk"):
+        return MAKEFILE
+    if low.endswith((".yaml", ".yml")):
+        return YAML
+    if low.endswith((".json", ".jsonc")):
+        return EDITOR if low == "launch.json" and os.path.basename(folder) == ".vscode" else JSON
+    first = head.partition(b"\n")[0]
+    if (
+        "." not in name
+        and first.startswith(b"#!")
+        and first.rstrip().endswith((b"/bash", b"/sh", b" bash", b" sh", b"/zsh"))
+    ):
+        return SHELL
+    return ""
+
+
+def may_start_training(kind: str, data: bytes) -> bool:
+    """Worth reading: a launch file that names what starts programs, or the settings of one."""
+    if len(data) > MAX_BYTES:
+        return False
+    if kind == JSON:
+        return any(word in data for word in _OF_SETTINGS)
+    if kind == YAML:
+        described = b"services:" in data or b"containers:" in data
+        return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in _WORDS))
+    return any(word in data for word in _WORDS)
+
+
+_NAMED_SO = ("deepspeed", "ds_", "ds-", "zero", "accelerate")
+
+
+def found_by_name(name: str) -> bool:
+    """A folder is searched for files of this name. Data sets are JSON, too: of these only what sounds like settings."""
+    kind = launch_kind(name)
+    return bool(kind) and (kind != JSON or any(each in name.lower() for each in _NAMED_SO))
+
+
+def in_editor_folder(folder: str) -> str:
+    """What VS Code starts, in a folder of its settings; empty where there is none."""
+    path = os.path.join(folder, "launch.json")
+    return path if os.path.basename(folder) == ".vscode" and os.path.isfile(path) else ""

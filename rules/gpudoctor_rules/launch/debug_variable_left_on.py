@@ -1,0 +1,99 @@
+"""A variable for debugging is set where a training is started, and slows it down.
+
+## What goes wrong
+
+`CUDA_LAUNCH_BLOCKING=1` makes the CPU wait for each kernel. `TORCH_DISTRIBUTED_DEBUG=DETAIL` compares each collective
+among all ranks before it runs. `NCCL_P2P_DISABLE=1` and `NCCL_SHM_DISABLE=1` send what GPUs of a machine exchange over
+slower ways. `PYTORCH_NO_CUDA_MEMORY_CACHING=1` asks the driver for each tensor. They help to find a fault, and cost up
+to a multiple of the time when they stay. As advice the rule also names `NCCL_DEBUG=INFO`, which only writes much, and
+variables that have another name since PyTorch 2.2, such as `NCCL_BLOCKING_WAIT`, and do nothing for newer ones.
+
+## Fix
+
+Take the line out. Unsafe: some machines need it, such as GPUs that cannot reach each other directly.
+
+## Silent when
+
+The value turns the check off; what is started is no training; `accelerate launch` starts it, which sets the variables
+of NCCL itself where a GPU needs them.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.html#debugging-torch-distributed-applications,
+https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html, pytorch/pytorch#104506.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+_ON = ("1", "true", "True", "TRUE", "ON", "on")
+_SLOW: dict[str, tuple[tuple[str, ...], str]] = {
+    "CUDA_LAUNCH_BLOCKING": (_ON, "the CPU waits for each kernel, and the GPU for the CPU"),
+    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "the ranks compare each collective before they run it"),
+    "NCCL_P2P_DISABLE": (_ON, "GPUs of a machine exchange gradients through the memory of the CPU"),
+    "NCCL_SHM_DISABLE": (_ON, "processes of a machine exchange gradients over the network"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (_ON, "each tensor asks the driver for its memory"),
+    "NCCL_DEBUG": (("TRACE",), "NCCL writes a line for each call"),
+}
+_RENAMED = {
+    "NCCL_BLOCKING_WAIT": "TORCH_NCCL_BLOCKING_WAIT",
+    "NCCL_ASYNC_ERROR_HANDLING": "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "NCCL_DESYNC_DEBUG": "TORCH_NCCL_DESYNC_DEBUG",
+}
+
+
+class DebugVariableLeftOn(Rule):
+    """A variable for debugging is set where a training is started, and slows it down."""
+
+    code = "GPU432"
+    name = "debug-variable-left-on"
+    severity = Severity.PERF
+    fix_safety = Safety.UNSAFE
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for file, launch in launched.launches:
+            if not launched.is_training(file, launch):
+                continue
+            for name, bound in launch.environment.items():
+                if bound.at in told or bound.word.text is None:
+                    continue
+                told.add(bound.at)
+                yield from self._of(launched, launch, name, bound.word.text)
+
+    def _of(self, launched: Launched, launch: ProgramStart, name: str, value: str) -> Iterator[Finding]:
+        bound = launch.environment[name]
+        values, why = _SLOW.get(name, ((), ""))
+        remove = launched.without_setting(name, bound, f"Take `{name}` out")
+        if value in values and not (launch.launcher is StartedBy.ACCELERATE and name.startswith("NCCL_") and why):
+            yield self.found(
+                bound.at,
+                f"`{name}={value}` is left on for a training: {why}.",
+                remedy="Take it out, unless this machine needs it.",
+                fix=remove,
+            )
+        elif name == "NCCL_DEBUG" and value == "INFO":
+            yield self.found(
+                bound.at,
+                "`NCCL_DEBUG=INFO` makes each rank write how it connects: what a training says is lost in it.",
+                remedy="Take it out, or write `NCCL_DEBUG=WARN`.",
+                severity=Severity.INFO,
+                fix=remove,
+            )
+        elif name in _RENAMED and _RENAMED[name] not in launch.environment:
+            yield self.found(
+                bound.at,
+                f"`{name}` is called `{_RENAMED[name]}` since PyTorch 2.2: newer ones warn of the old name.",
+                remedy=f"Write `{_RENAMED[name]}`.",
+                severity=Severity.INFO,
+            )

@@ -1,0 +1,199 @@
+"""The settings of a launch contradict each other, or what the program says.
+
+## What goes wrong
+
+Accelerate and DeepSpeed take their numbers from a file, from the command and from the program, and where these differ
+one of them silently wins, or the start fails. `num_processes` counts over all machines: less than one for each is
+none. `distributed_type: 'NO'` starts one process, whatever `num_processes` says. DeepSpeed wants `train_batch_size` to
+be the product of the micro batch, the accumulation steps and the number of processes, and ends with `AssertionError:
+Check batch related parameters` where it is not. Beside `--num_gpus` or `--include` it does not look at
+`CUDA_VISIBLE_DEVICES`, and takes other GPUs.
+
+## Fix
+
+Leave the number to one of them: write `"auto"` in the DeepSpeed file, and leave `train_batch_size` out.
+
+## Silent when
+
+A number is `"auto"` or not known; the command overrides what the file says.
+
+## Sources
+
+deepspeedai/DeepSpeed#6914, deepspeedai/DeepSpeed#662, huggingface/accelerate#2818, huggingface/accelerate#146.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+_STEPS = "gradient_accumulation_steps"
+_PARTS = ("train_micro_batch_size_per_gpu", _STEPS)
+_NAMES_SETTINGS = ("--deepspeed_config", "--deepspeed", "--ds_config", "--deepspeed-config", "--deepspeed_config_file")
+
+
+class LaunchConfigMismatch(Rule):
+    """The settings of a launch contradict each other, or what the program says."""
+
+    code = "GPU430"
+    name = "launch-config-mismatch"
+    severity = Severity.WARNING
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file in launched.files:
+            for settings in file.settings:
+                if settings.of == "accelerate":
+                    yield from self._of_accelerate(launched, file, settings)
+                else:
+                    yield from self._of_batch(settings)
+            for launch in file.launches:
+                if launch.launcher is StartedBy.DEEPSPEED:
+                    yield from self._of_visible(launch)
+                yield from self._of_settings(launched, file, launch)
+
+    def _of_accelerate(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
+        processes, machines = settings.number("num_processes"), settings.number("num_machines") or 1
+        kind = settings.text("distributed_type").upper().removeprefix("DISTRIBUTEDTYPE.")
+        if processes is None or _overridden(launched, file):
+            return
+        at = settings.values["num_processes"].at
+        if machines > 1 and processes % machines:
+            yield self.found(
+                at,
+                f"`num_processes` counts over all {machines} machines, and {processes} cannot be dealt out evenly "
+                "among them.",
+                remedy="Write the number of GPUs of all machines together.",
+                because=[("the machines are counted", settings.values["num_machines"].at)],
+            )
+        elif kind == "NO" and processes > 1:
+            yield self.found(
+                settings.values["distributed_type"].at,
+                f"`distributed_type: 'NO'` starts one process, and `num_processes` says {processes}: one GPU trains.",
+                remedy="Write `distributed_type: MULTI_GPU`.",
+                because=[("the processes are counted", at)],
+            )
+        elif kind == "MULTI_GPU" and processes == 1:
+            yield self.found(
+                at,
+                "`distributed_type: MULTI_GPU` with one process: the start ends with `ValueError: You need to use "
+                "at least 2 processes to use --multi_gpu`.",
+                remedy="Write the number of GPUs.",
+            )
+        chosen = settings.values.get("gpu_ids")
+        count = len(chosen.text.split(",")) if chosen is not None and chosen.text not in ("all", "") else None
+        if chosen is not None and count is not None and machines == 1 and count < processes:
+            yield self.found(
+                chosen.at,
+                f"`gpu_ids` names {count} GPU{'s' if count > 1 else ''} for {processes} processes: those without "
+                "one end with `CUDA error: invalid device ordinal`.",
+                remedy="Give both the same number, or write `gpu_ids: all`.",
+                because=[("the processes are counted", at)],
+            )
+
+    def _of_batch(
+        self, settings: SettingsFile, world: int = 0, launch: ProgramStart | None = None
+    ) -> Iterator[Finding]:
+        whole = settings.number("train_batch_size")
+        parts = [settings.number(name) for name in _PARTS]
+        micro, steps = parts
+        if whole is None or micro is None or steps is None:
+            return
+        product = micro * steps * (world or 1)
+        if (whole != product) if world else (whole % product if product else False):
+            told = f"{micro} * {steps} * {world}" if world else f"{micro} * {steps}"
+            count = "of processes" if world else "of any number of processes"
+            yield self.found(
+                settings.values["train_batch_size"].at,
+                f"`train_batch_size` is {whole}, and the product of micro batch, accumulation steps and number "
+                f"{count} cannot be that ({told}): DeepSpeed ends with `AssertionError: Check batch related "
+                "parameters`.",
+                remedy='Leave `train_batch_size` out, or write `"auto"`: it follows from the others.',
+                because=[("the processes are started", launch.word.at if launch is not None else None)],
+            )
+
+    def _of_visible(self, launch: ProgramStart) -> Iterator[Finding]:
+        bound, option = launch.environment.get("CUDA_VISIBLE_DEVICES"), launch.option("num-gpus", "include")
+        visible = launch.visible
+        if bound is None or option is None or not visible or not all(each.isdecimal() for each in visible):
+            return
+        taken = _taken(launch)
+        if taken is not None and taken != visible:
+            yield self.found(
+                bound.at,
+                f"DeepSpeed does not look at `CUDA_VISIBLE_DEVICES` beside `--{option.name.replace('-', '_')}`: it "
+                f"takes the GPUs {', '.join(taken)}, and not {', '.join(visible)}.",
+                remedy=f"Leave the variable out and write `--include localhost:{','.join(visible)}`.",
+                because=[("DeepSpeed is told what to take", option.at)],
+            )
+
+    def _of_settings(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        found = _deepspeed_settings(launched, file, launch)
+        if found is None:
+            return
+        per_node, nodes = launch.processes, launch.nodes
+        if (
+            per_node is not None
+            and nodes is not None
+            and launch.launcher is not StartedBy.PYTHON
+            and launch.tasks_per_node == 1
+        ) and found.number("train_batch_size") is not None:
+            yield from self._of_batch(found, per_node * nodes, launch)
+        facts, steps = launched.program_of(file, launch), found.number(_STEPS)
+        if facts is None or facts.accumulation is None or steps is None or steps == facts.accumulation:
+            return
+        yield self.found(
+            found.values[_STEPS].at,
+            f"The program accumulates over {facts.accumulation} batches, and this file says {steps}: `Gradient "
+            "accumulation steps mismatch`, and DeepSpeed's value counts.",
+            remedy=f'Write `"{_STEPS}": "auto"`.',
+            because=[("the program says so here", facts.accumulation_at)],
+        )
+
+
+def _overridden(launched: Launched, file: LaunchFile) -> bool:
+    """A command that uses this file says how many processes there are itself."""
+    return any(
+        (option := launch.option("config-file")) is not None
+        and (option.text is None or option.text.rpartition("/")[2] == file.shown.rpartition("/")[2])
+        and (not launch.closed or launch.option("num-processes") is not None)
+        for _, launch in launched.launches
+        if launch.launcher is StartedBy.ACCELERATE
+    )
+
+
+def _taken(launch: ProgramStart) -> tuple[str, ...] | None:
+    count, include = launch.option("num-gpus"), launch.option("include")
+    if include is not None:
+        text = include.text or ""
+        host, _, listed = text.partition(":")
+        return tuple(listed.split(",")) if host == "localhost" and listed and "@" not in text else None
+    if count is None or count.number is None or (launch.nodes or 2) > 1:
+        return None
+    return tuple(map(str, range(count.number)))
+
+
+def _deepspeed_settings(launched: Launched, file: LaunchFile, launch: ProgramStart) -> SettingsFile | None:
+    """The DeepSpeed file that a launch hands over, itself or in its accelerate settings."""
+    name: str | None = None
+    for word, following in zip(launch.arguments, (*launch.arguments[1:], None), strict=False):
+        for flag in _NAMES_SETTINGS:
+            if word.text == flag and following is not None:
+                name = following.text
+            elif (value := word.after(f"{flag}=")) is not None:
+                name = value.text
+    option = launch.option("deepspeed-config-file")
+    name = option.text if option is not None else name
+    config = launch.option("config-file")
+    if name is None and config is not None and config.text is not None:
+        found = launched.settings_of(file, config.text, "accelerate")
+        name = found[1].text("deepspeed_config.deepspeed_config_file") or None if found is not None else None
+    found = launched.settings_of(file, name, "deepspeed") if name is not None else None
+    return found[1] if found is not None else None

@@ -1,0 +1,102 @@
+"""An option of the launcher stands behind the script, which gets it in the launcher's place.
+
+## What goes wrong
+
+A launcher reads its own options up to the script; all that follows belongs to the script. With
+`torchrun train.py --nproc_per_node=4`, torchrun starts one process, and the script is told `--nproc_per_node=4`: it
+trains on one GPU, or ends with `error: unrecognized arguments: --nproc_per_node=4`. The same holds for
+`accelerate launch` and `deepspeed`.
+
+## Fix
+
+Move the option to before the script. Unsafe: from then on as many processes start as it says.
+
+## Silent when
+
+The script declares an option of that name itself; the launcher has been given it already; what the launcher is given is
+not known.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/elastic/run.html, https://docs.python.org/3/library/argparse.html#nargs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import named
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.lint.launchfiles.shell_words import Word
+
+_TORCH = frozenset(
+    {"nproc-per-node", "nnodes", "node-rank", "master-addr", "master-port", "rdzv-backend", "rdzv-endpoint", "rdzv-id"}
+    | {"rdzv-conf", "standalone"}
+)
+_ACCELERATE = frozenset(
+    {"num-processes", "num-machines", "machine-rank", "main-process-ip", "main-process-port", "multi-gpu", "gpu-ids"}
+)
+_DEEPSPEED = frozenset({"num-gpus", "num-nodes", "include", "exclude", "hostfile", "master-port", "master-addr"})
+_ALONE = frozenset({"standalone", "multi-gpu"})
+"""Take no value."""
+
+
+class LauncherFlagsAfterScript(Rule):
+    """An option of the launcher stands behind the script, which gets it in the launcher's place."""
+
+    code = "GPU421"
+    name = "launcher-flags-after-script"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file, launch in launched.launches:
+            misplaced = list(_misplaced(launched, file, launch))
+            if not misplaced or launch.script is None:
+                continue
+            first, name = misplaced[0][0], misplaced[0][1]
+            others = f", and so do {len(misplaced) - 1} more" if len(misplaced) > 1 else ""
+            words = [word for word, _, own in misplaced for word in own]
+            yield self.found(
+                first.at,
+                f"`{first.shown}` stands behind {named(launch)} and goes to the script{others}: "
+                f"`{launch.launcher.value}` {_effect(launch, [each for _, each, _ in misplaced], name)}.",
+                remedy=f"Write it before {named(launch)}.",
+                fix=launched.moved(
+                    words, launch.script, Safety.UNSAFE, "Move the launcher's options before the script"
+                ),
+            )
+
+
+def _effect(launch: ProgramStart, names: list[str], first: str) -> str:
+    if launch.launcher in OF_TORCH and "nproc-per-node" in names:
+        return "starts one process"
+    return f"never sees `--{first}`"
+
+
+def _misplaced(launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[tuple[Word, str, list[Word]]]:
+    """The option's word, its name, and all of its words."""
+    known = {StartedBy.ACCELERATE: _ACCELERATE, StartedBy.DEEPSPEED: _DEEPSPEED, StartedBy.PYTHON: frozenset()}
+    flags = known.get(launch.launcher, _TORCH)
+    facts = launched.program_of(file, launch)
+    own = frozenset(facts.options) if facts is not None else frozenset()
+    # A program that reads its options in ways that were not followed may know them all.
+    if (facts is not None and not facts.options_known) or not launch.closed:
+        return
+    for index, word in enumerate(launch.arguments):
+        start = word.parts[0] if word.parts else ""
+        if not isinstance(start, str) or not start.startswith("--"):
+            continue
+        bare, equals, _ = start[2:].partition("=")
+        name = bare.replace("_", "-")
+        if name not in flags or name in own or name in launch.options:
+            continue
+        alone = bool(equals) or name in _ALONE
+        yield word, name, [word, *([] if alone else launch.arguments[index + 1 : index + 2])]

@@ -1,0 +1,111 @@
+"""Several trainings that may run on one machine at once are given the same port.
+
+## What goes wrong
+
+The process with rank 0 opens the port on which the others of its training meet. Of two trainings on a machine the
+second ends with `RuntimeError: The server socket has failed to listen on any local network address ... EADDRINUSE`, or
+its processes join the first one and both hang.
+
+## Fix
+
+Give each its own port, or let torchrun choose a free one with `--standalone`.
+
+## Silent when
+
+The port is not known, as where it is drawn at random or counted; one training waits for the other; each runs on a
+machine of its own.
+
+## Sources
+
+facebookresearch/detectron2#91, pytorch/torchtune#392, meta-llama/llama-cookbook#186, facebookresearch/XLM#53.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+_REMEDY = "Give each a port of its own, or leave the port out and write `--standalone`."
+
+
+class MasterPortCollides(Rule):
+    """Several trainings that may run on one machine at once are given the same port."""
+
+    code = "GPU425"
+    name = "master-port-collides"
+    severity = Severity.WARNING
+    stops = True
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file in launched.files:
+            ports = [(launch, *found) for launch in file.launches if (found := _port(launch)) is not None]
+            for index, (launch, port, at) in enumerate(ports):
+                if launch.started_by("srun", "mpirun") is not None and not _is_array(launch):
+                    continue
+                if launch.background and launch.looped:
+                    yield self.found(
+                        at,
+                        "The loop starts one training after the other without waiting for them, all with port "
+                        f"{port}: only the first one can open it, and the next ends with `EADDRINUSE`.",
+                        remedy="Count the port up with the loop, or leave it out and write `--standalone`.",
+                    )
+                    continue
+                before = next((each for each in ports[:index] if _together(each[0], launch) and each[1] == port), None)
+                if before is not None:
+                    yield self.found(
+                        at,
+                        f"Port {port} is taken: a training that was started before in the background has it, and "
+                        "this one ends with `EADDRINUSE`.",
+                        remedy=_REMEDY,
+                        because=[("the other training gets it here", before[2])],
+                    )
+                elif _is_array(launch) and port != 0:
+                    yield self.found(
+                        at,
+                        f"All jobs of the array use port {port}: two that SLURM places on one node meet there, and "
+                        "the second ends with `EADDRINUSE`.",
+                        remedy="Make the port depend on the job: `$((20000 + SLURM_JOB_ID % 20000))`.",
+                        because=[("the job is an array", launch.directives["array"].at)],
+                    )
+
+
+def _together(one: ProgramStart, other: ProgramStart) -> bool:
+    """The first may still run when the second begins."""
+    return one.background and one.waits == other.waits and not (one.conditional or other.conditional)
+
+
+def _is_array(launch: ProgramStart) -> bool:
+    array = launch.directives.get("array")
+    text = array.text if array is not None else None
+    several = text is not None and ("-" in text or "," in text) and not text.endswith("%1")
+    return several and "exclusive" not in launch.directives
+
+
+def _port(launch: ProgramStart) -> tuple[int, Location] | None:
+    if "standalone" in launch.options:
+        return None
+    option: StartOption | None
+    if launch.launcher in OF_TORCH:
+        option = launch.option("master-port")
+        endpoint = launch.option("rdzv-endpoint")
+        if endpoint is not None:
+            text = (endpoint.text or "").rpartition(":")[2]
+            return (int(text), endpoint.at) if text.isdecimal() and int(text) else None
+    elif launch.launcher is StartedBy.ACCELERATE:
+        option = launch.option("main-process-port")
+    elif launch.launcher is StartedBy.DEEPSPEED:
+        option = launch.option("master-port")
+        if option is None and launch.closed:
+            return 29500, launch.word.at
+    else:
+        return None
+    number = option.number if option is not None else None
+    return (number, option.at) if option is not None and number else None

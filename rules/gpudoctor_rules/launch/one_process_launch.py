@@ -1,0 +1,107 @@
+"""A program that is made for several processes is started as one.
+
+## What goes wrong
+
+`torchrun train.py` without `--nproc-per-node` starts one process, whatever GPUs there are: the training runs on one of
+them, without a word. `python train.py` starts no launcher at all. A program that joins a process group then ends with
+`ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not
+set`.
+
+## Fix
+
+Say how many processes to start: `torchrun --nproc-per-node=gpu train.py` starts one for each GPU.
+
+## Silent when
+
+The number is given, or comes from a variable or a configuration; one GPU is all that the command may see; several
+nodes take part; the program also runs as one process; the same file also starts the program in several.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/elastic/run.html, NVIDIA-Merlin/Transformers4Rec#473,
+https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+_TELL_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+
+
+class OneProcessLaunch(Rule):
+    """A program that is made for several processes is started as one."""
+
+    code = "GPU422"
+    name = "one-process-launch"
+    severity = Severity.WARNING
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file, launch in launched.launches:
+            # `srun` and `mpirun` start it several times, and whoever offers one GPU wants one process.
+            if launch.starters or _on_one_gpu(launch) or launch.script is None or _also_in_several(file, launch):
+                continue
+            if is_of_torch(launch):
+                yield from self._of_torchrun(launched, file, launch)
+            elif launch.launcher is StartedBy.PYTHON:
+                yield from self._of_python(launched, file, launch)
+
+    def _of_torchrun(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        if launch.processes != 1 or "nproc-per-node" in launch.options or launch.nodes != 1:
+            return
+        facts = launched.program_of(file, launch)
+        several = facts is None or facts.group is not None or facts.frameworks or facts.by_local_rank is not None
+        # What says so behind the script is another mistake.
+        behind = any(word.shown.lstrip("-").replace("_", "-").startswith("nproc-per-node") for word in launch.arguments)
+        if several and not behind and not (facts is not None and facts.spawns is not None):
+            yield self.found(
+                launch.word.at,
+                f"`{launch.launcher.value}` starts one process of {named(launch)}: without `--nproc-per-node` that is "
+                "all, and the other GPUs stay idle.",
+                remedy="Write `--nproc-per-node=gpu`, or how many processes to start.",
+                because=[("the processes meet here", facts.group if facts is not None else None)],
+            )
+
+    def _of_python(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        facts = launched.program_of(file, launch)
+        told = any(name in launch.environment for name in _TELL_RANKS)
+        if facts is None or facts.group is None or facts.group_alone or told:
+            return
+        yield self.found(
+            launch.word.at,
+            f"`python` starts one process of {named(launch)} and sets no rank, but the program joins a process group: "
+            "it ends with `ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
+            "variable RANK expected, but not set`.",
+            remedy=(
+                "Start it with a launcher: `torchrun --nproc-per-node=gpu "
+                f"{launch.script.shown if launch.script else ''}`."
+            ),
+            because=[("the process group is made", facts.group)],
+        )
+
+
+def _on_one_gpu(launch: ProgramStart) -> bool:
+    visible = launch.visible
+    given = (gpus_of(launch.slurm(name)) for name in ("gres", "gpus-per-node", "gpus", "gpus-per-task"))
+    return (visible is not None and len(visible) <= 1) or any(each == 1 for each in given)
+
+
+def _also_in_several(file: LaunchFile, launch: ProgramStart) -> bool:
+    """One of several ways that a file offers: its author knows the difference."""
+    script = launch.script.text if launch.script is not None else None
+    return any(
+        other is not launch
+        and (other.script.text if other.script is not None else None) == script
+        and (starts_several(other) or other.processes is None)
+        for other in file.launches
+    )

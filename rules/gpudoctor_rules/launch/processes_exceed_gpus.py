@@ -1,0 +1,80 @@
+"""More processes are started than the command may see GPUs.
+
+## What goes wrong
+
+Each process takes the GPU of its local rank. With `CUDA_VISIBLE_DEVICES=0,1` and four processes on a machine, those
+with the local ranks 2 and 3 find no GPU and end with `RuntimeError: CUDA error: invalid device ordinal`. What SLURM
+grants with `--gres=gpu:2` limits them in the same way.
+
+## Fix
+
+Give both the same number.
+
+## Silent when
+
+Either number is not known; the GPUs are hidden on purpose, with `CUDA_VISIBLE_DEVICES=` or `-1`, so that the processes
+train on the CPU; DeepSpeed is told which GPUs to take and does not look at the variable.
+
+## Sources
+
+tatsu-lab/stanford_alpaca#67, HRNet/HRNet-Semantic-Segmentation#171,
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import gpus_of
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+
+class ProcessesExceedGpus(Rule):
+    """More processes are started than the command may see GPUs."""
+
+    code = "GPU423"
+    name = "processes-exceed-gpus"
+    severity = Severity.ERROR
+    stops = True
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for _, launch in launched.launches:
+            count, tasks = launch.processes, launch.tasks_per_node
+            if count is None or tasks is None or launch.launcher in (StartedBy.PYTHON, StartedBy.DEEPSPEED):
+                continue
+            # Several launchers on a machine are a mistake of their own.
+            if tasks > 1 or count < 2 or "cpu" in launch.options:
+                continue
+            for gpus, said, at in _offered(launch):
+                if gpus < count:
+                    option = launch.option("nproc-per-node", "num-processes")
+                    yield self.found(
+                        option.at if option is not None else launch.word.at,
+                        f"`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those from "
+                        f"local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
+                        remedy=f"Start {gpus} process{'es' if gpus > 1 else ''}, or give {count} GPUs.",
+                        because=[("the GPUs are said here", at)],
+                    )
+                    break
+
+
+def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
+    visible = launch.visible
+    bound = launch.environment.get("CUDA_VISIBLE_DEVICES")
+    chosen = launch.option("gpu-ids")
+    if chosen is not None and chosen.text not in (None, "all", ""):
+        count = len((chosen.text or "").split(","))
+        yield count, f"`--gpu_ids` names {count} GPU{'s' if count > 1 else ''}", chosen.at
+    elif visible and bound is not None and all(each.isdecimal() for each in visible):
+        yield len(visible), f"it sees {len(visible)} GPU{'s' if len(visible) > 1 else ''}", bound.at
+    for name in ("gres", "gpus-per-node"):
+        option = launch.slurm(name)
+        count = gpus_of(option) or 0
+        if option is not None and count:
+            yield count, f"SLURM grants {count} GPU{'s' if count > 1 else ''} on each node", option.at

@@ -1,0 +1,166 @@
+"""The nodes of a training are told different places to meet, or one rank for all of them.
+
+## What goes wrong
+
+All nodes must get the address of one of them. `localhost` is each node itself, so that each waits for the others at a
+place where nobody comes; so is `$(hostname)` where every node asks it for itself. `--standalone` is for one machine:
+with several nodes each begins alone. And where all nodes get `--node-rank=0`, as from a `$SLURM_NODEID` that the batch
+file has filled in before `srun` starts anything, they all are the first. The training hangs without a word.
+
+## Fix
+
+Ask for the address once: `--rdzv-backend=c10d --rdzv-endpoint=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head
+-n 1):29500`. Such nodes agree on their ranks themselves. Otherwise have each node fill its rank in: `srun bash -c
+'torchrun --node-rank=$SLURM_NODEID ...'`.
+
+## Silent when
+
+One node takes part, or it is not known how many; the address comes from outside.
+
+## Sources
+
+pytorch/pytorch#76069, pytorch/pytorch#73656, pytorch/pytorch#23074,
+https://docs.pytorch.org/docs/stable/elastic/run.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.lint.launchfiles.shell_words import Word
+
+_OWN_NAME = ("SLURMD_NODENAME", "HOSTNAME", "HOST")
+_OF_TASK = ("SLURM_NODEID", "SLURM_PROCID")
+_ONCE = (
+    "Ask for the address once, for all nodes: "
+    '`$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`, or the name of the first node.'
+)
+
+
+class RendezvousDiffersPerNode(Rule):
+    """The nodes of a training are told different places to meet, or one rank for all of them."""
+
+    code = "GPU429"
+    name = "rendezvous-differs-per-node"
+    severity = Severity.ERROR
+    stops = True
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file, launch in launched.launches:
+            if launch.launcher in OF_TORCH or launch.launcher is StartedBy.ACCELERATE:
+                nodes = launch.nodes if launch.nodes is not None else launch.slurm_nodes
+            else:
+                nodes = launch.slurm_nodes
+            if nodes is None or nodes < 2:
+                continue
+            yield from self._of_address(file, launch, nodes)
+            yield from self._of_rank(launch)
+
+    def _of_address(self, file: LaunchFile, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
+        alone = launch.option("standalone")
+        if alone is not None:
+            yield self.found(
+                alone.at,
+                f"`--standalone` makes each node meet with itself, and {nodes} take part: each waits for the others "
+                "without end.",
+                remedy="Leave it out and give all nodes one `--rdzv-endpoint`.",
+            )
+            return
+        word, at = _address(launch)
+        if word is None or at is None:
+            if (
+                launch.launcher in OF_TORCH
+                and launch.closed
+                and launch.nodes is not None
+                and not _told_by_variables(launch)
+            ):
+                yield self.found(
+                    launch.word.at,
+                    f"{nodes} nodes take part and none is told where to meet: the default is `127.0.0.1`, where "
+                    "each node waits for the others by itself.",
+                    remedy=(
+                        "Give all nodes the address of the first one, with `--rdzv-backend=c10d "
+                        "--rdzv-endpoint=host:29500`."
+                    ),
+                )
+            return
+        text = word.text
+        if text is not None and text.startswith(LOCAL):
+            yield self.found(
+                at,
+                f"`{text}` is each node itself, and {nodes} take part: each waits for the others at a place where "
+                "nobody comes.",
+                remedy=_ONCE,
+            )
+        elif (own := _own_name(word)) and (launch.per_node or _run_on_each(file, launch)):
+            yield self.found(
+                at,
+                f"Each node fills in `{own}` for itself, so that {nodes} nodes wait at {nodes} addresses.",
+                remedy=_ONCE,
+            )
+
+    def _of_rank(self, launch: ProgramStart) -> Iterator[Finding]:
+        srun = launch.started_by("srun")
+        option = launch.option("node-rank", "machine-rank")
+        if (
+            srun is None
+            or option is None
+            or option.value is None
+            or (launch.slurm_nodes or 0) < 2
+            or meets_by_c10d(launch)
+        ):
+            return
+        early = [hole.variable for hole in option.value.holes if hole.variable in _OF_TASK]
+        if option.number is not None:
+            yield self.found(
+                option.at,
+                f"`srun` starts this command on {launch.slurm_nodes} nodes, and all get rank {option.number}: the "
+                "others wait for a node that never comes.",
+                remedy="Have each node fill in its own: `srun bash -c 'torchrun --node-rank=$SLURM_NODEID ...'`.",
+            )
+        elif early and not launch.per_node:
+            yield self.found(
+                option.at,
+                f"The batch file fills in `${early[0]}` once, before `srun` starts anything: it is 0 there, and all "
+                f"{launch.slurm_nodes} nodes get it.",
+                remedy=f"Have each node fill it in: `srun bash -c '... --node-rank=${early[0]} ...'`.",
+            )
+
+
+def _address(launch: ProgramStart) -> tuple[Word | None, Location | None]:
+    option = launch.option("rdzv-endpoint", "master-addr", "main-process-ip")
+    if option is not None:
+        return option.value, option.at
+    if launch.launcher in (StartedBy.PYTHON, StartedBy.DEEPSPEED) and "MASTER_ADDR" in launch.environment:
+        bound = launch.environment["MASTER_ADDR"]
+        return bound.word, bound.at
+    return None, None
+
+
+def _told_by_variables(launch: ProgramStart) -> bool:
+    return any(name.startswith("PET_") for name in launch.environment)
+
+
+def _own_name(word: Word) -> str:
+    for hole in word.holes:
+        if hole.variable in _OWN_NAME:
+            return f"${hole.variable}"
+        if any(command[:1] == ("hostname",) for command in hole.commands):
+            return f"$({' '.join(next(each for each in hole.commands if each[:1] == ('hostname',)))})"
+    return ""
+
+
+def _run_on_each(file: LaunchFile, launch: ProgramStart) -> bool:
+    """Somebody runs the script on every node: it is told its rank from outside."""
+    rank = launch.option("node-rank", "machine-rank")
+    outside = rank is not None and rank.value is not None and bool(rank.value.holes)
+    return outside and not file.is_batch and not launch.starters

@@ -1,0 +1,101 @@
+"""What a batch file asks of SLURM does not fit what the launcher or the program expects.
+
+## What goes wrong
+
+A training over several nodes waits until all of them have joined. A `torchrun --nnodes=4` in a job of two nodes waits
+for two that never come, and one that no `srun` starts runs on the first node of the job alone. Lightning compares
+`--ntasks-per-node` with `devices` and ends with `ValueError: You set devices=4 in Lightning, but the number of tasks
+per node configured in SLURM --ntasks-per-node=8 does not match`; it refuses `--ntasks`.
+
+## Fix
+
+Take the numbers from SLURM (`--nnodes=$SLURM_NNODES`), start one task on each node with `srun` for torchrun, and for
+Lightning set `--ntasks-per-node` to `devices`.
+
+## Silent when
+
+A number is not known; another command of the file reaches the other nodes.
+
+## Sources
+
+Lightning-AI/pytorch-lightning#20391, Lightning-AI/pytorch-lightning#102, https://slurm.schedmd.com/sbatch.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import is_of_torch, named, reaches_others
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.lint.program_facts import ProgramFacts
+
+
+class SlurmTasksMismatch(Rule):
+    """What a batch file asks of SLURM does not fit what the launcher or the program expects."""
+
+    code = "GPU427"
+    name = "slurm-tasks-mismatch"
+    severity = Severity.ERROR
+    stops = True
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file, launch in launched.launches:
+            if is_of_torch(launch):
+                yield from self._of_nodes(file, launch)
+            facts = launched.program_of(file, launch)
+            if facts is not None and "lightning" in facts.frameworks and launch.launcher is StartedBy.PYTHON:
+                yield from self._of_lightning(launch, facts)
+
+    def _of_nodes(self, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        nodes, option = launch.nodes, launch.option("nnodes")
+        if nodes is None or nodes < 2 or option is None:
+            return
+        if launch.started_by("srun") is None:
+            asked = launch.directives.get("nodes")
+            if asked is not None and not (launch.starters or launch.looped or reaches_others(file)):
+                yield self.found(
+                    launch.word.at,
+                    "The batch file runs on the first node of the job alone, and so does this "
+                    f"`{launch.launcher.value}`: it waits for {nodes} nodes, of which the others never start it.",
+                    remedy=f"Start it with `srun --ntasks-per-node=1 {launch.word.shown} ...`.",
+                    because=[("the job has several nodes", asked.at)],
+                )
+            return
+        granted, said = launch.slurm_nodes, launch.slurm("nodes")
+        if granted is not None and granted != nodes and said is not None:
+            waits = "it waits for nodes that never come" if nodes > granted else "the others are turned away"
+            yield self.found(
+                option.at,
+                f"`{launch.launcher.value}` is told that {nodes} nodes take part, and SLURM starts it on {granted}: "
+                f"{waits}.",
+                remedy="Write `--nnodes=$SLURM_NNODES`.",
+                because=[("SLURM is asked for the nodes", said.at)],
+            )
+
+    def _of_lightning(self, launch: ProgramStart, facts: ProgramFacts) -> Iterator[Finding]:
+        each, total = launch.slurm("ntasks-per-node"), launch.slurm("ntasks")
+        if each is not None and each.number is not None and launch.started_by("srun") is not None:
+            if facts.devices is not None and facts.devices > 0 and facts.devices != each.number:
+                yield self.found(
+                    each.at,
+                    f"SLURM starts {each.number} task{'s' if each.number > 1 else ''} of {named(launch)} on each "
+                    f"node, and its Trainer has `devices={facts.devices}`: Lightning ends with `ValueError: You set "
+                    f"devices={facts.devices} in Lightning, but the number of tasks per node configured in SLURM "
+                    f"--ntasks-per-node={each.number} does not match`.",
+                    remedy=f"Write `--ntasks-per-node={facts.devices}`, or `devices={each.number}`.",
+                    because=[("the Trainer is made", facts.devices_at)],
+                )
+        elif each is None and total is not None and (total.number or 0) > 1:
+            yield self.found(
+                total.at,
+                f"Lightning refuses `--ntasks`: {named(launch)} ends with `RuntimeError: You set "
+                f"--ntasks={total.number} in your SLURM bash script, but this variable is not supported`.",
+                remedy=f"Write `--ntasks-per-node={total.number}`, for that many GPUs on each node.",
+            )

@@ -1,0 +1,107 @@
+"""Two launchers start processes of one training, each as many as there are GPUs.
+
+## What goes wrong
+
+`srun` starts its command once for each task, and `torchrun` starts a process for each GPU. With eight tasks on a node
+and `--nproc-per-node=8`, 64 processes share eight GPUs: their ranks clash, and the training hangs or ends with `CUDA
+error` or `EADDRINUSE`. It is the same with `mpirun`, and with a program that calls `mp.spawn` itself.
+
+## Fix
+
+Let one of them start the processes: one task for each node with torchrun (`--ntasks-per-node=1`), or one for each GPU
+with `python`.
+
+## Silent when
+
+One task runs on each node; how many tasks or processes there are is not known.
+
+## Sources
+
+interTwin-eu/itwinai#360, Lightning-AI/pytorch-lightning#18650, https://slurm.schedmd.com/srun.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, Starter
+from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import named, starts_several
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
+
+
+class StartedTwice(Rule):
+    """Two launchers start processes of one training, each as many as there are GPUs."""
+
+    code = "GPU426"
+    name = "started-twice"
+    severity = Severity.ERROR
+    stops = True
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file, launch in launched.launches:
+            if launch.launcher is not StartedBy.PYTHON:
+                yield from self._of_launcher(launched, file, launch)
+            yield from self._of_spawning(launched, file, launch)
+
+    def _of_launcher(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        script = launch.script
+        if script is not None and script.text in _LAUNCHERS and launched.path_of(file, launch) is None:
+            yield self.found(
+                script.at,
+                f"`{launch.launcher.value}` is told to start `{script.text}`, which is a launcher, too: it takes the "
+                "word for a script, and finds no such file.",
+                remedy=f"Leave one of them out: `{script.text}` starts the processes itself.",
+            )
+            return
+        starter, tasks = _tasks(launch)
+        if starter is None or tasks is None or tasks < 2 or not starts_several(launch):
+            return
+        count = launch.processes
+        whole = f"{tasks * count} processes" if count is not None else "several processes for each GPU"
+        said = launch.slurm("ntasks-per-node") or launch.slurm("ntasks")
+        yield self.found(
+            launch.word.at,
+            f"`{starter.word.shown}` starts {tasks} tasks on each node, and each is a `{launch.launcher.value}` that "
+            f"starts {count if count is not None else 'a process for each GPU'}: {whole} meet on one node.",
+            remedy="Start one task on each node (`--ntasks-per-node=1`), or leave the launcher out.",
+            because=[("the tasks are said here", said.at if said is not None else None)],
+        )
+
+    def _of_spawning(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        facts = launched.program_of(file, launch)
+        if facts is None or facts.spawns is None:
+            return
+        starter, tasks = _tasks(launch)
+        by = f"`{starter.word.shown}`" if starter is not None and (tasks or 0) > 1 else ""
+        if launch.launcher is not StartedBy.PYTHON and starts_several(launch):
+            by = f"`{launch.launcher.value}`"
+        if by:
+            yield self.found(
+                launch.word.at,
+                f"{by} starts {named(launch)} several times, and each of these starts processes for all GPUs itself.",
+                remedy=f"Start it once, with `python {launch.script.shown if launch.script else ''}`.",
+                because=[("the program starts its processes", facts.spawns)],
+            )
+
+
+def _tasks(launch: ProgramStart) -> tuple[Starter | None, int | None]:
+    srun, mpi = launch.started_by("srun"), launch.started_by("mpirun")
+    if srun is not None:
+        return srun, launch.tasks_per_node
+    if mpi is None:
+        return None, None
+    each = mpi.options.get("ntasks-per-node")
+    if each is not None:
+        return mpi, each.number
+    # Over several machines they may be one on each.
+    total = mpi.options.get("ntasks")
+    here = not {"hosts", "hostfile", "map-by", "pernode"} & set(mpi.options)
+    return mpi, total.number if total is not None and here else None

@@ -1,0 +1,68 @@
+"""A launcher is told to start `python`, which it takes for the script.
+
+## What goes wrong
+
+`torchrun` starts Python itself, and the first word behind its options is the script. With
+`torchrun --nproc-per-node=4 python train.py` each process looks for a file called `python` and ends with
+`can't open file '.../python': [Errno 2] No such file or directory`. `accelerate launch` and `deepspeed` do the same.
+
+## Fix
+
+Leave the word `python` out. Safe: the command could not start anything before.
+
+## Silent when
+
+`--no-python` says that the word is a command; a file of that name is there.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/elastic/run.html, https://huggingface.co/docs/accelerate/basic_tutorials/launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.launchfiles.start import StartedBy
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launched import Launched
+
+_PYTHONS = ("python", "python3", "python2")
+_FLAGS = ("-u", "-B", "-O", "-s", "-E", "-I")
+
+
+class TorchrunStartsPython(Rule):
+    """A launcher is told to start `python`, which it takes for the script."""
+
+    code = "GPU424"
+    name = "torchrun-starts-python"
+    severity = Severity.ERROR
+    fix_safety = Safety.SAFE
+    stops = True
+
+    def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        for file, launch in launched.launches:
+            script = launch.script
+            if launch.launcher is StartedBy.PYTHON or script is None or script.text not in _PYTHONS:
+                continue
+            if "no-python" in launch.options or launched.path_of(file, launch) is not None or launch.module:
+                continue
+            flags = []
+            for word in launch.arguments:
+                if word.text not in _FLAGS:
+                    break
+                flags.append(word)
+            after = launch.arguments[len(flags)].text if len(launch.arguments) > len(flags) else None
+            whole = after is not None and not after.startswith("-")
+            title = f"Leave `{script.text}` out"
+            yield self.found(
+                script.at,
+                f"`{launch.launcher.value}` takes `{script.text}` for the script: every process ends with `can't open "
+                f"file '.../{script.text}': [Errno 2] No such file or directory`.",
+                remedy=f"Leave `{script.text}` out: the launcher starts Python itself.",
+                fix=launched.without_words([script, *flags], Safety.SAFE, title) if whole else None,
+            )

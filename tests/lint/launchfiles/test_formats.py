@@ -1,0 +1,94 @@
+"""Files that hold commands or settings, and are no shell scripts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.lint.launchfiles.reading import read_launch_file
+from tests.support.launches import shown
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+
+EDITOR = ".vscode/launch.json"
+EDITED = '{"configurations": [{"type": "debugpy", %s},]}'
+POD = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - "
+
+
+def read(name: str, text: str) -> LaunchFile:
+    return read_launch_file(f"/work/{name}", name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("Dockerfile", "FROM a\nCMD torchrun --nnodes=1 \\\n  t.py", "torchrun nnodes=1 | t.py"),
+        ("Dockerfile", 'FROM a\nENTRYPOINT ["torchrun"]\nCMD ["t.py", "a b"]', "torchrun | t.py a b"),
+        ("Dockerfile", 'FROM a\nCMD ["python", "a.py"]\nFROM b\nCMD ["python", "b.py"]', "python | b.py"),
+        ("Dockerfile", 'FROM a\nRUN <<EOF\nCMD ["python", "x.py"]\nEOF\nCMD ["python", "b.py"]', "python | b.py"),
+        ("Makefile", "N := 4\nt:\n\t@torchrun --nnodes=$(N) t.py $(A) $$B", "torchrun nnodes=4 | t.py $A? $B?"),
+        ("Makefile", "N ?= 4\ntrain:\n\ttorchrun --nproc_per_node=$(N) t.py", "torchrun nproc-per-node=$N | t.py"),
+        ("compose.yaml", "services:\n  a:\n    command: torchrun t.py --x", "torchrun | t.py --x"),
+        ("compose.yaml", "services:\n  a:\n    entrypoint: [python, -u]\n    command: [t.py]", "python u= | t.py"),
+        ("compose.yaml", "services:\n  a:\n    command: >\n      torchrun\n      t.py", "torchrun | t.py"),
+        ("pod.yaml", f"{POD}command: [sh, -c]\n    args: [torchrun t.py]", "torchrun | t.py"),
+        ("pod.yaml", f"{POD}command: [torchrun, --nnodes=$(N), t.py]", "torchrun nnodes=$N | t.py"),
+        (EDITOR, EDITED % '"program": "t.py", "args": ["--x",], // c\n', "python | t.py --x"),
+        (EDITOR, EDITED % '"module": "torch.distributed.run", "args": ["t.py"]', "torchrun | t.py"),
+    ],
+)  # fmt: skip
+def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
+    [found] = read(name, text).launches
+    assert shown(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.yaml", "- 1\n- 2"),
+        ("a.yaml", "services: [1, 2]"),
+        ("a.yaml", "{{ template }}"),
+        ("a.yaml", "a: &a [b, b]\nb: &b [*a, *a]\nc: &c [*b, *b]\n"),
+        ("a.json", '{"train": '),
+        ("compose.yaml", "services:\n  a:\n    image: x"),
+        ("Makefile", "all:\n\tgcc -o train train.c"),
+        ("Dockerfile", "FROM a\nRUN python train.py"),
+    ],
+)
+def test_what_starts_nothing(name: str, text: str) -> None:
+    found = read(name, text)
+    assert not found.launches
+    assert not found.settings
+
+
+def test_a_nest_of_aliases_is_not_unfolded() -> None:
+    nest = "services:\n  a0: &a0 [x, x]\n" + "".join(f"  a{n}: &a{n} [{f'*a{n - 1}, ' * 9}]\n" for n in range(1, 12))
+    assert not read("compose.yaml", nest).launches
+
+
+def test_shared_memory_of_containers() -> None:
+    def of(name: str, text: str) -> str | None:
+        [found] = read(name, text).launches
+        assert found.container is not None
+        return found.container.shared_memory
+
+    assert of("run.sh", "docker run image torchrun t.py") == ""
+    assert of("run.sh", "docker run --shm-size=8g image torchrun t.py") == "8g"
+    assert of("run.sh", "docker run -v /dev/shm:/dev/shm image torchrun t.py") == "mounted"
+    assert of("run.sh", "docker run $MORE image torchrun t.py") is None
+    assert of("compose.yaml", "services:\n  a:\n    command: python t.py\n    ipc: host") == "host"
+    assert of("compose.yaml", "services:\n  a:\n    extends: b\n    command: python t.py") is None
+
+
+def test_settings_are_told_by_their_keys() -> None:
+    [accelerate] = read("cfg.yaml", "distributed_type: FSDP\nnum_processes: 8\nfsdp_config:\n  a: b").settings
+    assert (accelerate.of, accelerate.number("num_processes"), accelerate.text("fsdp_config.a")) == (
+        "accelerate",
+        8,
+        "b",
+    )
+    [deepspeed] = read("ds.json", '{\n\t"train_batch_size": "auto",\n\t"zero_optimization": {"stage": 2}}').settings
+    assert (deepspeed.of, deepspeed.number("train_batch_size")) == ("deepspeed", None)
+    assert str(deepspeed.values["zero_optimization.stage"].at) == "ds.json:3:33"

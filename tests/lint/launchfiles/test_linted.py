@@ -1,0 +1,144 @@
+"""Launch files on the command line: what is found, where, in which formats, and what silences and mends it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpudoctor import cli
+
+BAD = "torchrun --nproc_per_node=2 python train.py\n"
+PROGRAM = """import os
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    model(torch.randn(2, 2, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def lay(**files: str) -> None:
+    for name, text in files.items():
+        path = Path(name.replace("__", "."))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    cli.main(["lint", "--no-cache", "--output-format=json", *arguments])
+    return json.loads(capsys.readouterr().out)["findings"]  # type: ignore[no-any-return]
+
+
+def codes(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    return [f"{each['path']}:{each['line']} {each['code']}" for each in found(capsys, *arguments)]
+
+
+def test_a_folder_is_searched_for_them(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(run__sh=BAD, Makefile=f"t:\n\t{BAD}", notes__txt=BAD, build__sh="make\n", data__json='{"python": 1}')
+    Path(".vscode").mkdir()
+    Path(".vscode/launch.json").write_text(
+        '{"configurations": [{"type": "python", "module": "torch.distributed.run",'
+        ' "args": ["--nproc_per_node=2", "python", "t.py"]}]}'
+    )
+    assert codes(capsys, ".") == [".vscode/launch.json:1 GPU424", "Makefile:2 GPU424", "run.sh:1 GPU424"]
+    cli.main(["lint", "--no-cache", "."])
+    assert "in 3 files" in capsys.readouterr().err
+
+
+def test_a_script_without_an_ending_is_known_by_its_first_line(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(start=f"#!/usr/bin/env bash\n{BAD}")
+    assert codes(capsys, "start") == ["start:2 GPU424"]
+
+
+def test_what_a_named_file_starts_is_linted_with_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(run__sh="torchrun --nproc_per_node=2 train.py\n", train__py=PROGRAM, other__py=PROGRAM)
+    assert {each.partition(":")[0] for each in codes(capsys, "run.sh")} == {"train.py"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{BAD.strip()}  # gpudoctor: ignore[GPU424]\n",
+        f"# gpudoctor: ignore[torchrun-starts-python]\n{BAD}",
+        "# gpudoctor: ignore[GPU424]\ntorchrun \\\n  --nnodes=1 --nproc_per_node=2 \\\n  python train.py\n",
+        "torchrun --nproc_per_node=2 \\\n  python train.py  # gpudoctor: ignore\n",
+        f"# gpudoctor: ignore-file[GPU424]\n\n\n{BAD}",
+        f"{BAD.strip()}  # noqa: GPU424\n",
+    ],
+)
+def test_comments_silence(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    lay(run__sh=text)
+    assert codes(capsys, "run.sh") == []
+
+
+def test_comments_of_other_formats_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(
+        Dockerfile='FROM a\n# gpudoctor: ignore[GPU424]\nCMD ["torchrun", "python", "t.py"]\n',
+        compose__yaml="services:\n  a:\n    command: torchrun python t.py  # gpudoctor: ignore[GPU424]\n",
+    )
+    assert codes(capsys, "--select=GPU424", "Dockerfile", "compose.yaml") == []
+
+
+def test_a_comment_of_no_use_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(run__sh="torchrun --nproc_per_node=2 t.py  # gpudoctor: ignore[GPU424]\nls # gpudoctor: ignore[GPU999]\n")
+    assert codes(capsys, "--extend-select=GPU002", "run.sh") == ["run.sh:1 GPU002", "run.sh:2 GPU003"]
+
+
+@pytest.mark.parametrize("form", ["full", "concise", "json", "sarif", "github", "gitlab"])
+def test_all_formats_have_them(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    lay(run__sh=f"set -e\n{BAD}")
+    assert cli.main(["lint", "--no-cache", f"--output-format={form}", "run.sh"]) == 1
+    shown = capsys.readouterr().out
+    assert "GPU424" in shown
+    assert re.search(r"run\.sh", shown)
+
+
+def test_a_fix_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(run__sh=BAD, flags__sh="torchrun train.py --nproc_per_node 2\n")
+    assert [each["fix"]["safety"] for each in found(capsys, "run.sh", "flags.sh")] == ["unsafe", "safe"]
+    cli.main(["lint", "--no-cache", "--fix", "run.sh", "flags.sh"])
+    assert Path("run.sh").read_text() == "torchrun --nproc_per_node=2 train.py\n"
+    assert Path("flags.sh").read_text() == "torchrun train.py --nproc_per_node 2\n"
+    cli.main(["lint", "--no-cache", "--fix", "--unsafe-fixes", "flags.sh"])
+    assert Path("flags.sh").read_text() == "torchrun --nproc_per_node 2 train.py\n"
+
+
+def test_a_baseline_knows_them(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(run__sh=BAD)
+    cli.main(["lint", "--no-cache", "--baseline", "known.json", "--update-baseline", "run.sh"])
+    capsys.readouterr()
+    assert codes(capsys, "--baseline", "known.json", "run.sh") == []
+    lay(run__sh=BAD + BAD.replace("2", "4"))
+    assert codes(capsys, "--baseline", "known.json", "run.sh") == ["run.sh:2 GPU424"]
+
+
+def test_patterns_leave_them_out(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(run__sh=BAD)
+    assert codes(capsys, "--exclude=*.sh", ".") == []
+    Path("gpudoctor.toml").write_text('[per-file-ignores]\n"*.sh" = ["GPU4"]\n')
+    assert codes(capsys, ".") == []
+
+
+def test_a_program_is_known_from_an_earlier_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(Path("kept").absolute()))
+    lay(run__sh="python train.py\n", train__py=PROGRAM)
+    for _ in range(2):
+        cli.main(["lint", "--output-format=json", "--select=GPU422", "run.sh"])
+        [seen] = json.loads(capsys.readouterr().out)["findings"]
+        assert seen["related"][0]["path"] == "train.py"
