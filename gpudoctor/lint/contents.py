@@ -193,7 +193,7 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
     """`value[index] = new`."""
     told = HOOKS.item_set.get(type(value))
     if told is not None:
-        told(do, value, new)
+        told(do, value, index, new)
     only = index.restrict(do.path).single
     if isinstance(value, Unknown) and (name := text_of(only)) is not None:
         match value.term:

@@ -83,7 +83,7 @@ class Hooks:
         """What a loop over it gets in one round."""
         self.items: dict[type[Value], Callable[[LibraryContext, Any, object, ast.AST], Values]] = {}
         """`value[key]`, also where it is unpacked; the key is None where it is no constant."""
-        self.item_set: dict[type[Value], Callable[[LibraryContext, Any, Values], None]] = {}
+        self.item_set: dict[type[Value], Callable[[LibraryContext, Any, Values, Values], None]] = {}
         """`value[...] = new`."""
         self.memberships: dict[type[Value], Callable[[LibraryContext, Value, Any], Value | None]] = {}
         """`key in value`; None where that is as open as of anything."""

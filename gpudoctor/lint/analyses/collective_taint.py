@@ -104,7 +104,7 @@ def _adds(call: Call) -> bool:
 
 
 @answers(HOOKS.item_set, ListOf)
-def put_back(do: LibraryContext, gathered: ListOf, _: Values | None = None) -> None:
+def put_back(do: LibraryContext, gathered: ListOf, *_: Values) -> None:
     """An item is put into a list of gathered tensors: mostly the rank's own, which has its graph."""
     if do.flag(gathered, ContainerState.gathered) is NO:
         return

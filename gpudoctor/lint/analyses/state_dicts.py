@@ -77,7 +77,7 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
 
 
 @answers(HOOKS.item_set, Unknown)
-def _rewritten(do: LibraryContext, value: Unknown, _: Values) -> None:
+def _rewritten(do: LibraryContext, value: Unknown, *_: Values) -> None:
     """`state["k"] = v`: what it was read as no longer holds."""
     if is_loaded(value):
         do.set_flag(value, TensorState.rewritten)

@@ -206,6 +206,9 @@ class TensorState:
     written_items: ValueCell[Tensor] = CollectingCell()
     """What was put into it item by item, whose share of the data is its own. By `tensor_operations`, for
     `tensors`."""
+    names_entries_of: ValueCell[Tensor] = ValueCell()
+    """It came out of going over this: what stands for a batch or for an output may be a dictionary. Written and read
+    by `tensor_operations`."""
     rewritten: Flag[Tensor | Unknown] = Flag()
     """Entries of a batch or of a loaded state were replaced. Written by `tensor_operations`, `state_dicts` and
     `checkpoint_files`."""

@@ -168,7 +168,7 @@ def _replaced(do: LibraryContext, owner: Value, name: str, values: Values, place
 
 
 @answers(HOOKS.item_set, Library)
-def _put_in(do: LibraryContext, value: Library, new: Values) -> None:
+def _put_in(do: LibraryContext, value: Library, _: Values, new: Values) -> None:
     """`sys.path[:0] = [folder]`."""
     if _is_search_path(value):
         _search_in(do, new, first=True)

@@ -108,16 +108,32 @@ def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Valu
 @answers(HOOKS.iterations, Tensor)
 def _parts(do: LibraryContext, tensor: Tensor, node: ast.AST) -> Values:
     """Going over a batch gives its parts, each of which is of the same shard."""
+    parts = part(do, tensor, None, node)
     # Those of `steps[:-1]` are single numbers, perhaps, which may lie on the CPU beside whatever is on a GPU.
-    return part(do, tensor, None, node).map(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
+    found = parts.map(lambda each: replace(each, root=None) if isinstance(each, Tensor) else each)
+    if isinstance(found.single, Tensor):
+        do.set_state(found.single, TensorState.names_entries_of, singleton(tensor))
+    return found
 
 
 @answers(HOOKS.item_set, Tensor)
-def _written_into(do: LibraryContext, tensor: Tensor, new: Values) -> None:
+def _written_into(do: LibraryContext, tensor: Tensor, index: Values, new: Values) -> None:
     """`batch["x"] = x.cuda()`: what it was read as no longer holds."""
     do.set_flag(tensor, TensorState.rewritten)
+    # `for name in losses: losses[name] = reduce(losses[name])` leaves none of them as it was.
+    if _names_any_entry(do, index.single, tensor) and not tensors.shards_in(do, [*new]):
+        do.set_flag(tensor, TensorState.reduced)
+        return
     before = do.state(tensor, TensorState.written_items)
     do.set_state(tensor, TensorState.written_items, union([before, new]) if before is not None else new)
+
+
+def _names_any_entry(do: LibraryContext, key: Value | None, tensor: Tensor) -> bool:
+    """It came out of going over what may be a dictionary, or over its keys."""
+    if not isinstance(key, Tensor):
+        return key == tensors.key_of(tensor)
+    owner = do.state(key, TensorState.names_entries_of)
+    return owner is not None and owner.single == tensor
 
 
 @told(HOOKS.cut_by_rank)

@@ -489,11 +489,16 @@ def _register_hook(call: Call[Tensor]) -> Values:
     return call.unknown(Anonymous("hook", call.allocation_site()), "a handle")
 
 
+def key_of(tensor: Tensor) -> Unknown:
+    """The name of an entry, of none in particular, of what may be a dictionary."""
+    return Unknown(Anonymous("key of", tensor), "a key of a batch")
+
+
 @MODELS.method(Tensor, "items", "keys", "values", "get", "pop", "copy", "update")
 def _mapping(call: Call[Tensor]) -> Values:
     """A batch whose shape is not known may be a dictionary."""
     tensor = call.receiver
-    key = singleton(Unknown(Anonymous("key of", tensor), "a key of a batch"))
+    key = singleton(key_of(tensor))
     part = part_of(call.do, as_reduced(call.do, tensor), call.allocation_site(), call.place)
     if call.name == "keys":
         return new_list(call.do, [key], call.node, exact=False)

@@ -14,6 +14,7 @@ import pytest
 
 from gpudoctor.lint import library_call
 from gpudoctor.lint.library import register
+from gpudoctor.manifest.compiled import methods
 from tests.support.models import every_model
 
 MODELS = every_model()
@@ -195,6 +196,7 @@ REFUSED_TO_OTHERS = {
     ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"), ("Function", "main"),
     ("Instance", "args"),
     ("Scaler", "called"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
+    *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
 }  # fmt: skip
 """What such files answer for kinds of values that others make, too: tried below."""
 
@@ -226,6 +228,8 @@ class Own(Base):
 class Net(nn.Module):
     def forward(self, x):
         return x
+    def unshard(self):
+        return self.reshard
 
 def start():
     pass
@@ -245,6 +249,9 @@ Own().keep()(model)
 scaler(loss, optimizer)
 model.backward(loss)
 model.save_checkpoint("x.pt")
+net = Net()
+net.set_requires_gradient_sync(False)
+net.unshard()(net.no_sync())
 for epoch in range(2):
     optimizer.step()
 """
