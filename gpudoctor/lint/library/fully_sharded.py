@@ -14,7 +14,7 @@ from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import device_of
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import methods
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def _asked(call: Call[Module]) -> Values:
 @MODELS.method(Module, *_METHODS)
 def _of_sharded(call: Call[Module]) -> Values:
     """What a model can do since `fully_shard` was called with it."""
+    if call.do.flag(call.receiver, ModuleState.sharded) is NO:
+        return NOT_ANSWERED
     if call.name == "set_requires_gradient_sync":
         # Of the model alone, and not of its parts, it may mean little.
         whole = "recurse" not in call.keywords
@@ -89,6 +91,8 @@ def _of_sharded(call: Call[Module]) -> Values:
 @MODELS.method(Module, "no_sync")
 def _no_sync(call: Call[Module]) -> Values:
     """What a wrapper has, and a model that is sharded in place has not."""
+    if call.do.flag(call.receiver, ModuleState.sharded) is NO:
+        return NOT_ANSWERED
     call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(ContextManager("torch.no_sync", call.receiver))
 

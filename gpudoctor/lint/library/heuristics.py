@@ -94,6 +94,8 @@ NO_READY_MODEL = Heuristic(
 READY_MODEL = Heuristic("a model", _SURE, endings=("Model", "LMHeadModel", "Classification", "Generation", "LM"))
 AVERAGED_MODEL = Heuristic("an average of the weights", _SURE, beginnings=("ModelEma",))
 """A model of its own, among the tools of a library of models."""
+TRAINING_SETTINGS = Heuristic("the settings of a training", _SURE, endings=("TrainingArguments", "Config"))
+"""Among the classes that the stubs of transformers and trl list."""
 COLLATOR = Heuristic("a collator", _SURE, beginnings=("DataCollator",))
 RUNS_TRAINING = Heuristic("what runs the training", _SURE, endings=("Trainer", "Runner", "Engine"))
 """In frameworks: where it is wrong, rules stand back that had something to say."""

@@ -17,7 +17,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
-from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING
+from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -40,7 +40,7 @@ SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_p
 
 def _settings_classes() -> tuple[str, ...]:
     found = (name for name in classes() if name.startswith(("transformers.", "trl.")))
-    return tuple(name for name in found if name.endswith(("TrainingArguments", "Config")))
+    return tuple(name for name in found if TRAINING_SETTINGS.fits(name))
 
 
 @MODELS.callable(*_settings_classes())

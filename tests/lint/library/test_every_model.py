@@ -249,11 +249,11 @@ Own().keep()(model)
 scaler(loss, optimizer)
 model.backward(loss)
 model.save_checkpoint("x.pt")
-net = Net()
-net.set_requires_gradient_sync(False)
-net.unshard()(net.no_sync())
 for epoch in range(2):
     optimizer.step()
+net = Net()
+net.unshard()(loss)
+net.set_requires_gradient_sync(False)
 """
 SAID = """
 import sys
