@@ -76,6 +76,12 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     return None, None
 
 
+@answers(HOOKS.item_set, StateDict)
+def _replaced(do: LibraryContext, value: StateDict, *_: Values) -> None:
+    """`state[name] = tensor.full_tensor()`: its entries are no longer those of the model."""
+    do.set_flag(value, TensorState.rewritten)
+
+
 @answers(HOOKS.item_set, Unknown)
 def _rewritten(do: LibraryContext, value: Unknown, *_: Values) -> None:
     """`state["k"] = v`: what it was read as no longer holds."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Dataset, Loader, RandomGenerator, Sampler
     from gpudoctor.lint.domain.function import Class, Commands, Instance, Namespace, Parser
     from gpudoctor.lint.domain.group import ManagedObject, Work
-    from gpudoctor.lint.domain.module import Module, Wrapper
+    from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
     from gpudoctor.lint.domain.optim import Optimizer
     from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.flow.condition import Condition
@@ -150,6 +150,9 @@ class ModuleState:
     Written by `torch_nn`; read there and by `forward_body`, which looks for parts that no forward uses."""
     sharded: Flag[Value] = Flag()
     """FSDP has cut its parameters into shards. Written by `wrapping`; read by `device_of` and `checkpoint_files`."""
+    holds_shards: Flag[Value] = Flag()
+    """It was sharded in place, so that what it hands out are `DTensor`s. Written by `fully_sharded`, read by
+    `sharding`."""
     shards_on_cpu: Flag[Value] = Flag()
     """The mesh of these shards is one of CPUs, else they are on GPUs wherever the module was."""
     parts_sharded: Flag[Value] = Flag()
@@ -209,8 +212,8 @@ class TensorState:
     names_entries_of: ValueCell[Tensor] = ValueCell()
     """It came out of going over this: what stands for a batch or for an output may be a dictionary. Written and read
     by `tensor_operations`."""
-    rewritten: Flag[Tensor | Unknown] = Flag()
-    """Entries of a batch or of a loaded state were replaced. Written by `tensor_operations`, `state_dicts` and
+    rewritten: Flag[Tensor | Unknown | StateDict] = Flag()
+    """Entries of a batch or of a state were replaced. Written by `tensor_operations`, `state_dicts` and
     `checkpoint_files`."""
     gradient_chosen: Flag[Tensor] = Flag()
     """A parameter that was told whether it takes a gradient. Written by `freezing`, read by `torch_nn`."""

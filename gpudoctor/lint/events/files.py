@@ -36,6 +36,8 @@ class Save(Event):
     """No checkpoint, but written as one: two processes at a time leave a file that nobody can read."""
     spelled: str = ""
     """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
+    shards: bool = False
+    """What it writes is the part of this rank alone: the state of a model that was sharded in place, not gathered."""
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 

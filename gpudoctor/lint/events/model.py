@@ -182,6 +182,17 @@ class UnusedPart(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ShardingRefused(Event):
+    """`fully_shard` refuses this `module`, or what it has made of a module refuses what is done here. `why`: it is a
+    `container` without a forward, has a `scalar parameter`, or is given a `copy` or a `whole state`. `part` has the
+    parameter."""
+
+    module: Module
+    why: str
+    part: Value | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForwardTalks(Event):
     """The `forward` of `module` calls a collective: it brings the ranks together itself."""
 

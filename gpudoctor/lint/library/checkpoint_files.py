@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.analyses.state_dicts import written
+from gpudoctor.lint.analyses.state_dicts import origin, written
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
-from gpudoctor.lint.domain.module import Module, StateDict, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
-from gpudoctor.lint.events.files import Load, Save, ShardedState
+from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState
+from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import devices_of, use
+from gpudoctor.lint.library.sharding import hands_out_shards, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.effects import SaveEffect
@@ -34,6 +36,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=path, spelled=spelled,
         content=content, states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
         checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
+        shards=any(hands_out_shards(call.do, state) for _, state in states),
     )  # fmt: skip
     return result
 
@@ -100,6 +103,9 @@ def _get_state(call: Call) -> Values:
         # What is whole on each rank needs nobody else.
         if full and call.do.flag(core_of(value), ModuleState.sharded) is not NO:
             call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
+        # Without it each rank gets its part, as from the model itself.
+        elif options is None and "model_state" in call.name and hands_out_shards(call.do, core_of(value)):
+            return singleton(StateDict(call.allocation_site(), call.place, call.label, core_of(value)))
     return singleton(call.result(fresh=True))
 
 
@@ -129,6 +135,28 @@ def _take_prefix_off(call: Call) -> Values:
         if isinstance(value, (Tensor, Unknown)):
             call.do.set_flag(value, TensorState.rewritten)
     return singleton(NONE)
+
+
+@MODELS.method(Module, "load_state_dict")
+@MODELS.method(Wrapper, "load_state_dict")
+def _load_state(call: Call[Module | Wrapper]) -> Values:
+    state = call.arg(0, "state_dict")
+    loaded, entry = origin(call, state)
+    call.emit(
+        LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
+    )  # fmt: skip
+    note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None)
+    call.do.set_flag(core_of(call.receiver), ModuleState.restored)
+    return singleton(NONE)
+
+
+@MODELS.method(Unknown, "load_state_dict")
+def _load_into_unknown(call: Call[Unknown]) -> Values:
+    """A state of what is not known: a scheduler keeps numbers, a model its weights."""
+    loaded, _ = origin(call, call.arg(0, "state_dict"))
+    if loaded is not None:
+        call.emit(Escape, into=f"{call.receiver.label or 'the model'}.load_state_dict", values=(loaded,))
+    return NOT_ANSWERED
 
 
 def _targets(call: Call, location: Values | None) -> list[Values]:

@@ -9,11 +9,12 @@ from gpudoctor.lint.domain.function import ContextManager, Method
 from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Value, Values
-from gpudoctor.lint.events.model import ForwardTalks, Wrap
+from gpudoctor.lint.events.model import ForwardTalks, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
-from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded
+from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded, refusal
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import device_of
+from gpudoctor.lint.library.wrapper_names import FSDP_MODULE
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import methods
 
@@ -39,6 +40,9 @@ def _in_place(call: Call) -> Values:
     for value in flatten(call.do, list(given)):
         core = core_of(value)
         if isinstance(core, Module):
+            why, part = refusal(call.do, core) if kind is WrapperKind.FSDP else ("", None)
+            if why:
+                call.emit(ShardingRefused, module=core, why=why, part=part)
             call.emit(
                 Wrap, wrapper=core, inner=core, kind=kind, model_device=device_of(call.do, core),
                 group_exists=group_exists(call.do),
@@ -46,6 +50,8 @@ def _in_place(call: Call) -> Values:
             # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
             mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
             note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, mesh))
+            if kind is WrapperKind.FSDP:
+                call.do.set_flag(core, ModuleState.holds_shards)
         elif isinstance(value, Unknown):
             note_parts_sharded(call.do, value)
     return given
@@ -63,7 +69,7 @@ def _tensor_parallel(call: Call) -> Values:
     return given
 
 
-_METHODS = methods("torch.distributed.fsdp.FSDPModule")
+_METHODS = methods(FSDP_MODULE)
 
 
 @MODELS.attribute(Module, *_METHODS, "no_sync")
@@ -85,6 +91,15 @@ def _of_sharded(call: Call[Module]) -> Values:
         off = call.arg(0, "requires_gradient_sync")
         never = whole and off is not None and off.single == FALSE
         call.emit(GradientSync, target=call.receiver, call=call.name, never=never)
+    return singleton(NONE)
+
+
+@MODELS.method(Unknown, "set_requires_gradient_sync")
+def _of_unknown(call: Call[Unknown]) -> Values:
+    """`for part in model.modules(): part.set_requires_gradient_sync(last)`."""
+    if call.do.flag(PROCESS, ProcessState.model_sharded) is NO:
+        return NOT_ANSWERED
+    call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(NONE)
 
 

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
-from gpudoctor.lint.library.wrapper_names import every_module_has
+from gpudoctor.lint.library.wrapper_names import FSDP_MODULE, every_module_has
 from gpudoctor.manifest.compiled import declared
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _module_lacks(do: LibraryContext, value: Module, name: str) -> bool:
         return False
     # It has them since it was sharded in place; that it has no `no_sync` a rule tells, and what follows counts as well.
     sharded = do.flag(value, ModuleState.sharded) is not NO
-    if sharded and (name == "no_sync" or declared(f"torch.distributed.fsdp.FSDPModule.{name}") is not None):
+    if sharded and (name == "no_sync" or declared(f"{FSDP_MODULE}.{name}") is not None):
         return False
     if value.cls is None:
         # Of the attributes of a library's layers no more is known than that none of them is a wrapper.

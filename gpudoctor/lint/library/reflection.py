@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from types import FunctionType
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method, note_any_name
+from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
@@ -32,8 +34,12 @@ from gpudoctor.lint.library.dynamic_import import member_named_by
 from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
 from gpudoctor.lint.library.unread_code import note_escape
-from gpudoctor.lint.library.wrapper_names import CALLABLES, wrapper_has
+from gpudoctor.lint.library.wrapper_names import CALLABLES, FSDP_MODULE, wrapper_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.compiled import declared
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
 
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
 
@@ -62,7 +68,7 @@ def _is_tensor(call: Call) -> Values:
 def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
     """Whether something is of one of these kinds."""
     kinds = flatten(call.do, list(of))
-    answers = asked.restrict(call.do.path).map(lambda value: _is_one_of(value, kinds))
+    answers = asked.restrict(call.do.path).map(lambda value: _is_one_of(call.do, value, kinds))
     if answers.all(lambda answer: answer != NONE):
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
@@ -78,15 +84,15 @@ def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
     return union([answers.map(lambda answer: open_ if answer == NONE else answer)])
 
 
-def _is_one_of(value: Value, kinds: list[Value]) -> Value:
+def _is_one_of(do: LibraryContext, value: Value, kinds: list[Value]) -> Value:
     """TRUE, FALSE, or NONE where it is not known."""
-    answers = [_is_a(value, kind) for kind in kinds]
+    answers = [_is_a(do, value, kind) for kind in kinds]
     if True in answers:
         return TRUE
     return FALSE if answers and all(answer is False for answer in answers) else NONE
 
 
-def _is_a(value: Value | None, kind: Value) -> bool | None:
+def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
     name = kind.name if isinstance(kind, Library) else ""
     if value == NONE and isinstance(kind, Class):
         return False
@@ -109,7 +115,7 @@ def _is_a(value: Value | None, kind: Value) -> bool | None:
         # A base that was not read may derive from the class in question.
         return False if cls.complete else None
     if isinstance(value, Module):
-        return _module_is_a(value, name)
+        return _module_is_a(do, value, name)
     if isinstance(value, Tensor):
         # What has a graph is no number of Python; a batch may hold some.
         if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
@@ -133,11 +139,14 @@ def _wrapper_is_a(value: Wrapper, name: str) -> bool | None:
     return True if name == "torch.nn.Module" else None
 
 
-def _module_is_a(value: Module, name: str) -> bool | None:
+def _module_is_a(do: LibraryContext, value: Module, name: str) -> bool | None:
     if name == "torch.nn.Module":
         return True
     if name.rpartition(".")[2] in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"):
         return False
+    # What `fully_shard` was called with is one since then.
+    if name == FSDP_MODULE:
+        return {YES: True, NO: False, MAYBE: None}[do.flag(value, ModuleState.sharded)]
     return None
 
 
@@ -168,9 +177,11 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         return _has(call, value.inner, name) if answer is None else answer
     if isinstance(value, (Module, Instance)):
         cls = value.cls
+        if isinstance(value, Module) and _since_sharded(call, value, name):
+            return True
         known = isinstance(cls, Class) and cls.complete
-        # Bare models have no `.module`, so the check tells wrapped from bare.
-        bare = name == "module" and (known or isinstance(value, Module))
+        # Bare models have no `.module`, and no `no_sync`, so the check tells wrapped from bare.
+        bare = name in ("module", "no_sync") and (known or isinstance(value, Module))
         return False if bare or lacks(call.do, value, name) else None
     if isinstance(value, Sampler):
         # Of torch's samplers only DistributedSampler has `set_epoch`.
@@ -190,6 +201,11 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         return hasattr(FunctionType, name)
     # The libraries are new: what a program asks for, before it falls back on something older, is there.
     return True if isinstance(value, Library) and name not in OTHER_BACKENDS else None
+
+
+def _since_sharded(call: Call, value: Module, name: str) -> bool:
+    """The model can do this since it was sharded in place."""
+    return declared(f"{FSDP_MODULE}.{name}") is not None and call.do.flag(value, ModuleState.sharded) is YES
 
 
 @MODELS.callable("builtins.getattr")

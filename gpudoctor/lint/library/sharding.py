@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ProcessState, TensorState
+from gpudoctor.lint.domain.container import items_held
+from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, core_of
 from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.tensor import Extent, Tensor
+from gpudoctor.lint.events.model import ShardingRefused
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, learns_itself
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.library_call import Call
     from gpudoctor.lint.library_context import LibraryContext
 
 _DEEP = 12
@@ -37,6 +44,70 @@ def note_sharded(do: LibraryContext, core: Value, stays_on_cpu: bool = False) ->
     """The parameters of a module are cut up among ranks from here on."""
     do.set_flag(core, ModuleState.sharded)
     do.set_flag(core, ModuleState.shards_on_cpu, stays_on_cpu)
+
+
+def hands_out_shards(do: LibraryContext, state: Value) -> bool:
+    """A state, or a model that is written as such, surely is the part of this rank alone: `fully_shard` has cut up the
+    model, or a part of it, and nobody has replaced what the state holds."""
+    owner = state.owner if isinstance(state, StateDict) else state
+    if isinstance(state, StateDict) and do.flag(state, TensorState.rewritten) is not NO:
+        return False
+    return not owner.synchronises and is_sharded(do, owner)
+
+
+def is_sharded(do: LibraryContext, model: Value) -> bool:
+    """`fully_shard` surely has cut up a model in place, or a part of it."""
+    # Most programs shard nothing.
+    if do.flag(PROCESS, ProcessState.model_sharded) is NO:
+        return False
+    parts = [core_of(model)]
+    for each in parts:
+        if do.flag(each, ModuleState.holds_shards) is YES:
+            return True
+        parts += [core for child in children_of(do, each) if (core := core_of(child)) not in parts]
+    return False
+
+
+def note_copied(do: LibraryContext, model: Value, place: Location) -> None:
+    """A copy is made of a model, parameters and all: a sharded one refuses that."""
+    core = core_of(model)
+    if isinstance(core, Module) and is_sharded(do, core):
+        do.emit(ShardingRefused, at=place, module=core, why="copy")
+
+
+def note_loaded(call: Call, model: Value, state: Value | None, from_file: bool) -> None:
+    """A state is loaded into a model: one that is sharded in place takes none that is whole."""
+    core = core_of(model)
+    if not isinstance(core, Module) or model.synchronises or not is_sharded(call.do, core):
+        return
+    owner = state.owner if isinstance(state, StateDict) else None
+    of_other = isinstance(owner, Module) and owner.made_by != UNSEEN and not is_sharded(call.do, owner)
+    # The file of a rank may hold its shard.
+    told_apart = state is not None and bool(state.divergence & (Divergence.RANK | Divergence.UNREAD))
+    if (of_other or (from_file and not told_apart)) and call.arg(2, "assign") is None:
+        call.emit(ShardingRefused, module=core, why="whole state")
+
+
+def refusal(do: LibraryContext, module: Module) -> tuple[str, Value | None]:
+    """Why `fully_shard` ends in a `ValueError` for a module, and on account of which parameter; an empty text where it
+    does not, as far as is known."""
+    bases: frozenset[str] = getattr(module.cls, "library_bases", frozenset())
+    contains = module.made_by in _CONTAINERS or (bases & _CONTAINERS and find_method(do, module, "forward") is None)
+    if contains:
+        return "container", None
+    parts = [module]
+    for each in parts:
+        # What an earlier call has taken is left out.
+        if each is not module and do.flag(each, ModuleState.sharded) is not NO:
+            continue
+        for item in items_held(do.state(each, ModuleState.learnt)):
+            if isinstance(item.single, Tensor) and item.single.extent is Extent.NUMBER:
+                return "scalar parameter", item.single
+        parts += [child for child in children_of(do, each) if isinstance(child, Module) and child not in parts]
+    return "", None
+
+
+_CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict"})
 
 
 def note_parts_sharded(do: LibraryContext, given: Value) -> None:

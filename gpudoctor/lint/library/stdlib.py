@@ -14,6 +14,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, 
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
@@ -117,6 +118,8 @@ def _copy(call: Call) -> Values:
     given = call.args[0]
     # `deepcopy(model.module if wrapped else model)`: one copy of one model.
     cores = dict.fromkeys(map(core_of, given))
+    for core in cores if call.name == "copy.deepcopy" else ():
+        note_copied(call.do, core, call.place)
     copies: dict[Value, Value] = {core: _copied(call, core) for core in cores if isinstance(core, Module)}
     return given.map(lambda value: copies.get(core_of(value), value)) if copies else given
 

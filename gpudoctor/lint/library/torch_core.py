@@ -10,14 +10,15 @@ from gpudoctor.lint.analyses.collective_taint import after_operation
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, of_extent, reduces, takes_mean
 from gpudoctor.lint.analyses.forward_body import MEETING, SHAPED, check_meeting, joined, root_of
 from gpudoctor.lint.analyses.loss_scale import of_arithmetic
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
@@ -109,9 +110,19 @@ def _made(call: Call) -> Values:
         made(
             call.do, call.place, call.label, TensorOrigin.FACTORY,
             device=device or Unknown(Anonymous("device", devices), "one of several devices"), graph=grad, shards=shards,
-            dependence=divergence, mean=_is_mean(given), root=root,
+            dependence=divergence, mean=_is_mean(given), root=root, extent=_extent(call, kind),
         )
     )  # fmt: skip
+
+
+def _extent(call: Call, kind: str) -> Extent | None:
+    """`torch.tensor(1.0)`, `torch.ones([])`: one number, in no dimension."""
+    only = single_of(call.args[0]) if len(call.args) == 1 else None
+    if kind in ("tensor", "as_tensor", "scalar_tensor"):
+        number = isinstance(only, Const) and isinstance(only.value, (int, float))
+    else:
+        number = kind in ("zeros", "ones", "empty", "rand", "randn") and known_items(call.do, only) in ((), [])
+    return Extent.NUMBER if number else None
 
 
 def _is_mean(given: list[Value]) -> bool:

@@ -108,7 +108,9 @@ def _init(call: Call) -> Values:
     "torch.distributed.device_mesh.DeviceMesh",
     "torch.distributed.DeviceMesh",
     "torch.distributed.tensor.DeviceMesh",
+    "torch.distributed.tensor.init_device_mesh",
     "torch.distributed._tensor.DeviceMesh",
+    "torch.distributed._tensor.init_device_mesh",
 )
 def _mesh(call: Call) -> Values:
     # A mesh makes the default group itself where there is none.

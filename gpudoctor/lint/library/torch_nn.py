@@ -8,8 +8,8 @@ from gpudoctor.lint.analyses.after_wrap import note_applied, part_added
 from gpudoctor.lint.analyses.data_parallel_replicas import note_written
 from gpudoctor.lint.analyses.forward_body import as_buffer, note_kept
 from gpudoctor.lint.analyses.freezing import freeze, is_frozen, parameter_of, take_apart
-from gpudoctor.lint.analyses.state_dicts import note_gathered, origin
-from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.analyses.state_dicts import note_gathered
+from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, ObjectState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
@@ -19,8 +19,6 @@ from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
-from gpudoctor.lint.events.files import LoadState
-from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import union
@@ -60,9 +58,14 @@ def _layer(call: Call) -> Values:
         device = source.device if source is not None else CPU if not call.args else None
         learns = call.arg(1, "requires_grad")
         graph = None if learns is not None and learns.single != TRUE else True
-        return singleton(made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device, graph=graph))
+        extent = source.extent if source is not None else None
+        origin = TensorOrigin.PARAMETER
+        return singleton(made(call.do, call.place, call.label, origin, device=device, graph=graph, extent=extent))
     given = [*call.all_values(), *(value for values in call.rest for value in values)]
-    children = [v for v in flatten(call.do, given) if v.is_model]
+    # `ModuleDict({name: Block() for name in names})`: however many there are, they are of this kind.
+    more = [call.do.state(v, ContainerState.more) for v in given if isinstance(v, DictOf)]
+    inside = [value for values in more if values is not None for value in values]
+    children = [v for v in flatten(call.do, [*given, *inside]) if v.is_model]
     # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
     children = [] if last.startswith("ModelEma") else children
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
@@ -488,27 +491,6 @@ def _state_items(call: Call) -> Values:
     )
 
 
-@MODELS.method(Module, "load_state_dict")
-@MODELS.method(Wrapper, "load_state_dict")
-def _load_state(call: Call[Module | Wrapper]) -> Values:
-    state = call.arg(0, "state_dict")
-    loaded, entry = origin(call, state)
-    call.emit(
-        LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
-    )  # fmt: skip
-    call.do.set_flag(core_of(call.receiver), ModuleState.restored)
-    return singleton(NONE)
-
-
-@MODELS.method(Unknown, "load_state_dict")
-def _load_into_unknown(call: Call[Unknown]) -> Values:
-    """A state of what is not known: a scheduler keeps numbers, a model its weights."""
-    loaded, _ = origin(call, call.arg(0, "state_dict"))
-    if loaded is not None:
-        call.emit(Escape, into=f"{call.receiver.label or 'the model'}.load_state_dict", values=(loaded,))
-    return NOT_ANSWERED
-
-
 @MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")
 def _register(call: Call[Module]) -> Values:
     given = call.arg(1, "module" if "module" in call.name else "tensor")
@@ -551,6 +533,17 @@ def _child(call: Call[Module]) -> Values:
     made_of = Module(("child", call.receiver), call.place, call.label, made_by="a part of a module")
     call.do.parts.setdefault(call.receiver, set()).add(made_of)
     return singleton(made_of)
+
+
+@MODELS.method(Module, "values", "items")
+def _entries(call: Call[Module]) -> Values:
+    """The parts of a `ModuleDict`, each alone or with its name."""
+    found = children_of(call.do, call.receiver)
+    if not found or call.receiver.made_by != "torch.nn.ModuleDict":
+        return NOT_ANSWERED
+    name = singleton(Unknown(Anonymous("name", call.receiver), "the name of a part"))
+    named = [TupleOf((name, singleton(each))) if call.name == "items" else each for each in found]
+    return new_list(call.do, [singleton(each) for each in named], call.node, exact=False)
 
 
 @MODELS.attribute(Module)

@@ -26,6 +26,7 @@ from gpudoctor.lint.events.training_step import (
     SchedulerStep,
 )
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
+from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.record import replace
@@ -97,6 +98,14 @@ def _optimizer(call: Call) -> Values:
     if last != "*" and not last[:1].isupper():
         return singleton(call.result())
     return singleton(new_optimizer(call))
+
+
+@MODELS.callable("torch.optim.swa_utils.AveragedModel")
+def _averaged(call: Call) -> Values:
+    """It begins as a copy of the model."""
+    for value in call.arg(0, "model") or ():
+        note_copied(call.do, value, call.place)
+    return _optimizer(call)
 
 
 def new_optimizer(call: Call) -> Optimizer:

@@ -57,6 +57,8 @@ CALLABLES = {
     WrapperKind.COMPILED: "torch._dynamo.eval_frame.OptimizedModule",
 }
 """The canonical names of the classes."""
+FSDP_MODULE = "torch.distributed.fsdp.FSDPModule"
+"""What a model is, beside its own class, since it was sharded in place."""
 
 
 INNER_MODULES = ("modules", "children", "named_modules", "named_children")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpudoctor.run.instruments.fingerprints import tensors_in
+
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
 
@@ -57,6 +59,7 @@ def _tell(state: State, obj: Any, file: Any) -> None:
             path=path,
             step=state.steps,
             prefixed=prefixed,
+            shards=sum(_is_part(each) for each in tensors_in(obj)),
             exchanges=state.exchanges,
             place=state.recorder.place(),
         )
@@ -93,6 +96,11 @@ class _Fetched:
         if place is not None and (event, *place) not in self._seen:
             self._seen.add((event, *place))
             self._state.write("fetch", locks=event.startswith("fcntl"), place=place)
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    """A shard: other ranks have the rest of it."""
+    return any(each.is_shard() for each in getattr(tensor, "placements", ()))
 
 
 def _keys(value: Any, depth: int) -> Iterator[str]:

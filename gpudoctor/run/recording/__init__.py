@@ -344,6 +344,8 @@ class Written:
     mode: str = ""
     at: float = 0.0
     exchanges: int = 0
+    shards: int = 0
+    """Tensors in it of which other ranks have the rest."""
 
 
 @dataclass(frozen=True)

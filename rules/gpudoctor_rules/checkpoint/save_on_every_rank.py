@@ -68,8 +68,8 @@ class SaveOnEveryRank(Rule):
                 continue
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
-            # Files named by the rank are written apart on purpose.
-            if not one_path(save.path):
+            # Files named by the rank are written apart on purpose; of shards one rank alone has nothing to write.
+            if not one_path(save.path) or save.shards:
                 continue
             told.add(save.led_there)
             opened = _opened(program, save)

@@ -1,0 +1,91 @@
+"""A model that `fully_shard` has sharded is copied, or a whole state is loaded into it.
+
+## What goes wrong
+
+After `fully_shard` (FSDP2) the parameters are `DTensor`s, and the model refuses what works with any other.
+`copy.deepcopy(model)` and `AveragedModel(model)`, by which people make an average of the weights or a teacher, end in
+`AssertionError: FSDP does not support deepcopy. Please use state dict for serialization.`, and
+`model.load_state_dict(torch.load("model.pt"))` with whole tensors in `RuntimeError: Error(s) in loading state_dict`, on
+all ranks.
+
+## Fix
+
+Copy the model, and load its weights, before it is sharded, and shard the copy as well. What comes later is loaded with
+`set_model_state_dict(model, state, options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))`. No
+automatic fix.
+
+## Silent when
+
+The copy is made before the model is sharded, or the model is sharded on some ways only; each rank loads a file of its
+own, a state that was not read from a file, or with `assign=True`; the program writes shards itself; the error is
+caught.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html,
+https://docs.pytorch.org/docs/stable/distributed.checkpoint.html; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.model import ShardingRefused, Wrap
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+
+class CopyOfSharded(Rule):
+    """A model that `fully_shard` has sharded is copied, or a whole state is loaded into it."""
+
+    code = "GPU935"
+    name = "copy-of-sharded"
+    severity = Severity.ERROR
+    stops = True
+    shows_in_run = True
+    needs = (ShardingRefused,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        # What a program has written of shards it may read as such.
+        own_shards = any(save.shards for save in program.events(Save))
+        for event in program.events(ShardingRefused):
+            error = _ERRORS.get(event.why)
+            if error is None or event.location in told or program.is_caught(event, error):
+                continue
+            if event.why == "whole state" and own_shards:
+                continue
+            told.add(event.location)
+            parts = program.within(event.module)
+            shard = next((wrap for wrap in program.events(Wrap) if wrap.inner in parts), None)
+            copied = event.why == "copy"
+            yield self.found(
+                event.location,
+                f"{name_of(event.module)} is sharded, and {'cannot be copied' if copied else 'takes no whole state'}: "
+                f"this ends in {'an' if copied else 'a'} `{error}`.",
+                remedy=_COPY if copied else _LOAD,
+                because=[("sharded here", shard.location if shard is not None else None)],
+                needs=program.shared_by(event),
+            )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(recording, "FSDP does not support deepcopy", remedy=_COPY)
+        yield from self.crashed(recording, "loading state_dict for FSDP", "DTensor", remedy=_LOAD)
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
+
+
+_ERRORS = {"copy": "AssertionError", "whole state": "RuntimeError"}
+_COPY = "Make the copy before the model is sharded, and shard both."
+_LOAD = (
+    "Load it before the model is sharded, or with `set_model_state_dict(model, state, "
+    "options=StateDictOptions(full_state_dict=True, broadcast_from_rank0=True))`."
+)

@@ -1,0 +1,133 @@
+"""A sharded model is told to keep its gradients to itself, and never to reduce them again.
+
+## What goes wrong
+
+`set_requires_gradient_sync(False)` holds until it is called again: in each backward from there on, a model that
+`fully_shard` (FSDP2) has sharded adds up the gradients of this rank (this process, one for each GPU) beside the
+parameters, and reduces none. What the optimizer looks at, `parameter.grad`, stays `None`. No error is raised: each step
+changes nothing, the loss does not go down, and the whole gradients take the memory that sharding had saved.
+
+## Fix
+
+Call it in each iteration with whether this is the last batch before the step:
+`model.set_requires_gradient_sync((i + 1) % 4 == 0)`, before the forward. Where each batch is followed by a step, leave
+it out. Unsafe, because the training changes; that is the point.
+
+## Silent when
+
+Some call of it, of this model, of a part of it or of something unknown, may say `True`; it was called for the model
+without its parts (`recurse=False`); no optimizer that steps holds the model; a framework is in charge.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.gradient_use import stepped_after
+from gpudoctor.lint.program import same_round
+from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.events.training_step import OptimizerStep
+    from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+
+class GradientSyncNeverRestored(Rule):
+    """A sharded model is told to keep its gradients to itself, and never to reduce them again."""
+
+    code = "GPU933"
+    name = "gradient-sync-never-restored"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    of_ranks = True
+    needs = (GradientSync,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.absence():
+            return
+        told: set[Location] = set()
+        for off in program.events(GradientSync):
+            if off.call != CALL or not off.never or off.location in told or _may_be_restored(program, off):
+                continue
+            used = _used_after(program, off)
+            if used is None:
+                continue
+            told.add(off.location)
+            backward, step = used
+            yield self.found(
+                off.location,
+                f"The gradients of {name_of(off.target)} are never reduced: this switches it off, and nothing switches "
+                f"it on before {name_of(step.optimizer, 'the optimizer')} steps, which finds no gradient and changes "
+                "nothing.",
+                remedy=f"Call it in each iteration, before the forward, with whether {name_of(step.optimizer)} steps "
+                "after this batch.",
+                because=[("the backward", backward.location), ("the step", step.location)],
+                repair=_reduce_before(off, backward, step),
+            )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for each in rank.optimizers:
+                seen = [check for check in rank.checks if check.optimizer == each.number]
+                empty = [check for check in seen if check.without_gradient == each.parameters]
+                place = each.backward or each.place
+                if each.sharded and len(empty) == len(seen) >= _ENOUGH and rank.backwards and place is not None:
+                    yield self.found(
+                        place,
+                        f"After {rank.backwards} backwards none of the {each.parameters} parameters of this "
+                        f"{each.type} had a gradient: the sharded model was told not to reduce them.",
+                        remedy="Call `set_requires_gradient_sync(True)` before the forward of the last batch of each "
+                        "step.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
+
+
+CALL = "set_requires_gradient_sync"
+
+
+def _may_be_restored(program: Program, off: GradientSync) -> bool:
+    """Some call that reaches a part of the model is not known to switch it off."""
+    parts = program.within(off.target)
+    others = (each for each in program.events(GradientSync) if each.call == CALL and not each.never)
+    return any(not each.target.is_model or parts & program.within(each.target) for each in others)
+
+
+def _used_after(program: Program, off: GradientSync) -> tuple[Backward, OptimizerStep] | None:
+    """A backward through the model from there on, and the step that finds none of its gradients."""
+    core = core_of(off.target)
+    for backward in program.events(Backward):
+        calls = program.calls_in_graph(backward) if backward.order > off.order else ()
+        if not any(core in program.within(call.module) for call in calls):
+            continue
+        step = stepped_after(program, backward, core)
+        if step is not None and not off.condition.difference(step.condition):
+            return backward, step
+    return None
+
+
+def _reduce_before(off: GradientSync, backward: Backward, step: OptimizerStep) -> Repair:
+    """Ask what decides whether a step follows, where that is asked in the same round; else leave the call out."""
+    tests = [each for each in step.condition.difference(off.condition) if isinstance(each.atom.place, Location)]
+    asks = len(tests) == 1 and tests[0].holds and same_round(off, step)
+    place = tests[0].atom.place if asks else None
+    if isinstance(place, Location):
+        return Repair("Reduce the gradients before each step", (Replace(off.location, (Source(place),), part="0"),))
+    return Repair("Leave the gradients to be reduced", (Delete(off.location),))
+
+
+_ENOUGH = 2
+"""Looks at the parameters that must have been taken."""

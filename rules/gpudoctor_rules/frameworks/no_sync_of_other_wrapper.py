@@ -1,0 +1,119 @@
+"""`no_sync()` is asked of a model that `fully_shard` has sharded, which has none.
+
+## What goes wrong
+
+`no_sync()` belongs to `DistributedDataParallel` and to `FullyShardedDataParallel` (FSDP1). `fully_shard` (FSDP2) puts
+no wrapper around the model: it stays what it was, and gets the methods of `FSDPModule`, of which `no_sync` is none. The
+first accumulated batch ends in `AttributeError: 'FSDPNet' object has no attribute 'no_sync'`.
+
+## Fix
+
+`model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the optimizer steps after this
+batch. Mind the memory: until then each rank keeps whole gradients. Unsafe, because it is not known that they fit.
+
+## Silent when
+
+The model has a method `no_sync` of its own; it is sharded on some ways only; the program asks `hasattr` first, or
+catches the error.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html, pytorch/pytorch#118298.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+
+class NoSyncOfOtherWrapper(Rule):
+    """`no_sync()` is asked of a model that `fully_shard` has sharded, which has none."""
+
+    code = "GPU936"
+    name = "no-sync-of-other-wrapper"
+    severity = Severity.ERROR
+    stops = True
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    needs = (Wrap, GradientSync)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(GradientSync):
+            model = _asked(event)
+            if event.call != "no_sync" or model is None or event.location in told:
+                continue
+            shard = _sharded_before(program, event, model)
+            if shard is None or program.is_caught(event, "AttributeError"):
+                continue
+            told.add(event.location)
+            yield self.found(
+                event.location,
+                f"`fully_shard` leaves {name_of(model)} without a wrapper, and what it adds has no `no_sync`: "
+                "this ends in an `AttributeError`.",
+                remedy=f"Call `{model.label or 'model'}.set_requires_gradient_sync(last)` before the forward, "
+                "where `last` says whether the optimizer steps after this batch.",
+                because=[("sharded here", shard.location)],
+                repair=_switch(program, event),
+                needs=program.shared_by(event),
+            )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "'FSDP",
+            "object has no attribute 'no_sync'",
+            because="what `fully_shard` has sharded has no wrapper",
+            remedy="Call `model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the "
+            "optimizer steps after this batch.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
+
+
+def _asked(event: GradientSync) -> Module | None:
+    """The model that is asked itself, or through a wrapper that passes on what it is asked: `torch.compile`."""
+    core = core_of(event.target)
+    chain = event.target.chain if isinstance(event.target, Wrapper) else ()
+    passed_on = all(each.kind is WrapperKind.COMPILED for each in chain)
+    return core if isinstance(core, Module) and passed_on else None
+
+
+def _sharded_before(program: Program, event: GradientSync, model: Module) -> Wrap | None:
+    """Where the model was surely sharded by then, whatever led here."""
+    wraps = [each for each in program.events(Wrap) if each.wrapper == model and each.order < event.order]
+    sharded = (each for each in wraps if each.kind is WrapperKind.FSDP and event.condition.implies(each.condition))
+    return next(sharded, None)
+
+
+def _switch(program: Program, event: GradientSync) -> Repair | None:
+    """Before what decides about the `no_sync` in each round, say the same to the model."""
+    steps = [each for each in program.events(OptimizerStep) if each.order > event.order]
+    known = (steps[0] if steps else event).context.conditions_at_entry[-1]
+    tests = [each for each in event.condition.difference(known) if each.atom.divergence & Divergence.BATCH_INDEX]
+    place = tests[0].atom.place if len(tests) == 1 else None
+    if not isinstance(place, Location):
+        return None
+    last = ("not (", Source(place), ")") if tests[0].holds else (Source(place),)
+    return Repair(
+        "Switch the reduction of gradients off where no step follows",
+        (
+            Before(place, ((Holds(event.target), ".set_requires_gradient_sync(", *last, ")"),)),
+            Replace(event.location, (Imported("contextlib.nullcontext"), "()")),
+        ),
+    )

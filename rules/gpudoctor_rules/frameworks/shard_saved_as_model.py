@@ -1,0 +1,121 @@
+"""One file is written of a sharded model, with the shard of one rank in it.
+
+## What goes wrong
+
+After `fully_shard` (FSDP2), `model.state_dict()` brings nothing together: each rank (each process, one for each GPU)
+gets its own part of each parameter, as a `DTensor`. `if rank == 0: torch.save(model.state_dict(), path)`, as it is
+right with `DistributedDataParallel`, writes the shard of rank 0 alone, without an error. What is lost shows when the
+file is loaded: `Error(s) in loading state_dict`, or a model with half of its weights.
+
+## Fix
+
+Bring the state together on all ranks, and write it on one: `get_model_state_dict(model,
+options=StateDictOptions(full_state_dict=True, cpu_offload=True))`. Or let all ranks write their shards with
+`torch.distributed.checkpoint.save`, which needs no test on the rank. No automatic fix.
+
+## Silent when
+
+The entries of the state were replaced (`full_tensor()`); each rank writes to a path of its own; the model is sharded on
+some ways only, or by `FullyShardedDataParallel`, whose `state_dict()` gathers; a framework is in charge.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html,
+https://docs.pytorch.org/docs/stable/distributed.checkpoint.html; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.module import StateDict, core_of
+from gpudoctor.lint.domain.value import Const, name_of
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import ranks_in_words
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Process, Recording, Written
+
+
+class ShardSavedAsModel(Rule):
+    """One file is written of a sharded model, with the shard of one rank in it."""
+
+    code = "GPU934"
+    name = "shard-saved-as-model"
+    severity = Severity.ERROR
+    shows_in_run = True
+    of_ranks = True
+    needs = (Save, Wrap)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.presence():
+            return
+        told: set[Location] = set()
+        for save in program.events(Save):
+            if not save.shards or save.collective or save.location in told or not _goes_into_one_file(save):
+                continue
+            alone = bool(save.rank_guards)
+            if not alone and not program.by_every_rank(save):
+                continue
+            told.add(save.location)
+            model = _model_of(program, save)
+            who = f"{ranks_in_words(save)} writes" if alone else "every rank writes to the same file"
+            yield self.found(
+                save.location,
+                f"{who[:1].upper()}{who[1:]}, and the state of {name_of(model)} is the shard of "
+                f"{'that' if alone else 'each'} rank: the other shards are lost.",
+                remedy=REMEDY,
+                because=[("sharded here", _sharded_at(program, model))],
+            )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for rank in recording.ranks:
+            for save in rank.saves:
+                others = [each for each in recording.ranks if each is not rank]
+                apart = all(_wrote_elsewhere(each, save) for each in others)
+                if save.shards and others and not apart and save.place is not None and save.place not in told:
+                    told.add(save.place)
+                    yield self.found(
+                        save.place,
+                        f"Rank {rank.rank} wrote `{save.path}` with {save.shards} shards of its own, and nobody wrote "
+                        "those of the other ranks.",
+                        remedy=REMEDY,
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.saves for rank in recording.ranks)
+
+
+REMEDY = (
+    "Gather it on all ranks, `get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, "
+    "cpu_offload=True))`, and write that on rank 0; or let all ranks write with `torch.distributed.checkpoint.save`."
+)
+
+
+def _goes_into_one_file(save: Save) -> bool:
+    """The path is known to hold nothing that differs from rank to rank."""
+    apart = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
+    return save.path is not None and save.path.all(lambda each: each != Const(None) and not each.divergence & apart)
+
+
+def _model_of(program: Program, save: Save) -> Value:
+    """The model whose state it is."""
+    owners = [core_of(each.owner if isinstance(each, StateDict) else each) for _, each in save.states]
+    return next((each for each in owners if _sharded_at(program, each) is not None), owners[0])
+
+
+def _sharded_at(program: Program, model: Value) -> Location | None:
+    wraps = (each for each in program.events(Wrap) if each.wrapper == each.inner)
+    return next((each.location for each in wraps if each.inner in program.within(model)), None)
+
+
+def _wrote_elsewhere(other: Process, save: Written) -> bool:
+    return any(each.shards and each.step == save.step and each.path != save.path for each in other.saves)
