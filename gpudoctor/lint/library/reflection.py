@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import fields_of, find_in_class, find_method, note_any_name
 from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.data import Loader, Sampler
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     Class,
@@ -103,6 +103,8 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         return name == f"builtins.{value.kind}" or (value.kind == "bool" and name == "builtins.int")
     if isinstance(value, Wrapper):
         return _wrapper_is_a(value, name)
+    if isinstance(value, Dataset) and name == "torch.utils.data.IterableDataset":
+        return value.iterable
     cls = getattr(value, "cls", None)
     if isinstance(kind, Class) and isinstance(cls, Class):
         todo = [cls]

@@ -145,7 +145,7 @@ class Trainer:
         loader = torch.utils.data.DataLoader(
             dataset,
             batch_size=self.args.train_batch_size,
-            shuffle=shuffle,
+            shuffle=shuffle and not surely(isinstance(dataset, torch.utils.data.IterableDataset)),
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=self.args.dataloader_pin_memory,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.domain.value import text_of
+from gpudoctor.lint.domain.value import FALSE, TRUE, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader
 from gpudoctor.lint.events.files import Save
@@ -145,6 +145,14 @@ Own(Net(), SETTINGS, collate, Pairs()).train()
 
 def test_its_batches(paper):
     paper(BEGIN + BATCHES)
+
+
+def test_a_stream_is_not_shuffled(paper):
+    stream = "class Stream(torch.utils.data.IterableDataset):\n    def __iter__(self):\n        yield torch.randn(8)\n"
+    found = paper(f"{BEGIN}{stream}Trainer(Net(), SETTINGS, train_dataset=Stream()).train()\n")
+    assert found.events(MakeLoader)[0].loader.shuffle.single == FALSE
+    found = paper(f"{BEGIN}{PLAIN}trainer.train()\n")
+    assert found.events(MakeLoader)[0].loader.shuffle.single == TRUE
 
 
 def test_a_loop_of_its_own(paper):
