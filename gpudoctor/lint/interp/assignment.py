@@ -65,7 +65,9 @@ def unbind(m: Evaluator, target: ast.expr) -> None:
 
 def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:
     """Calls whose result goes to a target name what they make after it."""
-    if type(value) not in _NAMED_BY_TARGET:
+    function = m.frame.function
+    # What a library calls it, no reader knows.
+    if type(value) not in _NAMED_BY_TARGET or (function is not None and function.kind == "library"):
         return
     if isinstance(target, (ast.Name, ast.Attribute)):
         hint_as(m, target.id if isinstance(target, ast.Name) else m.text(target, MAX_NAME), value)

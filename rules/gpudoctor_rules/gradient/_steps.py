@@ -11,6 +11,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from collections.abc import Set as AbstractSet
 
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event, Loop
@@ -18,12 +19,16 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-def is_followed(program: Program, optimizer: Value) -> bool:
+BY_HAND = frozenset({"accelerate", "lightning"})
+"""Frameworks in whose loops the program steps and clears itself, or whose own loop was followed."""
+
+
+def is_followed(program: Program, optimizer: Value, *, knows: AbstractSet[str] = frozenset()) -> bool:
     """All that happens to this optimizer is seen: it holds known models, and nobody else holds it or them."""
     # An optimizer of unknown parameters may be stepped for others than the models we see.
     if not isinstance(optimizer, Optimizer) or not optimizer.complete or optimizer.managed or not optimizer.modules:
         return False
-    if not program.absence(of=optimizer):
+    if not program.absence(of=optimizer, knows=knows):
         return False
     # Whoever holds a model can clear its gradients, or use them.
     return not any(program.within(each) & program.escaped for each in optimizer.modules)

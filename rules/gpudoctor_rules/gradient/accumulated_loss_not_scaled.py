@@ -68,7 +68,9 @@ class AccumulatedLossNotScaled(Rule):
         told: set[Location] = set()
         for backward in program.events(Backward):
             loss = backward.loss
-            if backward.location in told or backward.managed or not isinstance(loss, Tensor) or not loss.mean:
+            # Of the frameworks that go backward themselves, Lightning and its Fabric leave the loss as it is.
+            scaled = backward.managed not in ("", "lightning")
+            if backward.location in told or scaled or not isinstance(loss, Tensor) or not loss.mean:
                 continue
             step = next((each for each in program.events(OptimizerStep) if _sums_for(program, backward, each)), None)
             if step is None or _is_for_one(backward, step):

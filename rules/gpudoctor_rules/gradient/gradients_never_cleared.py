@@ -34,7 +34,7 @@ from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import After, Holds, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repeating_loop
+from gpudoctor_rules.gradient._steps import BY_HAND, feeds, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -57,7 +57,9 @@ class GradientsNeverCleared(Rule):
         for step in program.events(OptimizerStep):
             optimizer = step.optimizer
             # The step may be of a framework's optimizer, which clears by itself.
-            if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
+            if optimizer in told or not isinstance(optimizer, Optimizer):
+                continue
+            if not is_followed(program, optimizer, knows=BY_HAND):
                 continue
             backward = _uncleared(program, step, optimizer)
             if backward is None:

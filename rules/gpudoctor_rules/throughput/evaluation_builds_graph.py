@@ -61,8 +61,9 @@ class EvaluationBuildsGraph(Rule):
     needs = (Backward, Escape, Forward, GradientsSwitched, ModeChange, OptimizerStep, TakeGradient)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # Frameworks switch gradients off around the user's validation; Accelerate leaves the loop to the user.
-        if not program.absence(knows={"accelerate"}):
+        # Frameworks switch gradients off around the user's validation; these leave the loop to the user, or their own
+        # was followed.
+        if not program.absence(knows={"accelerate", "lightning"}):
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):

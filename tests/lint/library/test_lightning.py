@@ -218,7 +218,7 @@ class Own(Net):
     def configure_callbacks(self): return [Watch()]
     def backward(self, loss):
         came("backward")
-        loss.backward()
+        super().backward(loss)
     def optimizer_step(self, epoch, batch_idx, optimizer, optimizer_closure):
         came("optimizer_step")
         optimizer.step(closure=optimizer_closure)

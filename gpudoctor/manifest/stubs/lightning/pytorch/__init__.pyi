@@ -28,6 +28,12 @@ class LightningModule:
         found = self.trainer.optimizers
         return found[0] if surely(len(found) == 1) else found
     def lr_schedulers(self) -> Setting: ...
+    def backward(self, loss, *args, **more):
+        loss.backward()
+    def optimizer_step(self, epoch, batch_idx, optimizer, *args, **more):
+        optimizer.step()
+    def optimizer_zero_grad(self, epoch, batch_idx, optimizer, *args):
+        optimizer.zero_grad()
     def toggle_optimizer(self, optimizer, *more) -> None: ...
     def untoggle_optimizer(self, optimizer, *more) -> None: ...
     def print(self, *given, **more) -> None: ...
@@ -124,10 +130,10 @@ class Trainer:
                 self._tell(model, "on_before_zero_grad", optimizer)
                 optimizer.zero_grad()
             self._tell(model, "on_before_backward", loss)
-            if not written(model, "backward"):
-                loss.backward()
+            if written(model, "backward"):
+                model.backward(loss)
             else:
-                tell(model, "backward", loss)
+                loss.backward()
             self._tell(model, "on_after_backward")
             for optimizer in optimizers:
                 self._tell(model, "on_before_optimizer_step", optimizer)
