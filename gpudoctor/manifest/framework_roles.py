@@ -78,7 +78,12 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("speechbrain", "SpeechBrain", by_any_call=True)
     yield Framework("tensor parallel", "tensor parallelism")
     yield Framework("tnt", "TorchTNT")
-    yield Framework("transformers", "the Trainer of Transformers", first_rank="trainer.is_world_process_zero()")
+    yield Framework(
+        "transformers",
+        "the Trainer of Transformers",
+        first_rank="trainer.is_world_process_zero()",
+        first_goes_ahead="trainer.args.main_process_first()",
+    )
 
 
 @cache

@@ -23,6 +23,7 @@ OBJECTS = {
     "accelerator.local_main_process_first()": "accelerate.PartialState().local_main_process_first()",
     "accelerator.wait_for_everyone()": "accelerate.PartialState().wait_for_everyone()",
     "trainer.is_world_process_zero()": "accelerate.PartialState().is_main_process",
+    "trainer.args.main_process_first()": "accelerate.PartialState().local_main_process_first()",
     "trainer.is_global_zero": "lightning.pytorch.utilities.rank_zero_only.rank == 0",
 }
 """What is asked of the object of a framework, and how a file asks that has none."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without downloading."
 
 # They start several processes, and leave what the program does in each of them to the program.
-LAUNCHERS = frozenset({"accelerate", "deepspeed", "horovod", "lightning"})
+LAUNCHERS = frozenset({"accelerate", "deepspeed", "horovod", "lightning", "transformers"})
 # `unread` is a manager of code that could not be read: it may let one rank go first.
 ONE_BY_ONE = frozenset({"lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"})
 
