@@ -124,7 +124,8 @@ class Rule:
         other callers is not blamed, but the call. Where `guarded`, those are right who test the rank before. `fix` is
         for what is no program, whose text is edited as it is.
         """
-        related = tuple(Related(text, place) for text, place in because if place is not None and place != at)
+        told = dict.fromkeys((text, place) for text, place in because if place is not None and place != at)
+        related = tuple(Related(text, place) for text, place in told)
         return Finding(
             code=self.code,
             name=self.name,
