@@ -21,6 +21,7 @@ from tests.support.sources import sources
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = sorted((ROOT / "fixtures" / "rules").rglob("bad_*.py"))[:40:5]
+BAD = ROOT / "fixtures" / "rules" / "data" / "missing_set_epoch" / "bad_page.py"
 
 
 def seen(outcome: Outcome) -> object:
@@ -55,19 +56,16 @@ def state_of_process() -> object:
 
 
 def test_a_text_counts_instead_of_the_file(tmp_path: Path, capfd) -> None:
-    bad = next(path for path in PROGRAMS if seen(Session(config=None).lint_paths([path]))[0])  # type: ignore[index]
+    text = BAD.read_text()
     there = tmp_path / "train.py"
     there.write_text("import torch\n")
     before = state_of_process()
-    assert lint_text(bad.read_text(), there, config=None).findings
-    assert lint_text(bad.read_text(), tmp_path / "new.py", config=None).findings
+    assert lint_text(text, there, config=None).findings
+    assert lint_text(text, tmp_path / "new.py", config=None).findings
     assert not lint_text("import torch\n", there, config=None).findings
     assert there.read_text() == "import torch\n"
     assert state_of_process() == before
     assert capfd.readouterr() == ("", "")
-
-
-BAD = ROOT / "fixtures" / "rules" / "data" / "missing_set_epoch" / "bad_page.py"
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.registry import find_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
 
     from tests.support.linting import Seen
 
@@ -18,6 +18,9 @@ STUB = "SCAFFOLD"
 
 FOLDERS = {card.code: "/".join(card.module.split(".")[1:]) for card in find_rules().cards}
 """Where in `fixtures/rules` the programs of each rule lie: as its file in the pack, by family and name."""
+
+PRELUDE = Path(__file__).resolve().parents[2] / "fixtures" / "rules" / "prelude.py"
+"""The helper file of all of them: what many programs do besides what they are about."""
 
 _CODES = {folder: code for code, folder in FOLDERS.items()}
 _OF_LAUNCH = {card.code for card in find_rules().cards if card.of_launch}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import time
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.manifest import telling_names
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import RANKS
-from tests.support.fixture_marks import cases
+from tests.support.fixture_marks import PRELUDE, cases
 from tests.support.linting import Seen, lint
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
         for path in case.files
         if path.suffix == ".py"
     ]
+    shutil.copy(PRELUDE, tmp_path)
     library = {path: text for path in bad if (text := _as_library(path)) is not None}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
     monkeypatch.setattr(prefilter, "relevant_definitions", lambda file: None)
