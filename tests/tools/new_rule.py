@@ -77,14 +77,23 @@ BAD_PAGE = """print("SCAFFOLD: the shortest program that makes the mistake")  # 
 GOOD_PAGE = """print("SCAFFOLD: the same program without it")
 """
 
+# These are free to leave to the prelude what they are not about.
 BAD = '''"""SCAFFOLD: a whole program that makes the mistake, as somebody would write it."""
 
+from prelude import finish, start
+
+start()
 print("the line of the mistake")  # {code}: a part of the message
+finish()
 '''
 
 GOOD = '''"""SCAFFOLD: a whole program that comes close and is fine."""
 
+from prelude import finish, start
+
+start()
 print("the line that looks like it")  # ok: {code} why it is fine
+finish()
 '''
 
 
