@@ -31,14 +31,15 @@ def test_a_main_guard_means_something() -> None:
 
 def test_proofs_and_examples_of_pages_stand_alone() -> None:
     """The ones are started as they are, the others are copied by readers."""
-    alone = [case for case in CASES if case.name.endswith("_page") or _text(case.entry).startswith(PROOF)]
+    texts = [(case.name, [_text(path) for path in _programs(case)]) for case in CASES]
+    alone = [each for name, each in texts if name.endswith("_page") or any(text.startswith(PROOF) for text in each)]
     assert len(alone) > 300
-    assert not [path for case in alone for path in case.files if TAKEN.search(_text(path))]
+    assert not [text for each in alone for text in each if TAKEN.search(text)]
 
 
 def test_the_prelude_holds_what_many_programs_share() -> None:
     helpers = {node.name for node in ast.parse(_text(PRELUDE)).body if isinstance(node, ast.FunctionDef)}
-    lines = [line for case in CASES for path in case.files for line in TAKEN.findall(_text(path))]
+    lines = [line for case in CASES for path in _programs(case) for line in TAKEN.findall(_text(path))]
     used = Counter(name for line in lines for name in line.split(", "))
     assert set(used) == helpers
     assert not {name: count for name, count in used.items() if count < 10}
@@ -49,7 +50,7 @@ def test_the_prelude_makes_no_mistake() -> None:
 
 
 def _idle_guards(case: Case) -> list[str]:
-    texts = {path: _text(path) for path in (*case.files, *case.folder.glob(f"{case.name}.fixed.py"))}
+    texts = {path: _text(path) for path in (*_programs(case), *case.folder.glob(f"{case.name}.fixed.py"))}
     guards = {path: GUARD.search(text) for path, text in texts.items() if not text.startswith(PROOF)}
     idle = [path for path, guard in guards.items() if guard and "#" not in guard[1]]
     imported = {path: _imports(text) for path, text in texts.items()} if idle else {}
@@ -60,6 +61,10 @@ def _idle_guards(case: Case) -> list[str]:
         for path in idle
         if path.stem not in {name.split(".")[-1] for other in texts if other != path for name in imported[other]}
     ]
+
+
+def _programs(case: Case) -> list[Path]:
+    return [path for path in case.files if path.suffix == ".py"]
 
 
 def _text(path: Path) -> str:
