@@ -25,6 +25,8 @@ class UseManaged(Event):
     """It returns an engine around one model, which averages the gradients, and evaluates nothing by itself."""
     made: ManagedObject | None = None
     """What the program asks the framework by from here on."""
+    alone: bool = False
+    """It was told to use one process: `Trainer(devices=1)`."""
     given: Arguments = NO_ARGUMENTS
     """The settings that it was called with."""
 

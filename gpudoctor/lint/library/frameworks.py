@@ -67,6 +67,7 @@ def take_charge(call: Call) -> Values:
             shares_data=known.deals_out or _may_split_model(call),
             engine=_engine(call) is not None,
             made=managed,
+            alone=framework == "lightning" and _one_process(call),
             given=call.arguments,
         )
         # What is handed over may be moved, wrapped and stepped out of sight.

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpudoctor.lint.domain.group import ManagedObject
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.training_step import Backward
     from gpudoctor.lint.program import Program
 
 ACCELERATE, LIGHTNING = "accelerate", "lightning"
+SCALES_NOTHING = ("no", "bf16", "fp8")
 
 
 def taken_in_charge(program: Program, managed: ManagedObject) -> UseManaged | None:
     """Where this object was made, with its settings."""
     return next((each for each in program.events(UseManaged) if each.made == managed), None)
+
+
+def prepares_unseen(program: Program) -> bool:
+    """Something is handed to a framework that could not be followed: it may be any object."""
+    return any(each.opaque or (isinstance(each.given, Unknown) and not each.given.config) for each in _all(program))
+
+
+def is_prepared(program: Program, value: Value) -> bool:
+    """The object, or the one under its wrappers, is handed to a framework on some path."""
+    core = core_of(value)
+    return any(value in (each.given, each.made) or core_of(each.given) == core for each in _all(program))
+
+
+def _all(program: Program) -> Iterator[Prepare]:
+    return program.events(Prepare)
 
 
 def preparing(program: Program, model: Value) -> Prepare | None:
@@ -38,3 +56,13 @@ def constant(values: Values | None) -> object:
     """The constant that a setting surely is; None where it was left out or is not known."""
     only = values.single if values is not None else None
     return only.value if isinstance(only, Const) else None
+
+
+def leaves_gradients_alone(charge: UseManaged) -> bool:
+    """Accelerate is told a precision that needs no scale, and to accumulate nothing. Left out, `accelerate launch` says
+    both."""
+    given = charge.given
+    if given.positional or given.open_ended or any(name.endswith("_plugin") for name in given.keywords):
+        return False
+    steps = charge.setting("gradient_accumulation_steps")
+    return constant(charge.setting("mixed_precision")) in SCALES_NOTHING and (steps is None or constant(steps) == 1)

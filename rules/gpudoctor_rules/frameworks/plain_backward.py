@@ -17,7 +17,7 @@ Call `accelerator.backward(loss)`, or `fabric.backward(loss)`. Safe: without any
 ## Silent when
 
 The model was not prepared; a gradient scaler of the program has scaled the loss; the program calls the framework's own
-where this one is not reached; Accelerate is told `mixed_precision="no"` or `"bf16"`, and to accumulate nothing;
+where this one is not reached; Accelerate is told a `mixed_precision` other than `"fp16"`, and to accumulate nothing;
 Fabric is told no mixed precision; in Lightning's manual optimization, where DDP averages the gradients all the same.
 
 ## Sources
@@ -38,7 +38,15 @@ from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, LIGHTNING, constant, prepared_for, taken_in_charge
+from gpudoctor_rules.frameworks._charge import (
+    ACCELERATE,
+    LIGHTNING,
+    constant,
+    leaves_gradients_alone,
+    prepared_for,
+    taken_in_charge,
+)
+from gpudoctor_rules.frameworks._seen import sums_whole_losses
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -48,7 +56,6 @@ if TYPE_CHECKING:
 
 Wrong = tuple[str, Confidence, Severity]
 REFUSED = "requires you to call `fabric.backward(loss)`"
-SCALES_NOTHING = ("no", "bf16")
 MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
 
 
@@ -78,6 +85,13 @@ class PlainBackward(Rule):
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         yield from self.crashed(recording, REFUSED, remedy="Call `fabric.backward(loss)`.")
+        place = sums_whole_losses(recording) if self.code in recording.suspected else None
+        if place is not None:
+            yield self.found(
+                place,
+                "A step sums the gradients of several losses that nobody has divided.",
+                remedy="Call `accelerator.backward(loss)`, which divides.",
+            )
 
     def _found(self, backward: Backward, prepared: Prepare, wrong: Wrong) -> Finding:
         message, confidence, severity = wrong
@@ -85,9 +99,9 @@ class PlainBackward(Rule):
         call = (Holds(prepared.managed), ".backward(", Source(backward.location, "receiver"), ")")
         return self.found(
             backward.location,
-            f"`{loss}.backward()` goes past {owner}: {message}.",
+            f"`{loss}.backward()` goes past `{owner}`: {message}.",
             remedy=f"Call `{owner}.backward({loss})`.",
-            because=[(f"{owner} is made here", prepared.managed.place), ("the model is prepared", prepared.location)],
+            because=[(f"`{owner}` is made here", prepared.managed.place), ("the model is prepared", prepared.location)],
             confidence=confidence,
             severity=severity,
             repair=Repair(f"Call `{owner}.backward`", (Replace(backward.location, call),)) if backward.plain else None,
@@ -120,8 +134,7 @@ def _under_accelerate(charge: UseManaged, backward: Backward) -> Wrong | None:
     if isinstance(number, int) and number > 1 and isinstance(loss, Tensor) and loss.mean:
         message = f"nothing divides the loss by `gradient_accumulation_steps={number}`"
         return f"{message}, so that gradients are {number} times too large", Confidence.DEFINITE, Severity.ERROR
-    told = charge.given.positional or charge.given.open_ended or "gradient_accumulation_plugin" in charge.given.keywords
-    if not told and constant(precision) in SCALES_NOTHING and (steps is None or number == 1):
+    if leaves_gradients_alone(charge):
         return None
     return (
         "what `accelerate launch` is configured for, such as FP16 or DeepSpeed, leaves these gradients out",

@@ -1,0 +1,75 @@
+"""What learns from which batches, and what steps it, for rules about objects in a framework's care."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.data import shares_nothing
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import TRUE, Unknown
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.program import is_whole
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.data_loading import Iterate
+    from gpudoctor.lint.program import Program
+
+
+def backward_in(program: Program, start: Iterate) -> Backward | None:
+    """The backward that learns from the batches of this loop: it is the innermost one over batches around it."""
+    for backward in program.events(Backward):
+        if backward.condition.excludes(start.condition):
+            continue
+        around = [each for each in backward.loops if each.over is not None]
+        if start.loop is not None and around and around[-1].identity == start.loop.identity:
+            return backward
+    return None
+
+
+def reads_everything(program: Program, start: Iterate) -> bool:
+    """All of the data set lies before each rank in this loop."""
+    loader, when = start.loader, start.condition
+    if loader.opaque or loader.managed or loader.sharded or loader in program.escaped or start.loop is None:
+        return False
+    # All ranks read the same batch, and each goes on with rows of its own.
+    if any(program.during(start.loop, BatchCut)):
+        return False
+    if not shares_nothing(loader.sampler, when) or not shares_nothing(loader.batch_sampler, when):
+        return False
+    shuffled = loader.shuffle is not None and loader.shuffle.restrict(when).all(lambda value: value == TRUE)
+    data = loader.dataset.restrict(when) if loader.dataset is not None else None
+    return data is not None and data.all(lambda value: is_whole(value, shuffled))
+
+
+def step_of(program: Program, backward: Backward, model: Value) -> OptimizerStep | None:
+    """The step of an optimizer that holds parameters of the model, after this backward and in its loop."""
+    for step in program.events(OptimizerStep):
+        if step.order > backward.order and not step.condition.excludes(backward.condition):
+            loops = {loop.identity for loop in step.loops if loop.repeats}
+            repeated = any(loop.identity in loops for loop in backward.loops)
+            if repeated and isinstance(step.optimizer, Optimizer) and holds(program, step.optimizer, model):
+                return step
+    return None
+
+
+def holds(program: Program, optimizer: Optimizer, model: Value) -> bool:
+    """The optimizer has parameters of this model."""
+    parts = program.within(model)
+    return any(parts & program.within(each) for each in optimizer.modules)
+
+
+def averages_by_hand(program: Program) -> bool:
+    """The program may send gradients or parameters between the ranks itself."""
+    sent = (each.subject for each in program.events(Collective) if not each.waits and not each.objects)
+    return any(subject is not None and subject.any(_may_be_weights) for subject in sent)
+
+
+def _may_be_weights(value: Value) -> bool:
+    if isinstance(value, Tensor):
+        return value.origin in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT)
+    return isinstance(value, Unknown) or core_of(value).is_model

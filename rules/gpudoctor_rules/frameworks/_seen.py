@@ -1,0 +1,18 @@
+"""What a run has seen of frameworks, for several rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.run.recording import Recording
+
+
+def sums_whole_losses(recording: Recording) -> Location | None:
+    """Where a loss stands that was not divided, though most steps sum the gradients of several."""
+    for rank in recording.ranks[:1]:
+        counts = [step.counts.get("backwards", 0) for step in rank.steps]
+        if sum(count > 1 for count in counts) * 2 > len(counts):
+            return next((each.place for each in rank.losses if each.scales == (1.0,)), None)
+    return None

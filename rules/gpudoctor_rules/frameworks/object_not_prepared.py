@@ -1,0 +1,212 @@
+"""A training loop uses a model, an optimizer or a loader that its framework was never given, beside others that it was.
+
+## What goes wrong
+
+Accelerate and Fabric change nothing but what they are given. A model that was left out keeps its gradients to itself:
+every rank (each process, one for each GPU) trains a model of its own, and all but one are thrown away. A loader that
+was left out yields the whole data set on every rank, so that more GPUs do not shorten the epoch, and leaves its batches
+on the CPU. The steps of an optimizer that was left out are not held back while gradients are accumulated, and its
+gradients not unscaled under FP16.
+
+## Fix
+
+Hand it over with the others, `model, optimizer, loader = accelerator.prepare(model, optimizer, loader)`, and go on with
+what comes back. Unsafe: it changes what the program trains, or on which batches.
+
+## Silent when
+
+What is handed over cannot be followed; the object was given to code that was not read; the loader has a sampler that
+shares the data out, or a data set that may be split; the program sends gradients between the ranks itself, or wraps the
+model; the model is frozen, or only evaluated; learning rate schedules, which count their steps another way
+(`scheduler-steps-n-times`).
+
+## Sources
+
+https://huggingface.co/docs/accelerate/basic_tutorials/migration, huggingface/accelerate#2299.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.value import in_code, name_of
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.repair.repair import After, Code, Holds, Repair
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import (
+    ACCELERATE,
+    LIGHTNING,
+    constant,
+    is_prepared,
+    leaves_gradients_alone,
+    prepared_for,
+    prepares_unseen,
+    taken_in_charge,
+)
+from gpudoctor_rules.frameworks._learning import averages_by_hand, backward_in, holds, reads_everything, step_of
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.program import Program
+
+METHODS = {
+    ACCELERATE: ("prepare", "prepare", "prepare"),
+    LIGHTNING: ("setup_module", "setup_optimizers", "setup_dataloaders"),
+}
+"""What takes a model, an optimizer and a loader."""
+MODEL, OPTIMIZER, LOADER = range(3)
+
+
+class ObjectNotPrepared(Rule):
+    """A training loop uses a model, an optimizer or a loader that its framework was never given."""
+
+    code = "GPU905"
+    name = "object-not-prepared"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    of_ranks = True
+    needs = (Prepare, Backward)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # What was not seen to be handed over may have been, elsewhere.
+        if not program.world.several_processes or not program.absence(knows=METHODS.keys()) or prepares_unseen(program):
+            return
+        told: set[Value] = set()
+        for about, finding in (*self._models(program), *self._optimizers(program), *self._loaders(program)):
+            if about not in told:
+                told.add(about)
+                yield finding
+
+    def _models(self, program: Program) -> Iterator[tuple[Value, Finding]]:
+        if averages_by_hand(program):
+            return
+        for backward in program.events(Backward):
+            for call in program.calls_in_graph(backward):
+                model = _on_its_own(call.module)
+                step = step_of(program, backward, model) if model is not None else None
+                if model is None or step is None or not _is_left_out(program, model) or not backward.complete:
+                    continue
+                beside = _of_loop(program, backward) or (_beside(program, step.optimizer) if backward.managed else None)
+                together = beside is not None and not beside.condition.excludes(backward.condition)
+                if beside is not None and together and program.on_both_sides(backward):
+                    owner = name_of(beside.managed, "the framework")
+                    message = (
+                        f"{name_of(model)} is trained here and was never given to {owner}: each rank applies only its "
+                        "own gradients, and trains a model of its own"
+                    )
+                    yield model, self._found(call.location, message, model, MODEL, beside, model.place)
+
+    def _optimizers(self, program: Program) -> Iterator[tuple[Value, Finding]]:
+        for step in program.events(OptimizerStep):
+            optimizer = step.optimizer
+            if not isinstance(optimizer, Optimizer) or is_prepared(program, optimizer) or optimizer in program.escaped:
+                continue
+            beside = _trained_beside(program, optimizer, step)
+            charge = taken_in_charge(program, beside.managed) if beside is not None else None
+            if beside is None or charge is None or step.through or beside.condition.excludes(step.condition):
+                continue
+            accumulates = constant(charge.setting("gradient_accumulation_steps"))
+            sure = isinstance(accumulates, int) and accumulates > 1
+            if not sure and leaves_gradients_alone(charge):
+                continue
+            what = (
+                f"it steps after each batch, though `gradient_accumulation_steps` is {accumulates}"
+                if sure
+                else "its gradients are not unscaled under FP16, and its steps not held back while gradients are "
+                "accumulated"
+            )
+            owner = name_of(beside.managed, "the framework")
+            message = f"{name_of(optimizer, 'the optimizer')} was never given to {owner}: {what}"
+            severity = Severity.ERROR if sure else Severity.WARNING
+            confidence = Confidence.DEFINITE if sure else Confidence.LIKELY
+            yield (
+                optimizer,
+                self._found(
+                    step.location, message, optimizer, OPTIMIZER, beside, optimizer.place, severity, confidence
+                ),
+            )
+
+    def _loaders(self, program: Program) -> Iterator[tuple[Value, Finding]]:
+        for start in program.events(Iterate):
+            backward = backward_in(program, start)
+            beside = prepared_for(program, backward) if backward is not None else None
+            if beside is None or start.loader.managed or beside.condition.excludes(start.condition):
+                continue
+            charge = taken_in_charge(program, beside.managed)
+            if charge is None or charge.alone or not reads_everything(program, start):
+                continue
+            handed = next((each for each in program.events(Prepare) if each.given == start.loader), None)
+            how = "is the one from before it was prepared" if handed is not None else "was never prepared"
+            message = (
+                f"{name_of(start.loader, 'the loader')} {how}: every rank trains on all of the data set, so more GPUs "
+                "do not shorten the epoch"
+            )
+            yield start.loader, self._found(start.location, message, start.loader, LOADER, beside, start.loader.place)
+
+    def _found(
+        self, at: Location, message: str, left: Value, kind: int, beside: Prepare, made: Location,
+        severity: Severity | None = None, confidence: Confidence = Confidence.DEFINITE,
+    ) -> Finding:  # fmt: skip
+        owner, method = in_code(beside.managed, beside.managed.framework), METHODS[beside.managed.framework][kind]
+        subject = in_code(left, ("model", "optimizer", "loader")[kind])
+        line: Code = (Holds(left), " = ", Holds(beside.managed), f".{method}(", Holds(left), ")")
+        # In the same function, what is made after the others were handed over is handed over behind it.
+        later = max(made, beside.location, key=lambda place: place.line)
+        return self.found(
+            at,
+            f"{message}.",
+            remedy=f"Hand it over with the others, and use what comes back: `{subject} = {owner}.{method}({subject})`.",
+            because=[("it is made here", made), ("another one is handed over here", beside.location)],
+            severity=severity,
+            confidence=confidence,
+            repair=Repair(f"Hand {subject} over", (After(later, (line,)),)),
+        )
+
+
+def _on_its_own(module: Value) -> Module | None:
+    """The model that is called where no wrapper is around it that knows of other processes."""
+    core = core_of(module)
+    chain = module.chain if isinstance(module, Wrapper) else ()
+    return core if isinstance(core, Module) and all(each.kind is WrapperKind.COMPILED for each in chain) else None
+
+
+def _is_left_out(program: Program, model: Module) -> bool:
+    """It was never handed over or wrapped, nor is it a part of what was, nor has it such parts."""
+    related = program.within(model)
+    taken = [core_of(each.given) for each in program.events(Prepare)] + [
+        core_of(each.inner) for each in program.events(Wrap)
+    ]
+    if any(each in related or model in program.within(each) for each in taken):
+        return False
+    return not any(related & program.within(value) for value in program.escaped if value.is_model)
+
+
+def _beside(program: Program, value: Value) -> Prepare | None:
+    """Where this object was handed over."""
+    return next((each for each in program.events(Prepare) if each.given == value), None)
+
+
+def _of_loop(program: Program, backward: Backward) -> Prepare | None:
+    """Where the loader was handed over that the backward learns from."""
+    over = [loop.over for loop in backward.loops if loop.over is not None]
+    return next((each for each in program.events(Prepare) if each.made in over), None)
+
+
+def _trained_beside(program: Program, optimizer: Optimizer, step: OptimizerStep) -> Prepare | None:
+    """Where the model was handed over whose gradients this optimizer uses here."""
+    for backward in program.events(Backward):
+        if backward.order > step.order or backward.condition.excludes(step.condition):
+            continue
+        prepared = prepared_for(program, backward)
+        if prepared is not None and holds(program, optimizer, core_of(prepared.made)):
+            return prepared
+    return None
