@@ -54,13 +54,15 @@ RANKED = OWN | Divergence.UNREAD
 class IterationProbe:
     """How a class of the project gives out its items."""
 
-    __slots__ = ("calls", "endless", "handed_on", "leaves", "picks")
+    __slots__ = ("calls", "endless", "handed_on", "leaves", "picks", "picks_by_rank")
 
     def __init__(self) -> None:
         self.calls: set[str] = set()
         """The dotted names of the library callables."""
         self.picks = False
         """Something begins at, or takes each n-th of, a number that is not written there: it may be a share."""
+        self.picks_by_rank = False
+        """What a slice begins at is made of the rank."""
         self.endless = False
         """There is a `while True`."""
         self.leaves = False
@@ -73,6 +75,7 @@ class IterationProbe:
         # The second of two is where it ends, which is the same for all.
         if name == "itertools.islice" and len(args) > 2:
             self.sliced(args[1])
+            self.picks_by_rank |= args[1].all(lambda value: bool(value.divergence & Divergence.RANK))
 
     def calculated(self, op: ast.operator, left: Values, right: Values) -> None:
         # `%` of a text writes it.
@@ -96,6 +99,7 @@ class IterationProbe:
         """What was heard inside was heard here, too."""
         self.calls |= inner.calls
         self.picks |= inner.picks
+        self.picks_by_rank |= inner.picks_by_rank
         self.endless |= inner.endless
         self.leaves |= inner.leaves
 
@@ -162,6 +166,7 @@ def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.A
     do.emit(
         Streamed, at=source.place, source=source, same_on_ranks=same,
         same_in_workers=same and WORKER_INFO not in heard.calls, by_pieces=pieces, by_epoch=by_epoch,
+        by_rank=heard.picks_by_rank or any(map(_picks_by_rank, given.tests)),
     )  # fmt: skip
     return items, events
 
@@ -194,6 +199,12 @@ def _gives_all(given: Produced, heard: IterationProbe) -> bool:
     chosen = any(_compares_setting(each) or each.atom.divergence & OWN for each in given.tests)
     shared = chosen or any(name.startswith(SHARES) for name in heard.calls)
     return not shared and all(_is_whole(value) for row in given.sources for each in row for value in each)
+
+
+def _picks_by_rank(test: Literal) -> bool:
+    """`if index % world_size == rank: yield item`."""
+    ranked = bool(test.atom.divergence & Divergence.RANK) and not test.atom.divergence & Divergence.UNREAD
+    return ranked and bool(test.atom.divergence & Divergence.BATCH_INDEX)
 
 
 def _compares_setting(literal: Literal) -> bool:

@@ -45,7 +45,9 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
         return _running_mean(do, result, operands, by)
     mean = by == "add" and all(tensor.mean for tensor in graphs)
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
-    return replace(result, mean=mean, divided=divided) if mean or divided is not None else result
+    over = _divisor(operands) if len(graphs) == 1 and by.startswith(("div", "true_div")) else None
+    known = mean or divided is not None or over is not None
+    return replace(result, mean=mean, divided=divided, over=over) if known else result
 
 
 def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by: str) -> Tensor:
@@ -108,3 +110,10 @@ def _divided(operands: list[Value], by: str) -> Value | None:
     # `loss * world_size` undoes the average of DDP, on purpose.
     divides = by.startswith(("div", "true_div")) and not isinstance(operands[0], Size)
     return size if divides and size.kind is SizeKind.WORLD else None
+
+
+def _divisor(operands: list[Value]) -> Value | None:
+    """The number that a loss is divided by: written there, or what the user has chosen."""
+    loss, others = operands[0], operands[1:]
+    number = others[0] if isinstance(loss, Tensor) and len(others) == 1 else None
+    return number if isinstance(number, Const) or (isinstance(number, Unknown) and number.config) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.value import Allocated, Value, Values
 from gpudoctor.record import dataclass
 
@@ -52,6 +53,8 @@ class Scheduler(Allocated):
     label: str
     made_by: str
     optimizer: Value | None = None
+    given: Arguments = NO_ARGUMENTS
+    """What it was made with, the optimizer among it."""
     class_name = "torch.optim.lr_scheduler.LRScheduler"
 
 

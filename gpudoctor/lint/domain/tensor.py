@@ -91,6 +91,8 @@ class Tensor(Allocated):
     """What the loader yields here is no tensor itself, as a test says: a container of such, a number, a text."""
     divided: Value | None = None
     """The number of processes by which it was divided, graph and all."""
+    over: Value | None = None
+    """The number by which it was divided last, whatever that counts, graph and all."""
 
     @property
     def divergence(self) -> Divergence:

@@ -88,5 +88,7 @@ class Streamed(Event):
     """Nor on the worker of a loader."""
     by_pieces: bool
     """It gives all of one piece after the other, as many as each has: `for path in files: for line in open(path)`."""
+    by_rank: bool = False
+    """What it gives out is picked by the rank: `islice(stream, rank, None, world_size)`."""
     by_epoch: bool = False
     """A sampler that draws its order anew each time, from a seed which nothing but its `set_epoch` changes."""

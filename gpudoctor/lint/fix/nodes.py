@@ -80,11 +80,28 @@ class FileNodes:
             if not isinstance(node, ast.Attribute):
                 raise NoFix("a function, not a method")
             return node.value
+        if part == "left":
+            return self._left(at)
         call = self.call(at)
         found = call.func if part == "function" else argument_of(call, part)
         if found is None:
             raise NoFix(f"no argument {part}")
         return found
+
+    def _left(self, at: Location) -> ast.expr:
+        node = self.expression(at)
+        if not isinstance(node, ast.BinOp) or self.recomputes(self.statement_of(node)):
+            raise NoFix("no operation that stands in another expression")
+        return node.left
+
+    def recomputes(self, statement: ast.stmt) -> bool:
+        """It computes a name anew from what that held: `loss = loss / 4`, `loss /= 4`."""
+        if isinstance(statement, ast.AugAssign):
+            return True
+        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+            return False
+        value = statement.value
+        return isinstance(value, ast.BinOp) and self.written(value.left) == self.written(statement.targets[0])
 
     def _part_of_statement(self, at: Location, part: str) -> ast.expr:
         statement = self.statement(at)

@@ -55,7 +55,7 @@ def changes_of(step: repair.RepairStep, around: ast.stmt, render: Renderer) -> S
         case repair.MoveUp():
             return [_move_up(step, around, nodes)]
         case repair.Delete():
-            return [_delete(around, nodes)]
+            return [_delete(step, around, nodes)]
         case repair.Under():
             return [_under(step, around, render)]
     raise AssertionError(step)
@@ -138,7 +138,9 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def _delete(statement: ast.stmt, nodes: FileNodes) -> ch.Removed:
+def _delete(step: repair.Delete, statement: ast.stmt, nodes: FileNodes) -> ch.Removed:
+    if step.recomputed and not nodes.recomputes(statement):
+        raise NoFix("it computes nothing anew")
     if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)):
         raise NoFix("more than one line of a block would go with it")
     return ch.Removed(nodes.place(statement))

@@ -133,15 +133,27 @@ def maybe_optimizer(call: Call) -> Values:
 MODELS.fallbacks.append(maybe_optimizer)
 
 
+_SCHEDULES = (
+    "get_scheduler", "get_constant_schedule", "get_constant_schedule_with_warmup", "get_linear_schedule_with_warmup",
+    "get_cosine_schedule_with_warmup", "get_cosine_with_hard_restarts_schedule_with_warmup",
+    "get_polynomial_decay_schedule_with_warmup",
+)  # fmt: skip
+
+
 @MODELS.callable(
     "torch.optim.lr_scheduler.*",
-    "transformers.get_scheduler",
-    "transformers.get_linear_schedule_with_warmup",
-    "transformers.get_cosine_schedule_with_warmup",
+    *(
+        f"{where}.{name}"
+        for where in ("transformers", "transformers.optimization", "diffusers.optimization")
+        for name in _SCHEDULES
+    ),
 )
 def _scheduler(call: Call) -> Values:
     # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
-    return singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, call.first))
+    # `get_scheduler` is given its kind before the optimizer.
+    optimizer = next((value for value in call.all_values() if isinstance(value, Optimizer)), call.first)
+    made = Scheduler(call.allocation_site(), call.place, call.label, call.name, optimizer, given=call.arguments)
+    return singleton(made)
 
 
 @MODELS.method(Optimizer, "__init__")

@@ -42,8 +42,9 @@ class Counter:
 @dataclass(frozen=True)
 class Source:
     """What the user wrote here. `part` picks a part of it: of a call or an attribute what that belongs to (`receiver`),
-    of a call its `function` or an argument (`0`, `loss`), of an assignment its `target`, what that belongs to
-    (`owner`), its `value`, or what it adds (`added`; of a call of `append`, too)."""
+    of a call its `function` or an argument (`0`, `loss`), of an operation what stands `left` of the operator, of an
+    assignment its `target`, what that belongs to (`owner`), its `value`, or what it adds (`added`; of a call of
+    `append`, too)."""
 
     at: Location
     part: str = ""
@@ -237,6 +238,8 @@ class Delete:
     """Take the whole statement here away; it is a simple one."""
 
     at: Location
+    recomputed: bool = False
+    """Only where it computes a name anew from what that held: `loss = loss / 4`, `loss /= 4`."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Wrapper, core_of
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Const, Unknown, name_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.training_step import Backward
     from gpudoctor.lint.program import Program
 
-ACCELERATE, LIGHTNING = "accelerate", "lightning"
+ACCELERATE, DEEPSPEED, LIGHTNING = "accelerate", "deepspeed", "lightning"
 SCALES_NOTHING = ("no", "bf16", "fp8")
 
 
@@ -66,3 +66,23 @@ def leaves_gradients_alone(charge: UseManaged) -> bool:
         return False
     steps = charge.setting("gradient_accumulation_steps")
     return constant(charge.setting("mixed_precision")) in SCALES_NOTHING and (steps is None or constant(steps) == 1)
+
+
+def accumulation_of(charge: UseManaged) -> Value | None:
+    """How many batches a framework was told to make a step of; None where that is not known, or was left out."""
+    given = charge.given
+    if given.open_ended or "gradient_accumulation_plugin" in given.keywords:
+        return None
+    steps = charge.setting("gradient_accumulation_steps") or _fourth(charge)
+    return steps.single if steps is not None else None
+
+
+def _fourth(charge: UseManaged) -> Values | None:
+    """`Accelerator(True, False, "fp16", 4)`."""
+    positional = charge.given.positional
+    return positional[3] if charge.framework == ACCELERATE and len(positional) > 3 else None
+
+
+def in_numbers(number: Value) -> str:
+    """A number, for a message."""
+    return str(number.value) if isinstance(number, Const) else name_of(number, "this number")

@@ -84,11 +84,18 @@ class _Pass:
 
 
 def _about(loader: DataLoader) -> dict[str, object]:
-    sized = hasattr(loader.dataset, "__len__")
     return {
-        "size": len(loader.dataset) if sized else None,
+        "size": _size(loader.dataset),
         "batch_size": loader.batch_size,
         "drop_last": loader.drop_last,
         "workers": loader.num_workers,
         "sampler": type(loader.sampler).__name__,
     }
+
+
+def _size(dataset: object) -> int | None:
+    try:
+        return len(dataset)  # type: ignore[arg-type]
+    # One around a stream has `__len__`, and asks the stream.
+    except (TypeError, NotImplementedError):
+        return None

@@ -29,6 +29,7 @@ class Accelerator:
     device: OwnGpu
     state: Setting
     sync_gradients: Setting
+    gradient_accumulation_steps: Setting
     distributed_type: Setting
     mixed_precision: Setting
     trackers: Setting

@@ -1,0 +1,95 @@
+"""Accelerate is told how many batches make a step, and nothing in the loop makes it wait for them.
+
+## What goes wrong
+
+`Accelerator(gradient_accumulation_steps=4)` makes `accelerator.backward` divide each loss by 4. That the optimizer
+steps only every fourth time is the work of `with accelerator.accumulate(model):`. Without it every batch makes a step,
+on every rank (each process, one for each GPU), with a quarter of its gradient: the batch is a quarter of what was
+meant, and with SGD so is the learning rate. No error is raised.
+
+## Fix
+
+Put forward, backward and step of each batch under `with accelerator.accumulate(model):`. A fix would move lines, so you
+have to do it yourself.
+
+## Silent when
+
+The program enters `accumulate` or `no_sync` anywhere; it steps less often than it calls `backward`, by a test or an
+inner loop of its own; the number is 1, or a `gradient_accumulation_plugin` is given; the accelerator or the model went
+to code that was not read.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, tianweiy/DMD2#23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.lint.domain.value import Const, Unknown, in_code
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
+from gpudoctor.lint.program import batch_loop, in_every_round, same_round
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.program import Program
+
+
+class AccumulateMissing(Rule):
+    """Accelerate is told how many batches make a step, and nothing in the loop makes it wait for them."""
+
+    code = "GPU902"
+    name = "accumulate-missing"
+    severity = Severity.ERROR
+    shows_in_run = True
+    needs = (UseManaged, OptimizerStep)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.absence(knows={ACCELERATE}) or program.has(GradientSync):
+            return
+        for charge in program.events(UseManaged):
+            number = accumulation_of(charge)
+            found = _step_of_each_batch(program) if _is_several(number) else None
+            if number is None or found is None or charge.made is None:
+                continue
+            backward, step = found
+            owner = in_code(charge.made, "accelerator")
+            several = in_numbers(number)
+            yield self.found(
+                step.location,
+                f"This steps after each batch, though `{owner}` has `gradient_accumulation_steps` and divides each "
+                f"loss by {several}: nothing enters `{owner}.accumulate`, which holds the step back.",
+                remedy=f"Put the forward, the backward and the step of each batch under `with {owner}.accumulate("
+                "model):`.",
+                because=[
+                    ("the number is given here", charge.location),
+                    ("the loss is divided here", backward.location),
+                ],
+                # Its default may be 1.
+                confidence=Confidence.DEFINITE if isinstance(number, Const) else Confidence.LIKELY,
+            )
+            return
+
+
+def _is_several(number: Value | None) -> bool:
+    if isinstance(number, Const):
+        return isinstance(number.value, int) and number.value > 1
+    return isinstance(number, Unknown) and number.config
+
+
+def _step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:
+    """A backward of Accelerate's, and a step that follows on it in each round of the loop."""
+    for step in program.events(OptimizerStep):
+        loop = batch_loop(step)
+        if loop is None or not in_every_round(program, step, loop):
+            continue
+        for backward in program.events(Backward):
+            if backward.managed == ACCELERATE and backward.order < step.order and same_round(backward, step):
+                return backward, step
+    return None

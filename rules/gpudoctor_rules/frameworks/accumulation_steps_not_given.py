@@ -1,0 +1,82 @@
+"""The loop enters `accumulate`, and the `Accelerator` was never told how many batches make a step.
+
+## What goes wrong
+
+`with accelerator.accumulate(model):` holds the step back for as many batches as the `Accelerator` was made for, and
+without `gradient_accumulation_steps` that is one. The option of that name changes nothing then, or only what else is
+computed from it, such as the length of the schedule: every rank (each process, one for each GPU) steps after each
+batch, with a batch that is as many times smaller than asked for. No error is raised.
+
+## Fix
+
+Hand it over: `Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps)`. Unsafe: the program trains
+with the larger batch from then on.
+
+## Silent when
+
+The program has no option or setting `gradient_accumulation_steps`; the `Accelerator` is given that number or a
+`gradient_accumulation_plugin`, or other arguments that could not be followed; `accumulate` is not entered.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, huggingface/diffusers#308.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.value import Unknown, in_code
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+STEPS = "gradient_accumulation_steps"
+
+
+class AccumulationStepsNotGiven(Rule):
+    """The loop enters `accumulate`, and the `Accelerator` was never told how many batches make a step."""
+
+    code = "GPU904"
+    name = "accumulation-steps-not-given"
+    severity = Severity.WARNING
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    needs = (UseManaged, GradientSync, ArgumentDeclared)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        # Its name is that of the argument that it should be.
+        option = next((each for each in program.events(ArgumentDeclared) if each.name == STEPS), None)
+        if option is None:
+            return
+        for charge in program.events(UseManaged):
+            entered = next((each for each in program.events(GradientSync) if each.target == charge.made), None)
+            if charge.framework != ACCELERATE or charge.made is None or entered is None or _is_told(charge):
+                continue
+            if entered.call != "accumulate":
+                continue
+            chosen = Unknown(Setting(STEPS), "an option", config=True)
+            yield self.found(
+                charge.location,
+                f"`{in_code(charge.made, 'accelerator')}` is not told `{STEPS}`: `accumulate` holds nothing back, and "
+                f"every batch makes a step, whatever the option `{option.flags[0]}` says.",
+                remedy=f"Hand the option over: `Accelerator({STEPS}=args.{STEPS})`.",
+                because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
+                repair=Repair(f"Hand `{STEPS}` over", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
+            )
+            return
+
+
+def _is_told(charge: UseManaged) -> bool:
+    given = charge.given
+    named = any(name in given.keywords for name in (STEPS, "gradient_accumulation_plugin", "deepspeed_plugin"))
+    return named or given.open_ended or len(given.positional) > 3

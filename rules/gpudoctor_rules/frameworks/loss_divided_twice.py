@@ -1,0 +1,111 @@
+"""A loss is divided by the number of accumulated batches, and the framework divides it once more.
+
+## What goes wrong
+
+`accelerator.backward(loss)` divides by the `gradient_accumulation_steps` that the `Accelerator` was made with, and
+DeepSpeed's `engine.backward(loss)` by the number in its configuration. Where the program has divided the loss by the
+same number, the gradient of each step, on every rank (each process, one for each GPU), is that many times too small:
+with 4 batches a quarter of what it should be. No error is raised. SGD goes a quarter as far; with Adam, which makes up
+for a constant factor, clipping and weight decay still see the small gradients.
+
+## Fix
+
+Leave the division out. Unsafe: a learning rate that was found with the small gradients is now too large.
+
+## Silent when
+
+The loss is divided by another number than the framework knows, or by one that is not known to be the same; the
+`Accelerator` was not told any number, so that the program does the division alone; the backward is PyTorch's own.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation, huggingface/accelerate#511.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.symbols import Attribute, MethodResult
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.program import Program
+
+STEPS = "gradient_accumulation_steps"
+
+
+class LossDividedTwice(Rule):
+    """A loss is divided by the number of accumulated batches, and the framework divides it once more."""
+
+    code = "GPU903"
+    name = "loss-divided-twice"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    needs = (UseManaged, Backward)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for backward in program.events(Backward):
+            loss = backward.loss
+            if not isinstance(loss, Tensor) or loss.over is None or loss.place in told:
+                continue
+            charge = next((each for each in program.events(UseManaged) if _divides_by(each, backward, loss.over)), None)
+            if charge is None:
+                continue
+            told.add(loss.place)
+            yield self.found(
+                loss.place,
+                f"The loss is divided by {in_numbers(loss.over)} here and once more by the `backward` of "
+                f"{_title(charge)}: its gradient is as many times too small.",
+                remedy="Leave the division out: the framework divides.",
+                because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
+                repair=_undivided(loss.place),
+            )
+
+
+def _title(charge: UseManaged) -> str:
+    return "Accelerate" if charge.framework == ACCELERATE else "DeepSpeed"
+
+
+def _divides_by(charge: UseManaged, backward: Backward, number: Value) -> bool:
+    """The framework behind this backward divides the loss by the same number."""
+    if charge.framework != backward.managed or charge.condition.excludes(backward.condition):
+        return False
+    told = accumulation_of(charge)
+    if charge.framework == DEEPSPEED:
+        return _asks_engine(number) or (told is not None and told == number and told != Const(1))
+    if charge.framework != ACCELERATE or told is None or told == Const(1):
+        return False
+    return told == number or _asks_accelerator(number)
+
+
+def _asks_accelerator(number: Value) -> bool:
+    """`accelerator.gradient_accumulation_steps`."""
+    return isinstance(number, Unknown) and isinstance(number.term, Attribute) and number.term.name == STEPS
+
+
+def _asks_engine(number: Value) -> bool:
+    """`engine.gradient_accumulation_steps()`."""
+    match number:
+        case Unknown(term=MethodResult(of=Wrapper(), method=method)):
+            return method == STEPS
+    return False
+
+
+def _undivided(at: Location) -> Repair:
+    title = "Leave the division out"
+    alone = Repair(title, (Delete(at, recomputed=True),))
+    return Repair(title, (Replace(at, (Source(at, "left"),)),), otherwise=alone)

@@ -1,0 +1,132 @@
+"""A learning rate schedule is prepared by Accelerate, which steps it once for each process, and was not made for that.
+
+## What goes wrong
+
+The `step()` of a prepared schedule steps it once for each process, because the batches of all ranks (each process, one
+for each GPU) are meant to count. A prepared loader has its batches divided by that number already. A schedule whose
+length is computed from `len(loader)` behind `prepare` is therefore over after an N-th of the training on N GPUs, and
+the learning rate stays at its end from there on. One that steps once an epoch decays N times as fast. No error is
+raised, and on one GPU nothing is wrong.
+
+## Fix
+
+Compute the length before `prepare`, or multiply it by `accelerator.num_processes`. A schedule that counts epochs stays
+out of `prepare`.
+
+## Silent when
+
+The length was computed from the loader as it was before `prepare`, or has the number of processes in it; the
+`Accelerator` is made with `split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could
+not be followed; the schedule is not prepared.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/concept_guides/performance#learning-rates, huggingface/accelerate#1398.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.optim import Scheduler
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.rank import Size
+from gpudoctor.lint.domain.symbols import Length
+from gpudoctor.lint.domain.value import Unknown, in_code, name_of
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
+from gpudoctor.lint.program import batch_loop
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.knowledge import UseManaged
+    from gpudoctor.lint.program import Program
+
+COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
+
+
+class SchedulerStepsNTimes(Rule):
+    """A schedule is prepared by Accelerate, which steps it once for each process, and was not made for that."""
+
+    code = "GPU907"
+    name = "scheduler-steps-n-times"
+    severity = Severity.WARNING
+    shows_in_run = True
+    needs = (Prepare, SchedulerStep)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Value] = set()
+        for event in program.events(Prepare):
+            scheduler = event.given
+            if not isinstance(scheduler, Scheduler) or event.managed.framework != ACCELERATE or scheduler in told:
+                continue
+            charge = taken_in_charge(program, event.managed)
+            steps = [each for each in program.events(SchedulerStep) if each.scheduler == scheduler]
+            if charge is None or not steps or _counts_otherwise(charge):
+                continue
+            told.add(scheduler)
+            loader = _measured_by(scheduler)
+            if loader is not None and all(batch_loop(step) is not None for step in steps):
+                yield self._too_short(event, scheduler, loader)
+            elif all(_each_epoch(program, step) for step in steps):
+                yield self._ahead(event, scheduler, steps[0])
+
+    def _too_short(self, event: Prepare, scheduler: Scheduler, loader: Loader) -> Finding:
+        owner, batches = in_code(event.managed, "accelerator"), name_of(loader, "the loader")
+        return self.found(
+            scheduler.place,
+            f"The length of {name_of(scheduler, 'the schedule')} is computed from {batches} after it was prepared, and "
+            "each of its steps counts for all processes: on N GPUs it is over after an N-th of the training.",
+            remedy=f"Compute the length before `prepare`, or multiply it by `{owner}.num_processes`.",
+            because=[(f"{batches} is prepared", loader.place), ("the schedule is prepared", event.location)],
+        )
+
+    def _ahead(self, event: Prepare, scheduler: Scheduler, step: SchedulerStep) -> Finding:
+        return self.found(
+            step.location,
+            f"{name_of(scheduler, 'the schedule')} steps once an epoch, and as it was prepared, that makes a step for "
+            "each process: on N GPUs it is N epochs ahead after each.",
+            remedy="Leave a schedule that counts epochs out of `prepare`.",
+            because=[("it is made", scheduler.place), ("it is prepared", event.location)],
+        )
+
+
+def _counts_otherwise(charge: UseManaged) -> bool:
+    """It may step a schedule once, or be in no hurry to divide batches."""
+    given = charge.given
+    return given.open_ended or any(name in given.keywords for name in COUNTS_OTHERWISE) or bool(given.positional)
+
+
+def _measured_by(scheduler: Scheduler) -> Loader | None:
+    """The prepared loader whose length is in what the schedule was made with, and nothing that makes up for it."""
+    made_of = [part for value in scheduler.given.values() for part in _parts(value)]
+    # Who asks for the number of processes has thought of it.
+    if any(isinstance(part, Size) for part in made_of):
+        return None
+    lengths = (part.of for part in made_of if isinstance(part, Length))
+    loaders = (each for each in lengths if isinstance(each, Loader))
+    return next((each for each in loaders if each.managed == ACCELERATE), None)
+
+
+def _parts(value: Value) -> Iterator[object]:
+    yield value
+    if isinstance(value, Unknown):
+        yield from provenance_of(value)
+
+
+def _each_epoch(program: Program, step: SchedulerStep) -> bool:
+    """It stands in a loop that passes over the data, and not in the pass itself."""
+    if batch_loop(step) is not None:
+        return False
+    trained = [each for each in program.events(OptimizerStep) if batch_loop(each) is not None]
+    inner = {loop.identity for each in trained for loop in each.loops}
+    passes = {loop.identity for each in program.events(Iterate) for loop in each.loops[:-1]}
+    return any(loop.repeats and loop.identity in inner & passes for loop in step.loops)

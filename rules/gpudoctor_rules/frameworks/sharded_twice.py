@@ -1,0 +1,114 @@
+"""Data that each rank has its share of already is handed to Accelerate, which shares it out once more.
+
+## What goes wrong
+
+`accelerator.prepare` makes a loader of its own, which gives each rank (each process, one for each GPU) every N-th batch
+of what it is handed. Where a `DistributedSampler`, `split_dataset_by_node` or the stream itself has given each rank
+its share before, what is left is a share of a share: on 2 GPUs half of the data is never seen, on 8 GPUs seven eighths.
+Nothing is reported; the epoch is merely short. A stream is read by rank 0 alone where `dispatch_batches` is left to
+Accelerate, and then it is the share of rank 0 that all are given.
+
+## Fix
+
+Leave the sampler, or the split, to Accelerate: `DataLoader(dataset, shuffle=True)`. Unsafe: the epoch becomes as many
+times longer, and what counted its batches counts others.
+
+## Silent when
+
+The loader is not prepared; the sampler is told that there is one replica; Fabric or Lightning's `Trainer` prepares it,
+which leave a `DistributedSampler` alone; it is not certain that the sampler or the data set shares anything out.
+
+## Sources
+
+huggingface/accelerate#3547, https://huggingface.co/docs/accelerate/concept_guides/internal_mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.value import FALSE, in_code, name_of
+from gpudoctor.lint.events.data_loading import Streamed
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Values
+    from gpudoctor.lint.program import Program
+
+Shared = tuple[str, "Location", "Repair | None"]
+
+
+class ShardedTwice(Rule):
+    """Data that each rank has its share of already is handed to Accelerate, which shares it out once more."""
+
+    code = "GPU901"
+    name = "sharded-twice"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    needs = (Prepare,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes:
+            return
+        told: set[Loader] = set()
+        for event in program.events(Prepare):
+            loader = event.given
+            if not isinstance(loader, Loader) or event.managed.framework != ACCELERATE or loader in told:
+                continue
+            shared = _shared_by(program, event, loader)
+            # What was prepared before is handed on as it is.
+            if shared is None or loader.managed:
+                continue
+            told.add(loader)
+            what, place, repair = shared
+            yield self.found(
+                loader.place,
+                f"{name_of(loader, 'the loader')} has each rank read its own share, by {what}, and "
+                f"`{in_code(event.managed, 'accelerator')}.{event.call}` shares that out once more: most of the data "
+                "is never seen.",
+                remedy="Give the loader all of the data, as `DataLoader(dataset, shuffle=True)`: `prepare` shares it "
+                "out.",
+                because=[("each rank is given its share here", place), ("the loader is prepared here", event.location)],
+                repair=repair,
+            )
+
+
+def _shared_by(program: Program, event: Prepare, loader: Loader) -> Shared | None:
+    """What gives each rank its share before, and how that is left out."""
+    sampler = _sampler(loader.sampler, event)
+    if sampler is not None:
+        return f"the sampler {name_of(sampler, '')}".rstrip(), sampler.place, _without_sampler(loader, sampler)
+    batches = _sampler(loader.batch_sampler, event)
+    if batches is not None:
+        return f"the batch sampler {name_of(batches, '')}".rstrip(), batches.place, None
+    data = loader.dataset.restrict(event.condition).single if loader.dataset is not None else None
+    if not isinstance(data, Dataset):
+        return None
+    split = any(each.source == data and each.by_rank for each in program.events(Streamed))
+    # One of the project's own that is told the rank may do something else with it.
+    if split or (data.sharded and data.cls is None):
+        return f"{name_of(data, 'the data set')}", data.place, None
+    return None
+
+
+def _sampler(given: Values | None, event: Prepare) -> Sampler | None:
+    """The sampler, if it surely shares the data out on the way to where the loader is prepared."""
+    found = given.restrict(event.condition) if given is not None else None
+    only = found.single if found is not None else None
+    return only if isinstance(only, Sampler) and only.base.shares else None
+
+
+def _without_sampler(loader: Loader, sampler: Sampler) -> Repair:
+    steps: list[RepairStep] = [RemoveArgument(loader.place, "sampler", 3)]
+    ordered = sampler.base.shuffle is not None and sampler.base.shuffle.single == FALSE
+    if not ordered:
+        steps.append(SetArgument(loader.place, "shuffle", ("True",), 2))
+    return Repair("Leave the sampler to Accelerate", tuple(steps))
