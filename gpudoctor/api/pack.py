@@ -69,6 +69,7 @@ from gpudoctor.lint.events.collective import (
 from gpudoctor.lint.events.data_loading import (
     Augments,
     BatchCut,
+    CutOff,
     IndexIgnored,
     ItemRead,
     Iterate,
@@ -259,6 +260,7 @@ __all__ = [
     "Counter",
     "Crossed",
     "CudaStarted",
+    "CutOff",
     "Dataset",
     "DebugFlag",
     "Decorate",

@@ -128,6 +128,8 @@ class Hooks:
         """The block of a context of a library has ended."""
         self.cut_by_rank: list[Callable[[LibraryContext, Values, Location], None]] = []
         """The rank decides what `value[...]` is."""
+        self.cut_off: list[Callable[[LibraryContext, Values, Values, Location], None]] = []
+        """`value[:end]`, with an end that is not written there."""
         self.made_alone: list[Callable[[LibraryContext, Value], None]] = []
         """An object was made of a class that nothing in its file makes one of: its users are not known."""
         # --- one answers for all --------------------------------------------------------------------------------------

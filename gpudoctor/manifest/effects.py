@@ -59,6 +59,8 @@ class CollectiveEffect(Effect):
     """Values of all ranks become one, a sum unless `op` says otherwise."""
     gathers: bool = False
     """Values of all ranks come together, each for itself."""
+    drops_padding: bool = False
+    """Of what it gathers, samples are left out that were repeated to make the shares of all ranks equal."""
     hands_on: bool = False
     """Values of other ranks come here in place of the own ones."""
     objects: bool = False

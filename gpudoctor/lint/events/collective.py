@@ -40,6 +40,8 @@ class Collective(Event):
     in_place: bool = True
     asynchronous: bool = False
     group_exists: bool | None = None
+    asked: Value | None = None
+    """The object of a framework whose method it is."""
     arguments: tuple[str, ...] = ()
     returned: Value | None = None
     flaw: str = ""

@@ -63,6 +63,14 @@ class BatchCut(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CutOff(Event):
+    """What lies behind an `end` is left out, which was computed from how many there are of something:
+    `predictions[:len(dataset)]`."""
+
+    end: Values
+
+
+@dataclass(frozen=True, kw_only=True)
 class ItemRead(Event):
     """A data set of the project reads a file, here, for each item that it is asked for."""
 

@@ -131,7 +131,7 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
     subject = call.given(effect.writes or effect.sends or (function.first if function is not None else ""))
     call.emit(
         Collective, call=name, by=library, subject=subject, effect=effect, in_place=bool(effect.writes),
-        returned=None if effect.waits else made, group=call.given("group"),
+        returned=None if effect.waits else made, group=call.given("group"), asked=call.receiver,
     )  # fmt: skip
     for value in flatten(call.do, list(subject or ())) if effect.writes else ():
         if isinstance(value, Tensor):

@@ -1,20 +1,27 @@
-"""SCAFFOLD: one sentence that names the offence.
+"""Predictions are gathered with the samples that Accelerate has repeated to fill the last batch.
 
 ## What goes wrong
 
-SCAFFOLD: what happens when the program runs, with the exact error text of PyTorch where there is one.
+A prepared loader gives each rank (each process, one for each GPU) as many batches as any other. Where the data set does
+not divide evenly, samples of its beginning are repeated at its end. `accelerator.gather` returns them with all others:
+of 9 samples, in batches of 2 on 2 GPUs, come 12 predictions, and the metric counts some samples twice. It is another
+number on another number of GPUs.
 
 ## Fix
 
-SCAFFOLD: what to write instead, and what that changes.
+Call `accelerator.gather_for_metrics`, which leaves out what was repeated. Safe: it returns the same in all batches but
+the last.
 
 ## Silent when
 
-SCAFFOLD: the cases that look like this and are fine.
+The program cuts something off behind the length of a data set or a loader; the loader drops its last batch, or was not
+prepared; no part of a batch is gathered, but a loss; training goes on in the loop; the `Accelerator` was told how to
+deal out batches.
 
 ## Sources
 
-SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
+https://huggingface.co/docs/accelerate/package_reference/accelerator#accelerate.Accelerator.gather_for_metrics,
+huggingface/accelerate#540.
 """
 
 from __future__ import annotations
@@ -22,21 +29,87 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import FALSE, in_code, name_of
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import CutOff
+from gpudoctor.lint.program import batch_loop, trains
+from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
+
+DEALS_OTHERWISE = ("even_batches", "dataloader_config")
 
 
 class GatherKeepsPadding(Rule):
+    """Predictions are gathered with the samples that Accelerate has repeated to fill the last batch."""
+
     code = "GPU908"
     name = "gather-keeps-padding"
     severity = Severity.WARNING
-    since = "0.1"
-    needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
+    fix_safety = Safety.SAFE
+    shows_in_run = True
+    needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # SCAFFOLD: ask `program`, and for each mistake
-        # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
-        yield from ()
+        # What is cut off may be what was repeated.
+        if not program.world.several_processes or program.has(CutOff) or program.cut_short:
+            return
+        told: set[Loader] = set()
+        for event in program.events(Collective):
+            loop, owner = batch_loop(event), event.asked
+            if loop is None or not event.gathers or event.effect.drops_padding or not isinstance(owner, ManagedObject):
+                continue
+            loader = loop.over
+            if not isinstance(loader, Loader) or loader.managed != ACCELERATE or loader in told:
+                continue
+            charge = taken_in_charge(program, owner)
+            if trains(program, loop) or charge is None or _drops_last(loader) or _deals_otherwise(charge):
+                continue
+            sample = _part_of_batch(event.subject, loader)
+            if sample is None:
+                continue
+            told.add(loader)
+            called = in_code(owner, "accelerator")
+            better: tuple[Source | str, ...] = (Source(event.location, "receiver"), ".gather_for_metrics")
+            yield self.found(
+                event.location,
+                f"`{called}.{event.call}` returns {name_of(sample, 'the samples')} with those that {name_of(loader)} "
+                "repeats to fill its last batch: some are counted twice.",
+                remedy=f"Call `{called}.gather_for_metrics`, which leaves out what was repeated.",
+                because=[("the loop over its batches", loop.location), ("the loader is prepared", loader.place)],
+                # A data set that divides evenly needs nothing repeated.
+                confidence=Confidence.LIKELY,
+                repair=Repair("Call `gather_for_metrics`", (Replace(event.location, better, part="function"),)),
+            )
+
+
+def _deals_otherwise(charge: UseManaged) -> bool:
+    return charge.given.open_ended or any(name in charge.given.keywords for name in DEALS_OTHERWISE)
+
+
+def _drops_last(loader: Loader) -> bool:
+    """It may leave out the batch that would have to be filled."""
+    return loader.drop_last is not None and not loader.drop_last.all(lambda value: value == FALSE)
+
+
+def _part_of_batch(subject: Values | None, loader: Loader) -> Value | None:
+    """A part of a batch among what is gathered: there is one of it for each sample."""
+    for value in subject or ():
+        # What a model made of it may be one number for all of the batch.
+        if isinstance(value, Tensor) and value.batch_of == loader and value.origin is TensorOrigin.BATCH:
+            return value
+        for item in value.items if isinstance(value, TupleOf) else ():
+            found = _part_of_batch(item, loader)
+            if found is not None:
+                return found
+    return None

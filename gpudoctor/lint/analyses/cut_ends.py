@@ -1,0 +1,21 @@
+"""What is cut off behind as many items as something has: samples that were repeated to make shares equal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import Length
+from gpudoctor.lint.events.data_loading import CutOff
+from gpudoctor.lint.hooks import HOOKS, told
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Values
+    from gpudoctor.lint.library_context import LibraryContext
+
+
+@told(HOOKS.cut_off)
+def _cut(do: LibraryContext, owner: Values, end: Values, place: Location) -> None:
+    if any(isinstance(part, Length) for value in end for part in provenance_of(value)):
+        do.emit(CutOff, at=place, end=end)
