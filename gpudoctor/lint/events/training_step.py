@@ -42,6 +42,10 @@ class ClipGradients(Event):
 
     call: str
     modules: frozenset[Value] = frozenset()
+    by_norm: bool = True
+    """By one norm of them all, and not one by one."""
+    plain: bool = False
+    """It is told whose gradients, and the bound, and nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -319,7 +319,10 @@ def _scaler_step(call: Call) -> Values:
 def _clip(call: Call) -> Values:
     given = call.arg(0, "parameters")
     modules, _ = owners(call.do, list(given or ()))
-    call.emit(ClipGradients, call=call.name.rpartition(".")[2], modules=modules)
+    last = call.name.rpartition(".")[2]
+    call.emit(
+        ClipGradients, call=last, modules=modules, by_norm=last != "clip_grad_value_", plain=len([*call.arguments]) == 2
+    )
     # The norm stays on the GPU; printing it each step waits for the device.
     return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
 

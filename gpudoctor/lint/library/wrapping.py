@@ -97,7 +97,7 @@ def _wrap_one(call: Call, effect: WrapEffect, inner: Value, certain: bool, when:
         group_exists=group_exists(call.do), ids=_items(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
         static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
-        keeps_parameters=call.keywords.get("use_orig_params"),
+        keeps_parameters=call.keywords.get("use_orig_params"), strategy=call.keywords.get("sharding_strategy"),
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_flag(wrapper, WrapperState.finds_unused)

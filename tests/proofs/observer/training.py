@@ -9,7 +9,7 @@ import os
 import weakref
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -153,7 +153,7 @@ def _holds_gradient(parameter: nn.Parameter | None) -> bool:
 def live_nodes() -> int:
     """How many autograd nodes the living tensors keep alive."""
     starts = [obj for obj in gc.get_objects() if issubclass(type(obj), torch.Tensor)]
-    stack = [tensor.grad_fn for tensor in starts if tensor.requires_grad and tensor.grad_fn is not None]
+    stack = [node for tensor in starts if (node := _made_by(tensor)) is not None]
     del starts
     seen: dict[int, object] = {}
     while stack:
@@ -199,3 +199,11 @@ def debug_switches() -> list[str]:
     """What is switched on in this process that is meant for finding bugs, not for training."""
     variables = [name for name in DEBUG_VARIABLES if os.environ.get(name, "") not in ("", "0", "OFF", "WARN")]
     return [*variables, *(["detect_anomaly"] if torch.is_anomaly_enabled() else [])]
+
+
+def _made_by(tensor: torch.Tensor) -> Any:
+    try:
+        return tensor.grad_fn if tensor.requires_grad else None
+    # A view of parameters that FSDP has written anew.
+    except RuntimeError:
+        return None

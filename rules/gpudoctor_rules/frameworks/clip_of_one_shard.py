@@ -1,0 +1,98 @@
+"""Gradients of an FSDP model are clipped by the norm of the shard that this rank holds.
+
+## What goes wrong
+
+Each rank (each process, one for each GPU) of a `FullyShardedDataParallel` model holds a part of each gradient.
+`torch.nn.utils.clip_grad_norm_` knows nothing of the others and takes the norm of its own part, which is about
+`sqrt(N)` times too small on N ranks, and another one on each. The gradients stay too large, and are scaled by another
+factor in each shard, so that the step has another direction than the gradient. No error is raised.
+
+## Fix
+
+Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks: it adds up the norms of all shards. Unsafe: the
+bound holds from then on.
+
+## Silent when
+
+The model is sharded by `fully_shard`, whose tensors know of the other shards; `sharding_strategy` is `NO_SHARD`, or
+could not be followed; values are clipped one by one, as by `clip_grad_value_`; it is not known whose parameters are
+clipped.
+
+## Sources
+
+https://docs.pytorch.org/docs/stable/fsdp.html#torch.distributed.fsdp.FullyShardedDataParallel.clip_grad_norm_,
+pytorch/pytorch#72548.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.value import NONE, in_code, name_of
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import ClipGradients
+from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.program import Program
+
+KEEPS_WHOLE = ".NO_SHARD"
+
+
+class ClipOfOneShard(Rule):
+    """Gradients of an FSDP model are clipped by the norm of the shard that this rank holds."""
+
+    code = "GPU913"
+    name = "clip-of-one-shard"
+    severity = Severity.ERROR
+    fix_safety = Safety.UNSAFE
+    shows_in_run = True
+    needs = (Wrap, ClipGradients)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for clip in program.events(ClipGradients):
+            wrap = _sharding(program, clip) if clip.by_norm else None
+            if wrap is None or clip.location in told:
+                continue
+            told.add(clip.location)
+            wrapper = wrap.wrapper
+            model = in_code(wrapper, "model")
+            bound = Either(((Source(clip.location, "1"),), (Source(clip.location, "max_norm"),)))
+            whole = (Holds(wrapper), ".clip_grad_norm_(", bound, ")")
+            repair = Repair("Clip by the norm of all shards", (Replace(clip.location, whole),))
+            yield self.found(
+                clip.location,
+                f"`{clip.call}` takes the norm of the shard of {name_of(wrapper)} that this rank holds: each rank "
+                "clips by another factor, and by one that is too large.",
+                remedy=f"Call `{model}.clip_grad_norm_(...)`, which adds up the norms of all shards.",
+                because=[("the model is sharded here", wrap.location)],
+                repair=repair if clip.plain else None,
+            )
+
+
+def _sharding(program: Program, clip: ClipGradients) -> Wrap | None:
+    """Where parameters that are clipped here were surely cut into shards that know nothing of each other."""
+    held = frozenset().union(*(program.within(each) for each in clip.modules))
+    for wrap in program.events(Wrap):
+        # `fully_shard` gives back the module itself.
+        if wrap.kind is not WrapperKind.FSDP or not isinstance(wrap.wrapper, Wrapper) or not wrap.certain:
+            continue
+        if _cuts(wrap) and not wrap.condition.excludes(clip.condition) and held & {wrap.wrapper, wrap.wrapper.core}:
+            return wrap
+    return None
+
+
+def _cuts(wrap: Wrap) -> bool:
+    return not wrap.opaque and (wrap.strategy is None or wrap.strategy.restrict(wrap.condition).all(_is_cutting))
+
+
+def _is_cutting(strategy: Value) -> bool:
+    return strategy == NONE or (isinstance(strategy, Library) and not strategy.name.endswith(KEEPS_WHOLE))
