@@ -112,6 +112,7 @@ from gpudoctor.lint.events.placement import (
     ItemOnGpu,
     Mixed,
     Move,
+    SpreadByMap,
     TensorKept,
 )
 from gpudoctor.lint.events.process import (
@@ -379,6 +380,7 @@ __all__ = [
     "Source",
     "Spawn",
     "Split",
+    "SpreadByMap",
     "StartLogger",
     "StartOption",
     "StartWork",

@@ -108,3 +108,13 @@ class ItemOnGpu(Event):
     """A data set of the project puts each item on a GPU, here, or the function does that makes batches of a loader."""
 
     loader: Loader
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpreadByMap(Event):
+    """A model is loaded by `device_map`: spread over all GPUs of this node (`over_all`), or put on the first one in
+    each process. `quantized` where its weights are loaded in 4 or 8 bits."""
+
+    model: Module
+    over_all: bool
+    quantized: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.contents import fields_of, known_items
 from gpudoctor.lint.domain.abstract_state import ModuleState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Namespace, Partial
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value,
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
@@ -35,6 +36,8 @@ _RENAMED = {"evaluation_strategy": "eval_strategy"}
 _DEFAULTS = {"eval_strategy": Const("no"), "gradient_accumulation_steps": Const(1)}
 """Of settings that are given in the program, with no file or command line."""
 _PARSE = ("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
+SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
+"""What `device_map` may be for a model that lies on several GPUs."""
 SEVERAL = ("deepspeed", "fsdp", "fsdp_config", "ddp_backend", "ddp_find_unused_parameters", "local_rank", "ddp_timeout")
 
 
@@ -167,12 +170,25 @@ def _ready_model(call: Call) -> Module:
 def _placed(call: Call, module: Module, device_map: Values) -> Value:
     """`device_map={"": index}` puts the whole model on one device; other maps spread it."""
     place = call.argument_places.get("device_map", call.place)
+    _note_map(call, module, device_map)
     for value in flatten(call.do, list(device_map)):
         device = as_device(value, place) if text_of(value) is None else None
         if device is not None:
             use(call, singleton(device), "device_map", place)
             return device
     return Unknown(Anonymous("device map", module), "placed by a device map", call.label)
+
+
+def _note_map(call: Call, module: Module, device_map: Values) -> None:
+    """Log a map that does not know which process reads it."""
+    only = device_map.single
+    spread = isinstance(only, Const) and only.value in SPREADING
+    held = flatten(call.do, [only]) if isinstance(only, DictOf) else []
+    first = len(held) == 1 and held[0] in (Const(0), Const("cuda:0"))
+    if only is not None and (spread or first):
+        in_bits = any(call.is_true(-1, name) for name in ("load_in_4bit", "load_in_8bit"))
+        quantized = in_bits or "quantization_config" in call.keywords
+        call.emit(SpreadByMap, model=module, over_all=spread, quantized=quantized)
 
 
 @MODELS.callable("peft.get_peft_model", "peft.prepare_model_for_kbit_training", "peft.PeftModel.from_pretrained")
