@@ -262,6 +262,11 @@ class BackpropagateEffect(Effect):
 
 
 @dataclass
+class StepEffect(Effect):
+    """It counts a batch, and steps the optimizer where enough of them have come."""
+
+
+@dataclass
 class DownloadEffect(Effect):
     """It fetches a file from the network, with no lock."""
 
@@ -289,6 +294,7 @@ collective = CollectiveEffect
 asks_gpu = AskGpuEffect
 backpropagates = BackpropagateEffect
 between_two = BetweenTwoEffect
+counts_batches = StepEffect
 calls = CallEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect

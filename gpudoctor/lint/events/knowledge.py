@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.group import ManagedObject
@@ -29,6 +31,8 @@ class UseManaged(Event):
     """It was told to use one process: `Trainer(devices=1)`."""
     given: Arguments = NO_ARGUMENTS
     """The settings that it was called with."""
+    config: Mapping[str, Values] | None = None
+    """The configuration that it was handed, flat: `zero_optimization.stage`. None where it is not all known."""
 
     def setting(self, name: str) -> Values | None:
         """A setting that was given by name."""

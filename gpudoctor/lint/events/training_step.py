@@ -106,6 +106,13 @@ class OptimizerStep(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EngineStep(Event):
+    """An engine counts a batch, and steps its optimizer where enough of them have come."""
+
+    engine: Value
+
+
+@dataclass(frozen=True, kw_only=True)
 class SchedulerStep(Event):
     """`scheduler.step()`."""
 

@@ -16,6 +16,7 @@ from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library.engine_configuration import configuration
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub
@@ -31,6 +32,9 @@ PLUGINS = frozenset(
     {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
 )
 """Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
+
+CONFIGURATIONS = ((11, "config"), (-1, "config_params"))
+"""Where `deepspeed.initialize` takes its configuration."""
 
 
 def _without_constructor(name: str) -> str:
@@ -69,6 +73,7 @@ def take_charge(call: Call) -> Values:
             made=managed,
             alone=framework == "lightning" and _one_process(call),
             given=call.arguments,
+            config=configuration(call, *CONFIGURATIONS) if framework == "deepspeed" else None,
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
         note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)

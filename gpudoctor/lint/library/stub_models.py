@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, 
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.reporting import StartLogger
-from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
@@ -40,6 +40,7 @@ from gpudoctor.manifest.effects import (
     OpenEffect,
     ReadFileEffect,
     ShowEffect,
+    StepEffect,
 )
 
 if TYPE_CHECKING:
@@ -182,6 +183,12 @@ def _backpropagates(call: Call, effect: BackpropagateEffect) -> Values:
         forwards, complete = (value.forwards, True) if isinstance(value, Tensor) else (frozenset(), False)
         library = getattr(call.receiver, "framework", "") or call.full_name.partition(".")[0]
         call.emit(Backward, loss=value, forwards=forwards, complete=complete, managed=library)
+    return singleton(NONE)
+
+
+@MODELS.effect(StepEffect)
+def _counts_batches(call: Call, effect: StepEffect) -> Values:
+    call.emit(EngineStep, engine=call.receiver or NONE)
     return singleton(NONE)
 
 

@@ -1,20 +1,24 @@
-"""SCAFFOLD: one sentence that names the offence.
+"""The batch sizes of a DeepSpeed configuration contradict each other.
 
 ## What goes wrong
 
-SCAFFOLD: what happens when the program runs, with the exact error text of PyTorch where there is one.
+DeepSpeed asks that `train_batch_size` be `train_micro_batch_size_per_gpu` times `gradient_accumulation_steps` times the
+number of ranks (each process, one for each GPU). Where it is no multiple of the first two, there is no number of GPUs
+on which the program starts: every rank ends with `AssertionError: Check batch related parameters. train_batch_size is
+not equal to micro_batch_per_gpu * gradient_acc_step * world_size`.
 
 ## Fix
 
-SCAFFOLD: what to write instead, and what that changes.
+Leave `train_batch_size` out: DeepSpeed computes it. Which of the three is the one that you mean, no tool can know.
 
 ## Silent when
 
-SCAFFOLD: the cases that look like this and are fine.
+One of the numbers is `"auto"`, left out, or not written in the program; their product divides the batch, so that some
+number of GPUs fits.
 
 ## Sources
 
-SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
+https://www.deepspeed.ai/docs/config-json/#batch-size-related-parameters, microsoft/DeepSpeed#6914.
 """
 
 from __future__ import annotations
@@ -23,20 +27,48 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._engine import STEPS, setting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.program import Program
+
+BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 
 
 class DeepspeedBatchArithmetic(Rule):
+    """The batch sizes of a DeepSpeed configuration contradict each other."""
+
     code = "GPU911"
     name = "deepspeed-batch-arithmetic"
     severity = Severity.ERROR
-    since = "0.1"
-    needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
+    stops = True
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # SCAFFOLD: ask `program`, and for each mistake
-        # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
-        yield from ()
+        for charge in program.events(UseManaged):
+            numbers = _numbers(charge.config or {})
+            if numbers is None or program.is_caught(charge, "AssertionError"):
+                continue
+            batch, micro, steps = numbers
+            if batch % (micro * steps) == 0:
+                continue
+            yield self.found(
+                charge.location,
+                f"`{BATCH}` is {batch}, which is no multiple of {micro} samples times {steps} batches: on whichever "
+                "number of GPUs, every rank ends with `AssertionError: Check batch related parameters`.",
+                remedy=f"Leave `{BATCH}` out, which DeepSpeed computes, or make it {micro} x {steps} x the number of "
+                "GPUs.",
+            )
+
+
+def _numbers(config: Mapping[str, Values]) -> tuple[int, int, int] | None:
+    """The batch of all ranks, that of one, and how many of these make a step; None where one is not known."""
+    found = [setting(config, name) for name in (BATCH, MICRO, STEPS)]
+    # Left out, it is computed of the other two.
+    whole = [each for each in found if isinstance(each, int) and each > 0]
+    return (whole[0], whole[1], whole[2]) if len(whole) == 3 else None

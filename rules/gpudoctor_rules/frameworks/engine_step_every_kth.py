@@ -1,20 +1,24 @@
-"""SCAFFOLD: one sentence that names the offence.
+"""DeepSpeed's engine accumulates gradients, and the program calls its `step` only once in as many batches.
 
 ## What goes wrong
 
-SCAFFOLD: what happens when the program runs, with the exact error text of PyTorch where there is one.
+`engine.step()` counts batches: it steps the optimizer, and clears the gradients, at every k-th call, where k is
+`gradient_accumulation_steps` of the configuration. Called only at every k-th batch, it steps at every k x k-th: the
+batch is k times larger than meant, there are k times fewer steps, and the gradient is the sum of k means. That is so on
+every rank (each process, one for each GPU), and no error is raised.
 
 ## Fix
 
-SCAFFOLD: what to write instead, and what that changes.
+Call `engine.step()` after each `engine.backward(loss)`. A fix would move lines, so you have to do it yourself.
 
 ## Silent when
 
-SCAFFOLD: the cases that look like this and are fine.
+The configuration is not in the program, or says nothing of accumulation or one batch; it has
+`managed_gradient_accumulation` (DeepSpeed 0.19 and later); `step` is called in each round.
 
 ## Sources
 
-SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
+https://www.deepspeed.ai/getting-started/, https://deepspeed.readthedocs.io/en/latest/training.html#optimizer-step.
 """
 
 from __future__ import annotations
@@ -23,20 +27,74 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import Operation
+from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.training_step import Backward, EngineStep
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.program import same_round
 from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
+from gpudoctor_rules.frameworks._engine import STEPS, asks_engine, engine_name, made_at
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.program import Program
+
+MANAGED = "managed_gradient_accumulation"
 
 
 class EngineStepEveryKth(Rule):
+    """DeepSpeed's engine accumulates gradients, and the program calls its `step` only once in as many batches."""
+
     code = "GPU910"
     name = "engine-step-every-kth"
     severity = Severity.ERROR
-    since = "0.1"
-    needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
+    needs = (EngineStep, Backward)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # SCAFFOLD: ask `program`, and for each mistake
-        # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
-        yield from ()
+        told: set[object] = set()
+        for step in program.events(EngineStep):
+            if step.location in told:
+                continue
+            for backward in program.events(Backward):
+                number = _rounds(backward, step) if backward.managed == DEEPSPEED else None
+                charge = made_at(program, step.engine)
+                if number is None or charge is None or not _counts(number, charge.config or {}):
+                    continue
+                told.add(step.location)
+                engine = engine_name(step.engine)
+                yield self.found(
+                    step.location,
+                    f"`{engine}.step()` is called after every {in_numbers(number)} batches, and counts its calls as "
+                    f"`{STEPS}` says: the optimizer steps that many times less often still.",
+                    remedy=f"Call `{engine}.step()` after each `{engine}.backward(loss)`: the engine counts.",
+                    because=[
+                        ("the backward of each batch", backward.location),
+                        ("the engine is made", charge.location),
+                    ],
+                )
+                break
+
+
+def _rounds(backward: Backward, step: EngineStep) -> Value | None:
+    """In how many batches the step comes once: the n of `(i + 1) % n == 0`, which the backward does not ask."""
+    if not same_round(backward, step) or backward.order > step.order:
+        return None
+    for literal in step.condition.difference(backward.condition).depending_on(Divergence.BATCH_INDEX):
+        for part in provenance_of(literal):
+            if isinstance(part, Operation) and part.operator == "%":
+                return part.right
+    return None
+
+
+def _counts(number: Value, config: Mapping[str, Values]) -> bool:
+    """The engine surely accumulates, and the number is its own, or it is known to be more than one."""
+    if MANAGED in config:
+        return False
+    told = config[STEPS].single if STEPS in config else None
+    if isinstance(told, Const):
+        return isinstance(told.value, int) and told.value > 1
+    return asks_engine(number) or (told is not None and told == number)

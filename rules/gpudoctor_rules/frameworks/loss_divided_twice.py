@@ -28,8 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.symbols import Attribute, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -37,13 +36,12 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulation_of, in_numbers
+from gpudoctor_rules.frameworks._engine import STEPS, asks_engine
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
-
-STEPS = "gradient_accumulation_steps"
 
 
 class LossDividedTwice(Rule):
@@ -86,7 +84,8 @@ def _divides_by(charge: UseManaged, backward: Backward, number: Value) -> bool:
         return False
     told = accumulation_of(charge)
     if charge.framework == DEEPSPEED:
-        return _asks_engine(number) or (told is not None and told == number and told != Const(1))
+        chosen = charge.config.get(STEPS) if charge.config is not None else None
+        return asks_engine(number) or (chosen is not None and chosen.single == number != Const(1))
     if charge.framework != ACCELERATE or told is None or told == Const(1):
         return False
     return told == number or _asks_accelerator(number)
@@ -95,14 +94,6 @@ def _divides_by(charge: UseManaged, backward: Backward, number: Value) -> bool:
 def _asks_accelerator(number: Value) -> bool:
     """`accelerator.gradient_accumulation_steps`."""
     return isinstance(number, Unknown) and isinstance(number.term, Attribute) and number.term.name == STEPS
-
-
-def _asks_engine(number: Value) -> bool:
-    """`engine.gradient_accumulation_steps()`."""
-    match number:
-        case Unknown(term=MethodResult(of=Wrapper(), method=method)):
-            return method == STEPS
-    return False
 
 
 def _undivided(at: Location) -> Repair:

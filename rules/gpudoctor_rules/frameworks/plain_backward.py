@@ -8,17 +8,21 @@ gradients are summed instead of averaged, on every rank (each process, one for e
 the step ends with `AssertionError: Attempted step but _scale is None`; and under DeepSpeed gradients may stay on their
 rank. Which of these it is, the configuration of `accelerate launch` decides as well. Fabric refuses it with mixed
 precision or DeepSpeed: `RuntimeError: The current strategy and precision selection requires you to call
-fabric.backward(loss) instead of loss.backward()`.
+fabric.backward(loss) instead of loss.backward()`. So does DeepSpeed's engine for FP16, and without ZeRO: `RuntimeError:
+Loss scaling is required for this configuration`, or `Direct calls to tensor.backward() are not supported`. Older
+versions than 0.18 say nothing, and leave each rank its own gradients.
 
 ## Fix
 
-Call `accelerator.backward(loss)`, or `fabric.backward(loss)`. Safe: without any of these settings, both do the same.
+Call `accelerator.backward(loss)`, `fabric.backward(loss)` or `engine.backward(loss)`. Safe: without any of these
+settings, both do the same.
 
 ## Silent when
 
 The model was not prepared; a gradient scaler of the program has scaled the loss; the program calls the framework's own
 where this one is not reached; Accelerate is told a `mixed_precision` other than `"fp16"`, and to accumulate nothing;
-Fabric is told no mixed precision; in Lightning's manual optimization, where DDP averages the gradients all the same.
+Fabric is told no mixed precision; the configuration of DeepSpeed is not in the program, or names ZeRO or BF16; in
+Lightning's manual optimization, where DDP averages the gradients all the same.
 
 ## Sources
 
@@ -32,28 +36,32 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import in_code
-from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
+    DEEPSPEED,
     LIGHTNING,
     constant,
     leaves_gradients_alone,
     prepared_for,
     taken_in_charge,
 )
-from gpudoctor_rules.frameworks._seen import sums_whole_losses
+from gpudoctor_rules.frameworks._engine import engine_name, made_at, setting
+from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
+Owner = ManagedObject | Wrapper
 Wrong = tuple[str, Confidence, Severity]
 REFUSED = "requires you to call `fabric.backward(loss)`"
 MIXED = ("16-mixed", "bf16-mixed", "16", "bf16", 16)
@@ -67,7 +75,7 @@ class PlainBackward(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.SAFE
     shows_in_run = True
-    needs = (Prepare, Backward)
+    needs = (UseManaged, Backward)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
@@ -75,13 +83,14 @@ class PlainBackward(Rule):
             if backward.managed or backward.scaler is not None or backward.location in told:
                 continue
             prepared = prepared_for(program, backward)
-            charge = taken_in_charge(program, prepared.managed) if prepared is not None else None
-            if prepared is None or charge is None or _is_other_branch(program, backward, prepared):
+            owner = prepared.managed if prepared is not None else _engine(program, backward)
+            charge = _charge_of(program, owner)
+            if owner is None or charge is None or _is_other_branch(program, backward, charge.framework):
                 continue
             wrong = _what_goes_wrong(charge, backward)
             if wrong is not None:
                 told.add(backward.location)
-                yield self._found(backward, prepared, wrong)
+                yield self._found(backward, owner, charge, wrong)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         yield from self.crashed(recording, REFUSED, remedy="Call `fabric.backward(loss)`.")
@@ -93,30 +102,45 @@ class PlainBackward(Rule):
                 remedy="Call `accelerator.backward(loss)`, which divides.",
             )
 
-    def _found(self, backward: Backward, prepared: Prepare, wrong: Wrong) -> Finding:
+    def _found(self, backward: Backward, owns: Owner, charge: UseManaged, wrong: Wrong) -> Finding:
         message, confidence, severity = wrong
-        owner, loss = in_code(prepared.managed, prepared.managed.framework), in_code(backward.loss, "loss")
-        call = (Holds(prepared.managed), ".backward(", Source(backward.location, "receiver"), ")")
+        owner = in_code(owns, "accelerator") if isinstance(owns, ManagedObject) else engine_name(owns)
+        loss = in_code(backward.loss, "loss")
+        call = (Holds(owns), ".backward(", Source(backward.location, "receiver"), ")")
         return self.found(
             backward.location,
             f"`{loss}.backward()` goes past `{owner}`: {message}.",
             remedy=f"Call `{owner}.backward({loss})`.",
-            because=[(f"`{owner}` is made here", prepared.managed.place), ("the model is prepared", prepared.location)],
+            because=[(f"`{owner}` is made here", charge.location)],
             confidence=confidence,
             severity=severity,
             repair=Repair(f"Call `{owner}.backward`", (Replace(backward.location, call),)) if backward.plain else None,
         )
 
 
-def _is_other_branch(program: Program, backward: Backward, prepared: Prepare) -> bool:
+def _engine(program: Program, backward: Backward) -> Wrapper | None:
+    """DeepSpeed's engine through which these gradients flow."""
+    modules = (call.module for call in program.calls_in_graph(backward))
+    return next((each for each in modules if isinstance(each, Wrapper) and made_at(program, each) is not None), None)
+
+
+def _charge_of(program: Program, owner: Owner | None) -> UseManaged | None:
+    if owner is None:
+        return None
+    return made_at(program, owner) if isinstance(owner, Wrapper) else taken_in_charge(program, owner)
+
+
+def _is_other_branch(program: Program, backward: Backward, framework: str) -> bool:
     """The program chooses between the two, on account of something that it knows better."""
-    own = (each for each in program.events(Backward) if each.managed == prepared.managed.framework)
+    own = (each for each in program.events(Backward) if each.managed == framework)
     return any(each.condition.excludes(backward.condition) for each in own)
 
 
 def _what_goes_wrong(charge: UseManaged, backward: Backward) -> Wrong | None:
     if charge.framework == ACCELERATE:
         return _under_accelerate(charge, backward)
+    if charge.framework == DEEPSPEED:
+        return _under_deepspeed(charge)
     return _under_fabric(charge) if charge.framework == LIGHTNING else None
 
 
@@ -149,3 +173,16 @@ def _under_fabric(charge: UseManaged) -> Wrong | None:
         return None
     message = "each rank ends with `RuntimeError: The current strategy and precision selection requires you to call"
     return f"{message} fabric.backward(loss) instead of loss.backward()`", Confidence.DEFINITE, Severity.ERROR
+
+
+def _under_deepspeed(charge: UseManaged) -> Wrong | None:
+    """With ZeRO or BF16, new versions hook it themselves."""
+    config = charge.config
+    scaled, stage = setting(config, "fp16.enabled"), setting(config, "zero_optimization.stage")
+    if scaled is True:
+        message = "nothing scales the loss for FP16, and each rank ends with `RuntimeError: Loss scaling is required`"
+    elif config is not None and not stage and not any(name.startswith(("bf16", "zero")) for name in config):
+        message = "each rank ends with `RuntimeError: Direct calls to tensor.backward() are not supported`"
+    else:
+        return None
+    return f"{message}, or keeps its gradients to itself before DeepSpeed 0.18", Confidence.DEFINITE, Severity.ERROR

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.program import Program
 
-Shared = tuple[str, "Location", "Repair | None"]
+GivenShare = tuple[str, "Location", "Repair | None"]
 
 
 class ShardedTwice(Rule):
@@ -81,7 +81,7 @@ class ShardedTwice(Rule):
             )
 
 
-def _shared_by(program: Program, event: Prepare, loader: Loader) -> Shared | None:
+def _shared_by(program: Program, event: Prepare, loader: Loader) -> GivenShare | None:
     """What gives each rank its share before, and how that is left out."""
     sampler = _sampler(loader.sampler, event)
     if sampler is not None:

@@ -10,6 +10,7 @@ from gpudoctor.manifest.effects import (
     ShardedLoader,
     WorldSize,
     backpropagates,
+    counts_batches,
     gives_back,
     opens,
     saves,
@@ -26,6 +27,7 @@ class DeepSpeedEngine:
     @gives_back(given="loss")
     @backpropagates(loss="loss")
     def backward(self, loss, retain_graph=False, scale_wrt_gas=True): ...
+    @counts_batches()
     def step(self, lr_kwargs=None) -> None: ...
     @opens(keeps_gradients=True)
     def no_sync(self): ...

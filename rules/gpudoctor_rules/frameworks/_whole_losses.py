@@ -1,4 +1,4 @@
-"""What a run has seen of frameworks, for several rules."""
+"""Losses that nobody has divided, as a run has seen them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,45 @@
+"""DeepSpeed's engine: how it was configured, and which events are its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.symbols import MethodResult
+from gpudoctor.lint.domain.value import Unknown
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor_rules.frameworks._charge import DEEPSPEED, constant
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.program import Program
+
+STEPS = "gradient_accumulation_steps"
+
+
+def made_at(program: Program, engine: Value) -> UseManaged | None:
+    """Where the engine was made, with its configuration."""
+    places = (each.place for each in (engine.chain if isinstance(engine, Wrapper) else ()))
+    found = set(places)
+    charges = (each for each in program.events(UseManaged) if each.framework == DEEPSPEED)
+    return next((each for each in charges if each.location in found), None)
+
+
+def engine_name(engine: Value) -> str:
+    """What the program calls it. Of several things that are unpacked, none has given its name to the call."""
+    return "engine" if not engine.label or engine.label.endswith(".initialize") else engine.label
+
+
+def setting(config: Mapping[str, Values] | None, name: str) -> object:
+    """A constant of the configuration; None where it is not there, or not known."""
+    return constant(config.get(name)) if config is not None else None
+
+
+def asks_engine(number: Value) -> bool:
+    """`engine.gradient_accumulation_steps()`."""
+    match number:
+        case Unknown(term=MethodResult(of=Wrapper(), method=method)):
+            return method == STEPS
+    return False
