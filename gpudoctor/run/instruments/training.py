@@ -23,6 +23,8 @@ from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.instruments.stepped import Stepped
 from gpudoctor.run.protocol import ENOUGH
 
+_SHARD_MARKS = ("to_local", "_is_flat_param", "_fsdp_flattened")
+"""What a parameter has of which each rank holds a part: that of `fully_shard`, and those of FSDP1."""
 _MOST_NAMES = 5
 _CHECK_EVERY = 50
 _SEARCHED = 12
@@ -291,7 +293,7 @@ def _parameters(optimizer: Any) -> list[torch.Tensor]:
 
 def _is_shard(parameter: torch.Tensor) -> bool:
     """A part of a parameter whose other parts lie on other ranks."""
-    return hasattr(parameter, "to_local")
+    return any(hasattr(parameter, mark) for mark in _SHARD_MARKS)
 
 
 def _names(state: State) -> dict[int, str]:

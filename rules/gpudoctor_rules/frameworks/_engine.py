@@ -27,11 +27,6 @@ def made_at(program: Program, engine: Value) -> UseManaged | None:
     return next((each for each in charges if each.location in found), None)
 
 
-def engine_name(engine: Value) -> str:
-    """What the program calls it. Of several things that are unpacked, none has given its name to the call."""
-    return "engine" if not engine.label or engine.label.endswith(".initialize") else engine.label
-
-
 def setting(config: Mapping[str, Values] | None, name: str) -> object:
     """A constant of the configuration; None where it is not there, or not known."""
     return constant(config.get(name)) if config is not None else None

@@ -35,7 +35,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
-from gpudoctor_rules.frameworks._engine import STEPS, asks_engine, engine_name, made_at
+from gpudoctor_rules.frameworks._engine import STEPS, asks_engine, made_at
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,12 +65,11 @@ class EngineStepEveryKth(Rule):
                 if number is None or charge is None or not _counts(number, charge.config or {}):
                     continue
                 told.add(step.location)
-                engine = engine_name(step.engine)
                 yield self.found(
                     step.location,
-                    f"`{engine}.step()` is called after every {in_numbers(number)} batches, and counts its calls as "
-                    f"`{STEPS}` says: the optimizer steps that many times less often still.",
-                    remedy=f"Call `{engine}.step()` after each `{engine}.backward(loss)`: the engine counts.",
+                    f"`step()` of the engine is called after every {in_numbers(number)} batches, and counts its calls "
+                    f"as `{STEPS}` says: the optimizer steps that many times less often still.",
+                    remedy="Call the engine's `step()` after each of its `backward(loss)`: the engine counts.",
                     because=[
                         ("the backward of each batch", backward.location),
                         ("the engine is made", charge.location),

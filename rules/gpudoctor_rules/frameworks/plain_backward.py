@@ -53,7 +53,7 @@ from gpudoctor_rules.frameworks._charge import (
     prepared_for,
     taken_in_charge,
 )
-from gpudoctor_rules.frameworks._engine import engine_name, made_at, setting
+from gpudoctor_rules.frameworks._engine import made_at, setting
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
@@ -104,17 +104,20 @@ class PlainBackward(Rule):
 
     def _found(self, backward: Backward, owns: Owner, charge: UseManaged, wrong: Wrong) -> Finding:
         message, confidence, severity = wrong
-        owner = in_code(owns, "accelerator") if isinstance(owns, ManagedObject) else engine_name(owns)
+        owner = in_code(owns, "accelerator") if isinstance(owns, ManagedObject) else ""
         loss = in_code(backward.loss, "loss")
         call = (Holds(owns), ".backward(", Source(backward.location, "receiver"), ")")
+        repair = Repair("Call the `backward` of the framework", (Replace(backward.location, call),))
         return self.found(
             backward.location,
-            f"`{loss}.backward()` goes past `{owner}`: {message}.",
-            remedy=f"Call `{owner}.backward({loss})`.",
-            because=[(f"`{owner}` is made here", charge.location)],
+            f"`{loss}.backward()` goes past {f'`{owner}`' if owner else 'the engine'}: {message}.",
+            remedy=f"Call `{owner}.backward({loss})`." if owner else "Call the engine's `backward` with the loss.",
+            because=[(f"{f'`{owner}`' if owner else 'the engine'} is made here", charge.location)],
             confidence=confidence,
             severity=severity,
-            repair=Repair(f"Call `{owner}.backward`", (Replace(backward.location, call),)) if backward.plain else None,
+            repair=Repair("Call the `backward` of the framework", (Replace(backward.location, call),))
+            if backward.plain
+            else None,
         )
 
 
