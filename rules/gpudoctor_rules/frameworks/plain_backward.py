@@ -115,9 +115,7 @@ class PlainBackward(Rule):
             because=[(f"{f'`{owner}`' if owner else 'the engine'} is made here", charge.location)],
             confidence=confidence,
             severity=severity,
-            repair=Repair("Call the `backward` of the framework", (Replace(backward.location, call),))
-            if backward.plain
-            else None,
+            repair=repair if backward.plain else None,
         )
 
 
