@@ -26,16 +26,17 @@ def averaged_by_hand(program: Program, seldom: bool = False) -> bool:
 
     Something unknown in each step, or with `seldom` at any time.
     """
-    sent = (each for each in program.events(Collective) if not each.waits and not each.objects)
+    sent = (e for e in program.events(Collective) if not (e.waits or e.objects or e.makes_group))
     return any(_may_average(program, each, seldom) for each in sent)
 
 
 def _may_average(program: Program, sent: Collective, seldom: bool) -> bool:
+    given = [values for values in (sent.subject, sent.sent) if values is not None]
     # Losses and counts are sent around in every program; only these would replace a wrapper.
-    if sent.subject is not None and sent.subject.any(_is_trained):
+    if any(values.any(_is_trained) for values in given):
         return True
     # A collective whose tensor is not known may be the averaging: then the program has the benefit of the doubt.
-    unknown = sent.subject is None or sent.subject.any(lambda value: isinstance(value, Unknown))
+    unknown = not given or any(values.any(lambda value: isinstance(value, Unknown)) for values in given)
     return unknown and (seldom or not _after_an_epoch(program, sent))
 
 
