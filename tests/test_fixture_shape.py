@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.support.fixture_marks import PRELUDE, Case, cases
 from tests.support.linting import lint
 
@@ -20,12 +22,13 @@ STARTS = ("multiprocessing", "concurrent.futures", "launch")
 """A module or function with one of these in its name starts processes, and they import the program once more."""
 
 
-def test_a_main_guard_means_something() -> None:
+@pytest.mark.parametrize("code", sorted({case.code for case in CASES}))
+def test_a_main_guard_means_something(code: str) -> None:
     """Proofs have one, for they are started as users would. Elsewhere it is for a file that is imported: by processes
     that the program starts, or by another file of it. Who has one for another reason says so beside it:
     `if __name__ == "__main__":  # that of another file`.
     """
-    idle = [label for case in CASES for label in _idle_guards(case)]
+    idle = [label for case in CASES if case.code == code for label in _idle_guards(case)]
     assert not idle, "take the guard away, and the `main()` that nothing else calls"
 
 
