@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Value, Values
 from gpudoctor.lint.events.model import ForwardTalks, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
-from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded, refusal
+from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded, parts_of_kind, refusal
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library.wrapper_names import FSDP_MODULE
@@ -39,22 +39,27 @@ def _in_place(call: Call) -> Values:
     # Several modules in a list are sharded as one.
     for value in flatten(call.do, list(given)):
         core = core_of(value)
-        if isinstance(core, Module):
-            why, part = refusal(call.do, core) if kind is WrapperKind.FSDP else ("", None)
-            if why:
-                call.emit(ShardingRefused, module=core, why=why, part=part)
-            call.emit(
-                Wrap, wrapper=core, inner=core, kind=kind, model_device=device_of(call.do, core),
-                group_exists=group_exists(call.do),
-            )  # fmt: skip
-            # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
-            mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
-            note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, mesh))
-            if kind is WrapperKind.FSDP:
-                call.do.set_flag(core, ModuleState.holds_shards)
-        elif isinstance(value, Unknown):
+        parts = parts_of_kind(call, value) if isinstance(value, Unknown) else None
+        if isinstance(value, Unknown) and parts is None:
             note_parts_sharded(call.do, value)
+        for each in parts or ([core] if isinstance(core, Module) else ()):
+            _shard_one(call, each, kind)
     return given
+
+
+def _shard_one(call: Call, core: Module, kind: WrapperKind) -> None:
+    why, part = refusal(call.do, core) if kind is WrapperKind.FSDP else ("", None)
+    if why:
+        call.emit(ShardingRefused, module=core, why=why, part=part)
+    call.emit(
+        Wrap, wrapper=core, inner=core, kind=kind, model_device=device_of(call.do, core),
+        group_exists=group_exists(call.do),
+    )  # fmt: skip
+    # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
+    mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
+    note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, mesh))
+    if kind is WrapperKind.FSDP:
+        call.do.set_flag(core, ModuleState.holds_shards)
 
 
 @MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")

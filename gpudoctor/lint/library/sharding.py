@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ProcessState, TensorState
 from gpudoctor.lint.domain.container import items_held
+from gpudoctor.lint.domain.function import Class, Library
 from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, core_of
 from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.events.model import ShardingRefused
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, learns_itself
+from gpudoctor.lint.library_call import flatten
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.domain.value import Unknown, Value
     from gpudoctor.lint.library_call import Call
     from gpudoctor.lint.library_context import LibraryContext
 
@@ -86,6 +89,37 @@ def note_loaded(call: Call, model: Value, state: Value | None, from_file: bool) 
     told_apart = state is not None and bool(state.divergence & (Divergence.RANK | Divergence.UNREAD))
     if (of_other or (from_file and not told_apart)) and call.arg(2, "assign") is None:
         call.emit(ShardingRefused, module=core, why="whole state")
+
+
+def parts_of_kind(call: Call, value: Unknown) -> list[Module] | None:
+    """`for part in model.modules(): if isinstance(part, Block)`: which parts these are, by the classes of the test;
+    None where that is not known."""
+    owner = next((each for each in provenance_of(value) if isinstance(each, Module)), None)
+    tests = [each.atom.key for each in call.do.path if each.holds and isinstance(each.atom.key, IsInstance)]
+    asked = [key for key in tests if len(key.given) > 1 and key.given[0].single == value]
+    kinds = flatten(call.do, [kind for key in asked[:1] for kind in key.given[1]])
+    if owner is None or not kinds or not all(map(_is_kind_of_module, kinds)):
+        return None
+    parts: list[Value] = [owner]
+    for each in parts:
+        parts += [core for child in children_of(call.do, each) if (core := core_of(child)) not in parts]
+    # Parts that were not seen may be of the kind as well.
+    known = [each for each in parts if isinstance(each, Module) and _is_of_kind(each, kinds)]
+    return known or None
+
+
+def _is_kind_of_module(kind: Value) -> bool:
+    return isinstance(kind, Class) or (isinstance(kind, Library) and kind.name.startswith("torch.nn."))
+
+
+def _is_of_kind(module: Module, kinds: list[Value]) -> bool:
+    names = {kind.name for kind in kinds if isinstance(kind, Library)}
+    if not isinstance(module.cls, Class):
+        return module.made_by in names
+    above: list[Value] = [module.cls]
+    for each in above:
+        above += [base for base in each.bases if base not in above] if isinstance(each, Class) else []
+    return any(kind in above for kind in kinds) or not names.isdisjoint(module.cls.library_bases)
 
 
 def refusal(do: LibraryContext, module: Module) -> tuple[str, Value | None]:

@@ -88,7 +88,11 @@ def test_modules_in_a_list_are_sharded_as_one(paper):
             "for _, part in model.table.items():\n    fully_shard(part)",
             ["`self.embed`", "`nn.Linear`", "`self.head`"],
         ),
-        ("for part in model.modules():\n    if isinstance(part, nn.Linear):\n        fully_shard(part)", []),
+        (
+            "for part in model.modules():\n    if isinstance(part, nn.Linear):\n        fully_shard(part)",
+            ["`self.embed`"],
+        ),
+        ("for part in model.modules():\n    if len(list(part.children())) > 2:\n        fully_shard(part)", []),
         ("fully_shard(model.layers[0])\nouter = nn.Sequential(model)\nfully_shard(outer)", []),
         ("for layer in model.layers:\n    fully_shard(layer)\nif torch.rand(1) > 0.5:\n    fully_shard(model)", []),
     ],
