@@ -1,24 +1,28 @@
-"""`no_sync()` is asked of a model that `fully_shard` has sharded, which has none.
+"""`no_sync()` is asked of a sharded model that has none, or of an engine that refuses it.
 
 ## What goes wrong
 
 `no_sync()` belongs to `DistributedDataParallel` and to `FullyShardedDataParallel` (FSDP1). `fully_shard` (FSDP2) puts
 no wrapper around the model: it stays what it was, and gets the methods of `FSDPModule`, of which `no_sync` is none. The
-first accumulated batch ends in `AttributeError: 'FSDPNet' object has no attribute 'no_sync'`.
+first accumulated batch ends in `AttributeError: 'FSDPNet' object has no attribute 'no_sync'`. DeepSpeed's engine has a
+`no_sync()`, and refuses it where ZeRO cuts up the gradients: `AssertionError: no_sync context manager is incompatible
+with gradient partitioning logic of ZeRO stage 2`.
 
 ## Fix
 
 `model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the optimizer steps after this
 batch. Mind the memory: until then each rank keeps whole gradients. Unsafe, because it is not known that they fit.
+From DeepSpeed's loop take it out: the engine accumulates by itself.
 
 ## Silent when
 
 The model has a method `no_sync` of its own; it is sharded on some ways only; the program asks `hasattr` first, or
-catches the error.
+catches the error; the configuration of the engine is not known.
 
 ## Sources
 
-https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html, pytorch/pytorch#118298.
+https://docs.pytorch.org/docs/stable/distributed.fsdp.fully_shard.html, pytorch/pytorch#118298;
+DeepSpeed 0.19, `runtime/engine.py`.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._engine import made_at, setting
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class NoSyncOfOtherWrapper(Rule):
-    """`no_sync()` is asked of a model that `fully_shard` has sharded, which has none."""
+    """`no_sync()` is asked of a sharded model that has none, or of an engine that refuses it."""
 
     code = "GPU936"
     name = "no-sync-of-other-wrapper"
@@ -49,9 +54,10 @@ class NoSyncOfOtherWrapper(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (Wrap, GradientSync)
+    needs = (GradientSync,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        yield from self._of_engines(program)
         told: set[Location] = set()
         for event in program.events(GradientSync):
             model = _asked(event)
@@ -70,6 +76,23 @@ class NoSyncOfOtherWrapper(Rule):
                 because=[("sharded here", shard.location)],
                 repair=_switch(program, event),
                 needs=program.shared_by(event),
+            )
+
+    def _of_engines(self, program: Program) -> Iterator[Finding]:
+        told: set[Location] = set()
+        for event in program.events(GradientSync):
+            asked = event.call.rpartition(".")[2] == "no_sync" and event.location not in told
+            charge = made_at(program, event.target) if asked else None
+            stage = setting(charge.config, "zero_optimization.stage") if charge is not None else None
+            if charge is None or not isinstance(stage, int) or stage < 2 or program.is_caught(event, "AssertionError"):
+                continue
+            told.add(event.location)
+            yield self.found(
+                event.location,
+                f"ZeRO of stage {stage} cuts up the gradients in each backward, and the engine refuses `no_sync()`: "
+                "this ends in an `AssertionError`.",
+                remedy="Leave it out: the engine accumulates `gradient_accumulation_steps` batches by itself.",
+                because=[("the engine is made here", charge.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
