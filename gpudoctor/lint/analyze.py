@@ -15,6 +15,7 @@ from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.results.starting_facts import facts_of
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
@@ -110,13 +111,17 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         project.followed = _relevant_definitions
     shown, failures = entry.source.shown, Failures()
     programs: list[Program] = []
+    started = request.started.get(path, AsStarted(""))
     left = Budget(MAX_ALL_SECONDS)
     with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
         what = classify(entry, project)
-        programs = programs_of(entry, what, project, request.launch)
+        programs = programs_of(entry, what, project, request.launch, started.given)
+        # As one process nobody starts it.
+        if request.launch == "auto" and started.several and any(each.world.several_processes for each in programs):
+            programs = [each for each in programs if each.world.several_processes]
 
     def execute(places: frozenset[Location]) -> list[Program]:
-        return with_names(programs, entry, what, project, places, left.part(MIN_PART_SECONDS).left)
+        return with_names(programs, entry, what, project, places, left.part(MIN_PART_SECONDS).left, started.given)
 
     few = sum(program.evaluations for program in programs) <= _FEW_EVALUATIONS
     quick = few and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
@@ -133,7 +138,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     # The execution in it has one part, the writing behind it another.
     with guard, left.part(2 * MIN_PART_SECONDS):
         found = _fixed(found, programs, execute if request.fixes or quick else None, project, request)
-    findings = _with_worlds(found)
+    findings = tuple(replace(each, started_by=started.said) for each in _with_worlds(found))
     # What could not be read of a notebook is told, or known to its author.
     gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
     cut = (limit.why for program in programs for limit in program.limits if limit.why not in gaps)

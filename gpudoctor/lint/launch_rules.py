@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.source.file import Sources
 
 
-def read_launch_files(found: FilesFound, sources: Sources) -> tuple[Launched, FilesFound]:
-    """The launch files, and the files of the request with the programs that those of them start that were named."""
+def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> tuple[Launched, FilesFound, Request]:
+    """The launch files; the files of the request with the programs that those of them start that were named; and the
+    request with how they start them."""
     files = []
     passed_over = 0
     for path, named in found.launch_files.items():
@@ -44,9 +45,9 @@ def read_launch_files(found: FilesFound, sources: Sources) -> tuple[Launched, Fi
     new = [path for path in dict.fromkeys(wanted) if path not in found.telling and path not in found.others]
     # A file that trains through helpers of its own is asked about these.
     telling = {**found.telling, **{path: "" for path in new if path.endswith(".py")}}
-    return launched, replace(
-        found, telling=telling, count=found.count - passed_over + len(telling) - len(found.telling)
-    )
+    count = found.count - passed_over + len(telling) - len(found.telling)
+    found = replace(found, telling=telling, count=count)
+    return launched, found, replace(request, started=launched.started)
 
 
 def judged_launches(launched: Launched, examined: Sequence[EntryResult], request: Request) -> list[EntryResult]:

@@ -113,6 +113,10 @@ class Launch(Protocol):
         """What the user chooses at the start: one value for all ranks, unless it is their rank. `default` is what it
         is where he chooses nothing."""
 
+    def option(self, flags: Sequence[str]) -> str | bool | None:
+        """What the program gets for an option with these names, where what starts it is known: text, or True for a
+        switch."""
+
     def run_spawned(
         self, function: Values, arguments: Arguments, node: ast.AST, prepare: Callable[[], None] = ...
     ) -> None:

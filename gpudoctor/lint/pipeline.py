@@ -31,7 +31,7 @@ def lint(request: Request, watch: OnProgress = lambda done, total: None) -> Outc
         # Imported late: mostly programs are linted.
         from gpudoctor.lint.launch_rules import read_launch_files
 
-        launched, found = read_launch_files(found, sources)
+        launched, found, request = read_launch_files(found, sources, request)
     with Cache(request, sources) as cache:
         listed = list_files(found, request, sources, cache)
 

@@ -1,9 +1,11 @@
-"""What launch files want to know of a program that they start."""
+"""What launch files want to know of a program that they start, and what they say of it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpudoctor.diagnostic import Location
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -35,3 +37,16 @@ class ProgramFacts:
     """How many GPUs of a machine Lightning's Trainer is told to use."""
     devices_at: Location | None = None
     nodes: int | None = None
+
+
+@dataclass(frozen=True)
+class AsStarted:
+    """How the launch files of a project start a program, as far as they agree.
+
+    `several` where each starts several processes of it, `given` are the options that all of them give it: the text that
+    follows, or True for a switch. `said` is a clause that names it: "as `run.sh` starts it".
+    """
+
+    said: str
+    several: bool = False
+    given: Mapping[str, str | bool] = field(default_factory=dict)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.errors import InternalError
+from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import BUILT_IN, RuleCard
 
@@ -43,6 +44,8 @@ class Request:
     cache: str = ""
     fixes: bool = False
     edited: Mapping[str, bytes] = field(default_factory=dict)
+    started: Mapping[str, AsStarted] = field(default_factory=dict)
+    """How the launch files of the request start programs, by their paths without links."""
 
     @property
     def given(self) -> Mapping[str, bytes]:

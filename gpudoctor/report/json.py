@@ -83,6 +83,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "confidence": finding.confidence.value,
         "seen_in": finding.seen_in.value,
         "world": finding.world,
+        "started_by": finding.started_by,
     }
 
 

@@ -29,7 +29,7 @@ def story(finding: Finding, *, with_launch: bool = True) -> list[str]:
     # Texts of the program stand in messages, with line ends of their own.
     told = [visible(finding.message)]
     if with_launch and (launch := _launch(finding)):
-        told.append(f"This happens when {launch}.")
+        told.append(f"This happens {launch}.")
     if finding.confidence is Confidence.LIKELY:
         told.append(visible(finding.doubt) or "It happens on some code paths, not on all.")
     return told
@@ -54,14 +54,16 @@ def launch_of_all(findings: Sequence[Finding]) -> str:
     if always:
         which = f"{_listed(with_it)} happen" if len(with_it) < len(always) else f"All but {_listed(always)} happen"
         which += "s" if len(with_it) == 1 and len(with_it) < len(always) else ""
-    return f"{which} when {ways.pop()}."
+    return f"{which} {ways.pop()}."
 
 
 def _launch(finding: Finding) -> str:
     words = WORLDS | {"torchrun": OTHER_STARTERS.get(finding.launcher, WORLDS["torchrun"])}
     worlds = [words.get(world, world) for world in finding.world.split(", ") if world]
+    if finding.started_by and worlds:
+        return visible(finding.started_by)
     starter = framework(finding.launcher).launcher
-    return " and also when ".join(worlds).replace("torchrun", starter, 1)
+    return " and also ".join(f"when {world}" for world in worlds).replace("torchrun", starter, 1)
 
 
 def _listed(codes: set[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
+NOTHING_GIVEN: Mapping[str, str | bool] = {}
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _DATA_PARALLEL = "DataParallel"
 _WORK = (
@@ -57,10 +58,16 @@ _WORK = (
 """What each of several ranks has to do in another way than a program for one process does."""
 
 
-def programs_of(entry: ModuleFile, what: Classified, project: Project, launch: str = "auto") -> list[Program]:
-    """The entry executed in each world that it is written for."""
+def programs_of(
+    entry: ModuleFile,
+    what: Classified,
+    project: Project,
+    launch: str = "auto",
+    given: Mapping[str, str | bool] = NOTHING_GIVEN,
+) -> list[Program]:
+    """The entry executed in each world that it is written for. `given` are options that it is known to get."""
     forget_keys()
-    start = _Start(entry, what)
+    start = _Start(entry, what, given)
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
@@ -73,12 +80,13 @@ def with_names(
     project: Project,
     places: frozenset[Location],
     seconds: float,
+    given: Mapping[str, str | bool] = NOTHING_GIVEN,
 ) -> list[Program]:
     """The programs of an entry executed once more, noting what names hold at these places.
 
     The keys of values stay, so that what a finding speaks of is known again.
     """
-    start, left = _Start(entry, what), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
+    start, left = _Start(entry, what, given), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
     again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
     return [program for program in again if program is not None]
 
@@ -89,6 +97,7 @@ class _Start:
 
     module: ModuleFile
     what: Classified
+    given: Mapping[str, str | bool] = NOTHING_GIVEN
 
 
 def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -> list[Program]:
@@ -248,7 +257,7 @@ def _execute(
     budget = Budget(min(MAX_SECONDS, left.left), min(MAX_EVALUATIONS, left.steps))
     for _ in range(attempts):
         m = Interpreter(project, world, known)
-        m.budget = budget
+        m.budget, m.given = budget, start.given
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
         seen = _watch(m, places) if places else None
         if assumed.group_before is not None:

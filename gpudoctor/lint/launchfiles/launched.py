@@ -9,7 +9,7 @@ from gpudoctor.diagnostic import Edit, Fix, Location, Safety
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.reading import found_from
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
-from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -63,6 +63,16 @@ class Launched:
             return launch.script is not None
         facts = self.program_of(file, launch)
         return facts is not None and facts.trains
+
+    @property
+    def started(self) -> dict[str, AsStarted]:
+        """How the programs are started, by their paths."""
+        found: dict[str, list[ProgramStart]] = {}
+        for file, launch in self.launches:
+            path = self.path_of(file, launch)
+            if path is not None:
+                found.setdefault(path, []).append(launch)
+        return {path: _agreed(starts) for path, starts in found.items()}
 
     # --- edits ---
 
@@ -142,3 +152,34 @@ class Launched:
         blanks = len(after) - len(after.lstrip(" \t"))
         place = Location(at.path, at.line, at.column, at.line, at.end_column + blanks)
         return Fix(Safety.UNSAFE, title, (Edit(place, ""),)) if after.strip() else None
+
+
+def _agreed(starts: list[ProgramStart]) -> AsStarted:
+    """What all of these starts of a program have in common."""
+    first, *others = dict.fromkeys(each.file for each in starts)
+    given = [_given(each) for each in starts]
+    same = {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)}
+    said = f"{first}` and {len(others)} more start it" if others else f"{first}` starts it"
+    return AsStarted(f"as `{said}", all(map(_in_several, starts)), same)
+
+
+def _in_several(start: ProgramStart) -> bool:
+    if start.launcher is StartedBy.PYTHON:
+        return start.started_by("srun", "mpirun") is not None
+    return start.processes is None or start.processes > 1
+
+
+def _given(start: ProgramStart) -> dict[str, str | bool]:
+    """The options that the program gets: the text that follows, or True where another one follows."""
+    found: dict[str, str | bool] = {}
+    for word, following in zip(start.arguments, (*start.arguments[1:], None), strict=False):
+        text = word.text
+        if text is None or not text.startswith("--") or text == "--":
+            continue
+        name, equals, value = text[2:].partition("=")
+        after = following.text if following is not None else "--"
+        if equals:
+            found[name.replace("_", "-")] = value
+        elif after is not None:
+            found[name.replace("_", "-")] = True if after.startswith("--") else after
+    return found

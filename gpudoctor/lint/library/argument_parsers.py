@@ -87,6 +87,8 @@ def _add_argument(call: Call[Parser]) -> Values:
     # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
     passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
     declared = declared_by(call, "local_rank" if passed else name, default)
+    if declared is None or not declared.any(lambda value: value.is_launched):
+        declared = _given(call, flags) or declared
     if declared is not None:
         call.do.set_entry(call.receiver, SettingState.declared, name, declared)
     _add_name(call, name)
@@ -218,6 +220,21 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
     text = constant_of(only)
     if isinstance(only, Device) or (isinstance(text, str) and text.partition(":")[0] == "cuda"):
         return default
+    return None
+
+
+def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
+    """What whoever starts the program says: a switch, or text. Numbers change nothing about what it does."""
+    said = call.do.launch.option(flags)
+    action = call.constant(-1, "action")
+    if said is True and action in ("store_true", "store_false"):
+        return singleton(TRUE if action == "store_true" else FALSE)
+    kind = call.one(-1, "type", Library)
+    as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
+    as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
+    plain = not call.open_ended and {"action", "nargs", "const"}.isdisjoint(call.keywords)
+    if isinstance(said, str) and plain and as_text:
+        return singleton(Const(said))
     return None
 
 

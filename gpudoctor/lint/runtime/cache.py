@@ -54,6 +54,7 @@ class Cache:
         self._answers: KeptAnswers = {}
         self._contents: dict[str, str] = {}
         self._asked_for = repr(request.paths)
+        self._started = request.started
         self._wrote = False
 
     def results(self, paths: Sequence[str], examine: Examine) -> Iterator[EntryResult]:
@@ -68,7 +69,7 @@ class Cache:
                 result = next(fresh)
                 # A bug of ours is not kept.
                 if self._folder and not result.failures:
-                    self._write(path, _packed(result))
+                    self._write(self._entry(path), _packed(result))
             yield result
 
     def glances(self, digests: Mapping[str, str], look: ReadTraits) -> list[FileTraits | Unreadable]:
@@ -92,7 +93,7 @@ class Cache:
 
     def _known(self, path: str) -> EntryResult | None:
         try:
-            asked, examined = _unpacked(self._read(path))
+            asked, examined = _unpacked(self._read(self._entry(path)))
         # Written by nobody knows whom, or cut off.
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             return None
@@ -114,6 +115,11 @@ class Cache:
             return
         with suppress(OSError):
             self._folder.make_room(MAX_BYTES, int(MAX_BYTES * _KEPT_OF_FULL))
+
+    def _entry(self, path: str) -> str:
+        """A program, and how it is started."""
+        started = self._started.get(path)
+        return path if started is None else "\n".join([path, repr(started), *map(repr, sorted(started.given.items()))])
 
     def _name(self, what: str) -> str:
         return digest_of(f"{self._settings}\n{what}".encode("utf-8", "surrogateescape"))
@@ -264,12 +270,12 @@ def _plain_finding(each: Finding) -> list[Any]:
     words = [each.code, each.name, each.severity.value, each.message, each.remedy, each.world, each.launcher]
     cause = each.cause and _spot(each.cause)
     rest = [each.confidence.value, each.seen_in.value, _spot(each.location), related, fix, cause, unwritten, each.doubt]
-    return [*words, *rest]
+    return [*words, *rest, each.started_by]
 
 
 def _finding(plain: list[Any]) -> Finding:
     code, name, severity, message, remedy, world, launcher, confidence, seen_in, *rest = plain
-    spot, related, fix, cause, unwritten, doubt = rest
+    spot, related, fix, cause, unwritten, doubt, started_by = rest
     return Finding(
         code,
         name,
@@ -286,6 +292,7 @@ def _finding(plain: list[Any]) -> Finding:
         cause=cause and Location(*cause),
         unwritten=unwritten and Safety(unwritten),
         doubt=doubt,
+        started_by=started_by,
     )
 
 

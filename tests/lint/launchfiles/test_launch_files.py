@@ -142,3 +142,59 @@ def test_a_program_is_known_from_an_earlier_run(
         cli.main(["lint", "--output-format=json", "--select=GPU422", "run.sh"])
         [seen] = json.loads(capsys.readouterr().out)["findings"]
         assert seen["related"][0]["path"] == "train.py"
+
+
+SWITCHED = """import argparse
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--distributed", action="store_true")
+parser.add_argument("--sync", choices=["ddp", "none"], default="ddp")
+parser.add_argument("--steps", type=int, default=10)
+args = parser.parse_args()
+if args.distributed:
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+model = torch.nn.Linear(2, 2).cuda()
+if args.distributed and args.sync == "ddp":
+    model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(args.steps):
+    optimizer.zero_grad()
+    model(torch.randn(2, 2, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_program_is_read_as_its_launch_file_starts_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(train__py=SWITCHED, run__sh="torchrun --nproc_per_node=8 train.py --distributed --sync none --steps 4\n")
+    assert codes(capsys, "--select=GPU101", "train.py") == []
+    [seen] = found(capsys, "--select=GPU101", ".")
+    assert (seen["path"], seen["severity"]) == ("train.py", "error")
+    assert seen["started_by"] == "as `run.sh` starts it"
+    cli.main(["lint", "--no-cache", "--select=GPU101", "run.sh"])
+    assert "This happens as `run.sh` starts it." in capsys.readouterr().out
+
+
+def test_only_what_all_launch_files_say_counts(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(train__py=SWITCHED, run__sh="torchrun --nproc_per_node=8 train.py --distributed --sync none\n")
+    lay(other__sh="torchrun --nproc_per_node=8 train.py --distributed\n")
+    assert codes(capsys, "--select=GPU101", ".") == []
+    lay(other__sh="torchrun --nproc_per_node=8 train.py --sync=none --distributed $MORE\n")
+    [seen] = found(capsys, "--select=GPU101", ".")
+    assert seen["started_by"] == "as `other.sh` and 1 more start it"
+
+
+def test_what_was_found_as_another_file_starts_it_is_not_kept(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(Path("kept").absolute()))
+    lay(train__py=SWITCHED)
+    for sync, expected in (("none", 1), ("ddp", 0), ("none", 1)):
+        lay(run__sh=f"torchrun --nproc_per_node=8 train.py --distributed --sync {sync}\n")
+        cli.main(["lint", "--output-format=json", "--select=GPU101", "run.sh"])
+        assert len(json.loads(capsys.readouterr().out)["findings"]) == expected
