@@ -29,6 +29,7 @@ class ProgramFacts:
     options_known: bool = False
     """It takes no others."""
     trains: bool = False
+    """It was followed into its training, or a framework trains for it."""
     frameworks: tuple[str, ...] = ()
     accumulation: int | None = None
     """What an `Accelerator` is told about `gradient_accumulation_steps`."""

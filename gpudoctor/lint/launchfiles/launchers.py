@@ -417,6 +417,9 @@ class _CommandReader:
 
     def _python(self, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
         options, following, closed = options_of(command.words[1:], _PYTHON)
+        if not closed:
+            # What is not known may be the script, and what follows its arguments.
+            return
         if "command" in options:
             return
         if "module" not in options:

@@ -38,7 +38,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         by_local_rank=next((at for program in started for at in _by_local_rank(program)), None),
         options=tuple(dict.fromkeys(flag.lstrip("-").replace("_", "-") for each in declared for flag in each.flags)),
         options_known=any(program.has(ArgumentsParsed) for program in started) and bool(declared),
-        trains=any(program.trained_at or program.prepares_training for program in started),
+        trains=any(program.trained_at for program in started) or any(event.trains for event in managed),
         frameworks=tuple(sorted({event.framework for event in managed})),
         accumulation=accumulation[0],
         accumulation_at=accumulation[1],

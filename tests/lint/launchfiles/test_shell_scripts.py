@@ -71,6 +71,7 @@ def test_a_command_is_read_as_the_shell_reads_it(command: str, expected: str) ->
         "LAUNCH='torchrun train.py'",
         "grep -r torchrun .",
         "torchrun(",
+        "python $(which launcher) --nproc 2 train.py",
     ],
 )
 def test_what_is_no_start(text: str) -> None:
