@@ -79,7 +79,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.rule",
         "gpudoctor.diagnostic",
     },
-    "gpudoctor.lint.request": {"gpudoctor.rule", "gpudoctor.coverage", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.lint.request": {
+        "gpudoctor.lint.program_facts",
+        "gpudoctor.rule",
+        "gpudoctor.coverage",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
     # What a program says of how it wants to be started, for the files that start it.
     "gpudoctor.lint.program_facts": {"gpudoctor.diagnostic"},
     # Files that start programs know of programs no more than these facts.

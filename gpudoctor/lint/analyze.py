@@ -16,7 +16,7 @@ from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import AsStarted
-from gpudoctor.lint.results.starting_facts import facts_of
+from gpudoctor.lint.results.starting_facts import awaits_others, facts_of
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import Sources, shown_path
@@ -139,6 +139,13 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     with guard, left.part(2 * MIN_PART_SECONDS):
         found = _fixed(found, programs, execute if request.fixes or quick else None, project, request)
     findings = tuple(replace(each, started_by=started.said) for each in _with_worlds(found))
+    facts: ProgramFacts | None = None
+    with failures.of(f"what starts {shown}"), left.part(MIN_PART_SECONDS):
+        facts = facts_of(programs) if any(program.has_entry for program in programs) else None
+        if facts is not None and facts.group is not None and started.alone:
+            # Whether it goes on without a launcher shows where it is followed without one.
+            single = programs_of(entry, what, project, LaunchWorld.SINGLE.value, started.given)
+            facts = replace(facts, group_alone=not any(awaits_others(program) for program in single))
     # What could not be read of a notebook is told, or known to its author.
     gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
     cut = (limit.why for program in programs for limit in program.limits if limit.why not in gaps)
@@ -152,14 +159,8 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         partly=bool(failures.seen or limits or gaps),
         limits=limits,
         coverage=tuple(covered for _, covered in judged),
-        facts=_facts(programs, failures, shown),
+        facts=facts,
     )
-
-
-def _facts(programs: list[Program], failures: Failures, shown: str) -> ProgramFacts | None:
-    with failures.of(f"what starts {shown}"):
-        return facts_of(programs) if any(program.has_entry for program in programs) else None
-    return None
 
 
 def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:

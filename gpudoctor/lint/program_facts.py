@@ -50,4 +50,6 @@ class AsStarted:
 
     said: str
     several: bool = False
+    alone: bool = False
+    """One of them starts a single process, which is told no rank."""
     given: Mapping[str, str | bool] = field(default_factory=dict)

@@ -160,7 +160,9 @@ def _agreed(starts: list[ProgramStart]) -> AsStarted:
     given = [_given(each) for each in starts]
     same = {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)}
     said = f"{first}` and {len(others)} more start it" if others else f"{first}` starts it"
-    return AsStarted(f"as `{said}", all(map(_in_several, starts)), same)
+    several = list(map(_in_several, starts))
+    alone = any(each.launcher is StartedBy.PYTHON and not inside for each, inside in zip(starts, several, strict=True))
+    return AsStarted(f"as `{said}", all(several), alone, same)
 
 
 def _in_several(start: ProgramStart) -> bool:

@@ -31,8 +31,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
     accumulation = _number(managed, "gradient_accumulation_steps", "accelerate")
     devices = _number(managed, "devices", "lightning")
     return ProgramFacts(
-        group=next((at for program in started for at in _awaits(program)), None),
-        group_alone=any(program.may_run_alone for program in started),
+        group=next((at for program in started if (at := awaits_others(program)) is not None), None),
         spawns=_spawns(started),
         workers=next((at for program in started for at in _with_workers(program)), None),
         by_local_rank=next((at for program in started for at in _by_local_rank(program)), None),
@@ -56,10 +55,14 @@ def _number(managed: Sequence[UseManaged], name: str, framework: str) -> tuple[i
     return None, None
 
 
-def _awaits(program: Program) -> Iterator[Location]:
+def awaits_others(program: Program) -> Location | None:
     """Where a group is made whose other processes, address and rank somebody else must have prepared."""
+    return next(_awaits(program), None)
+
+
+def _awaits(program: Program) -> Iterator[Location]:
     prepared = {event.name for event in program.events(EnvironmentWrite)} & _MEETING
-    if program.world is not LaunchWorld.TORCHRUN or prepared or program.frameworks:
+    if program.world is LaunchWorld.SPAWN or prepared or program.frameworks:
         return
     for event in program.events(InitGroup):
         given = event.rank is not None or event.world_size is not None

@@ -96,6 +96,10 @@ class ObjectNotPrepared(Rule):
                 if model is None or step is None or not _is_left_out(program, model) or not backward.complete:
                     continue
                 beside = _of_loop(program, backward) or (_beside(program, step.optimizer) if backward.managed else None)
+                charge = taken_in_charge(program, beside.managed) if beside is not None else None
+                # A Trainer that runs the loop wraps the module that it was given to `fit`, with all its layers.
+                if charge is not None and charge.trains:
+                    continue
                 together = beside is not None and not beside.condition.excludes(backward.condition)
                 if beside is not None and together and program.on_both_sides(backward):
                     owner = name_of(beside.managed, "the framework")
