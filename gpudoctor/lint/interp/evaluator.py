@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
@@ -63,6 +63,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "ended": "Where all paths of the program end in an error.",
         "fatal": "The functions of which a call has ended in an error on all its paths, and which.",
         "frame_star_libraries": "The libraries of which a scope has imported all names.",
+        "given": "Options that the program is known to get: what starts it says so.",
         "handed_over": "Functions that code which was not read has been given, and may call.",
         "imported": "What lazy imports have come to.",
         "imported_statements": "Counted against the budget of imports.",
@@ -100,6 +101,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.strangers: set[str] = set()
         self.beside: set[str] = set()
         self.handed_over: dict[Value, None] = {}
+        self.given: Mapping[str, str | bool] = {}
         self.decorated: dict[ast.AST, Registrar] = {}
         self.at_end: list[LastCall] = []
         self.written_there: dict[tuple[str, Location], ast.FunctionDef] = {}
@@ -109,6 +111,12 @@ class Evaluator(ExecutionState, LibraryContext):
     @property
     def launch(self) -> Launch:
         return self
+
+    def option(self, flags: Sequence[str]) -> str | bool | None:
+        """What the program gets for an option with these names, where what starts it is known: text, or True for a
+        switch."""
+        names = (flag.lstrip("-").replace("_", "-") for flag in flags if flag.startswith("-"))
+        return next((self.given[name] for name in names if name in self.given), None)
 
     @property
     def modules(self) -> ProjectModules:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -194,7 +194,6 @@ class ExecutionState(Position):
         "evaluations": "Counted against the budget.",
         "followed_loops": "Loops that were followed, each with the calls that led there.",
         "frame_count": "Names scopes: no two have one.",
-        "given": "Options that the program is known to get: what starts it says so.",
         "granted": "Of the assumptions the answers that hold by default: they turn nothing on that would else be off.",
         "habits": "What the calls of functions have done that did nothing which rules ask about.",
         "hints": "What the results of calls are named, by node.",
@@ -218,7 +217,6 @@ class ExecutionState(Position):
         self.world_matters = False
         self.assumptions = assumed
         self.without_group = self.at_defaults = False
-        self.given: Mapping[str, str | bool] = {}
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
         self._ages = _Ages()
@@ -466,12 +464,6 @@ class ExecutionState(Position):
         if self.at_defaults and isinstance(default, Const) and isinstance(default.value, str):
             return value if any(speaks_of(key, value) for key in self.assumptions) else default
         return value
-
-    def option(self, flags: Sequence[str]) -> str | bool | None:
-        """What the program gets for an option with these names, where what starts it is known: text, or True for a
-        switch."""
-        names = (flag.lstrip("-").replace("_", "-") for flag in flags if flag.startswith("-"))
-        return next((self.given[name] for name in names if name in self.given), None)
 
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
