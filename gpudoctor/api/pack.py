@@ -76,6 +76,7 @@ from gpudoctor.lint.events.data_loading import (
     MakeLoader,
     MakeSampler,
     SetEpoch,
+    SkipBatches,
     Split,
     Streamed,
 )
@@ -379,6 +380,7 @@ __all__ = [
     "ShellVariable",
     "Size",
     "SizeKind",
+    "SkipBatches",
     "Source",
     "Spawn",
     "Split",

@@ -262,6 +262,13 @@ class BackpropagateEffect(Effect):
 
 
 @dataclass
+class SkipEffect(Effect):
+    """It returns a loader that leaves out the first batches of another, in each pass over it."""
+
+    loader: Parameter = ""
+
+
+@dataclass
 class StepEffect(Effect):
     """It counts a batch, and steps the optimizer where enough of them have come."""
 
@@ -309,6 +316,7 @@ reads_file = ReadFileEffect
 saves = SaveEffect
 seeds = SeedEffect
 shows = ShowEffect
+skips_batches = SkipEffect
 starts_logger = LoggerEffect
 starts_ranks = LaunchEffect
 trains = TrainEffect

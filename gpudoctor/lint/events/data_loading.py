@@ -41,6 +41,13 @@ class Iterate(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SkipBatches(Event):
+    """`loader` leaves out the first batches of another one, in each pass over it."""
+
+    loader: Loader
+
+
+@dataclass(frozen=True, kw_only=True)
 class SetEpoch(Event):
     """`set_epoch(epoch)`. `target` is what it was called on."""
 

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.function import Class, Instance
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
-from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, Split
+from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
 from gpudoctor.lint.flow.condition import Divergence
@@ -27,6 +27,7 @@ from gpudoctor.lint.library.tensors import batch, made
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.unread_code import attributes_of
 from gpudoctor.lint.library_call import MODELS, Call, alternatives, flatten, singleton
+from gpudoctor.manifest.effects import SkipEffect
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -147,6 +148,18 @@ def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset
         parent=parent,
         draws=bool(known and known.draws),
     )
+
+
+@MODELS.effect(SkipEffect)
+def _skip_batches(call: Call, effect: SkipEffect) -> Values:
+    def rest(value: Value) -> Value:
+        if not isinstance(value, Loader):
+            return value
+        made = replace(value, identity=call.allocation_site(), place=call.place, label=call.label)
+        call.emit(SkipBatches, loader=made)
+        return made
+
+    return (call.given(effect.loader) or singleton(NONE)).map(rest)
 
 
 @MODELS.callable("torch.utils.data.random_split")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 ACCELERATE, DEEPSPEED, LIGHTNING = "accelerate", "deepspeed", "lightning"
+TAKERS = (".Accelerator", ".Fabric")
+"""Classes whose objects are handed models, optimizers and loaders one by one."""
 SCALES_NOTHING = ("no", "bf16", "fp8")
 
 
@@ -27,23 +29,26 @@ def taken_in_charge(program: Program, managed: ManagedObject) -> UseManaged | No
 
 def prepares_unseen(program: Program) -> bool:
     """Something is handed to a framework that could not be followed: it may be any object."""
-    return any(each.opaque or (isinstance(each.given, Unknown) and not each.given.config) for each in _all(program))
+    return any(
+        each.opaque or (isinstance(each.given, Unknown) and not each.given.config) for each in handed_over(program)
+    )
 
 
 def is_prepared(program: Program, value: Value) -> bool:
     """The object, or the one under its wrappers, is handed to a framework on some path."""
     core = core_of(value)
-    return any(value in (each.given, each.made) or core_of(each.given) == core for each in _all(program))
+    return any(value in (each.given, each.made) or core_of(each.given) == core for each in handed_over(program))
 
 
-def _all(program: Program) -> Iterator[Prepare]:
-    return program.events(Prepare)
+def handed_over(program: Program) -> Iterator[Prepare]:
+    """What the program itself hands over: a `Trainer` takes what it needs when it trains."""
+    return (each for each in program.events(Prepare) if each.managed.class_name.endswith(TAKERS))
 
 
 def preparing(program: Program, model: Value) -> Prepare | None:
     """Where a framework made this wrapper, or one that lies in it."""
     chain = model.chain if isinstance(model, Wrapper) else ()
-    return next((each for each in program.events(Prepare) if each.made in chain), None)
+    return next((each for each in handed_over(program) if each.made in chain), None)
 
 
 def prepared_for(program: Program, backward: Backward) -> Prepare | None:

@@ -44,6 +44,7 @@ from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
     constant,
+    handed_over,
     is_prepared,
     leaves_gradients_alone,
     prepared_for,
@@ -148,7 +149,7 @@ class ObjectNotPrepared(Rule):
             charge = taken_in_charge(program, beside.managed)
             if charge is None or charge.alone or not reads_everything(program, start):
                 continue
-            handed = next((each for each in program.events(Prepare) if each.given == start.loader), None)
+            handed = next((each for each in handed_over(program) if each.given == start.loader), None)
             how = "is the one from before it was prepared" if handed is not None else "was never prepared"
             message = (
                 f"{name_of(start.loader, 'the loader')} {how}: every rank trains on all of the data set, so more GPUs "
@@ -186,7 +187,7 @@ def _on_its_own(module: Value) -> Module | None:
 def _is_left_out(program: Program, model: Module) -> bool:
     """It was never handed over or wrapped, nor is it a part of what was, nor has it such parts."""
     related = program.within(model)
-    taken = [core_of(each.given) for each in program.events(Prepare)] + [
+    taken = [core_of(each.given) for each in handed_over(program)] + [
         core_of(each.inner) for each in program.events(Wrap)
     ]
     if any(each in related or model in program.within(each) for each in taken):
@@ -196,13 +197,13 @@ def _is_left_out(program: Program, model: Module) -> bool:
 
 def _beside(program: Program, value: Value) -> Prepare | None:
     """Where this object was handed over."""
-    return next((each for each in program.events(Prepare) if each.given == value), None)
+    return next((each for each in handed_over(program) if each.given == value), None)
 
 
 def _of_loop(program: Program, backward: Backward) -> Prepare | None:
     """Where the loader was handed over that the backward learns from."""
     over = [loop.over for loop in backward.loops if loop.over is not None]
-    return next((each for each in program.events(Prepare) if each.made in over), None)
+    return next((each for each in handed_over(program) if each.made in over), None)
 
 
 def _trained_beside(program: Program, optimizer: Optimizer, step: OptimizerStep) -> Prepare | None:

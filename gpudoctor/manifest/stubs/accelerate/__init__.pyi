@@ -18,7 +18,11 @@ from gpudoctor.manifest.effects import (
     prepares,
     saves,
     shows,
+    skips_batches,
 )
+
+@skips_batches(loader="dataloader")
+def skip_first_batches(dataloader, num_batches=0): ...
 
 class Accelerator:
     process_index: GlobalRank
@@ -41,6 +45,8 @@ class Accelerator:
     def prepare_data_loader(self, data_loader, device_placement=None, slice_fn_for_dispatch=None): ...
     @prepares()
     def prepare_optimizer(self, optimizer, device_placement=None): ...
+    @skips_batches(loader="dataloader")
+    def skip_first_batches(self, dataloader, num_batches=0): ...
     @gives_back(given="model", unwrapped=True)
     def unwrap_model(self, model, keep_fp32_wrapper=True, **more): ...
     @backpropagates(loss="loss")

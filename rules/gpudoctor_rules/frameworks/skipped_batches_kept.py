@@ -1,0 +1,79 @@
+"""A loader whose first batches were skipped to resume an epoch is used in all epochs that follow.
+
+## What goes wrong
+
+`accelerator.skip_first_batches(loader, n)` returns a loader that leaves out its first n batches in each pass, and not
+only in the one that is resumed. Where the program goes on with that loader, the first n batches of every later epoch
+are left out too, on every rank (each process, one for each GPU): they are shuffled anew, so it is other samples each
+time, but each epoch is that much shorter, and a schedule that counts its steps never comes to its end. No error is
+raised.
+
+## Fix
+
+Keep both loaders: `batches = skipped if epoch == first_epoch else loader`. Which epoch is the resumed one, only the
+program knows.
+
+## Silent when
+
+The loader is skipped inside the loop over epochs, where a test may keep the others whole; there is one pass over it;
+another loader takes its place on some way.
+
+## Sources
+
+https://huggingface.co/docs/accelerate/usage_guides/checkpoint, huggingface/accelerate#1451.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.events.data_loading import SkipBatches
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
+    from gpudoctor.lint.events.data_loading import Iterate
+    from gpudoctor.lint.events.event_context import Loop
+    from gpudoctor.lint.program import Program
+
+
+class SkippedBatchesKept(Rule):
+    """A loader whose first batches were skipped to resume an epoch is used in all epochs that follow."""
+
+    code = "GPU915"
+    name = "skipped-batches-kept"
+    severity = Severity.WARNING
+    needs = (SkipBatches,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        told: set[Loader] = set()
+        for skip in program.events(SkipBatches):
+            epochs = _epochs(program, skip)
+            if epochs is None or skip.loader in told:
+                continue
+            told.add(skip.loader)
+            passes, loop = epochs
+            yield self.found(
+                passes.location,
+                f"{name_of(skip.loader, 'this loader')} leaves out its first batches in every epoch, and not only in "
+                "the one that is resumed.",
+                remedy="Go over the skipped loader in the resumed epoch, and over the whole one in all others.",
+                because=[("the batches are skipped here", skip.location), ("the loop over epochs", loop.location)],
+            )
+
+
+def _epochs(program: Program, skip: SkipBatches) -> tuple[Iterate, Loop] | None:
+    """A pass over the skipped loader, and a loop that was not open when it was made, whose rounds all go over it."""
+    around = {loop.identity for loop in skip.loops}
+    passes = program.iterations_of(skip.loader)
+    for each in passes:
+        outside = [loop for loop in each.loops if each.loop is None or loop.identity != each.loop.identity]
+        for loop in outside:
+            later = loop.pass_ > 0 and loop.repeats and loop.identity not in around
+            # On all ways: where another one may take its place, a test says when.
+            if later and not each.condition.difference(skip.condition):
+                return each, loop
+    return None
