@@ -71,6 +71,8 @@ class Sampler(Allocated):
     """The project's class that it is an object of. Its `set_epoch` is the sampler's all the same."""
     count: Values | None = None
     """How many samples a random sampler draws, where that is given."""
+    generator: Values | None = None
+    """What a random sampler draws with, as given; without one it is the generator of the process."""
 
     @property
     def base(self) -> Sampler:
@@ -140,6 +142,10 @@ class LoaderIterator(Allocated):
 
 GO_OVER_ALL = frozenset({"torch.utils.data.RandomSampler", "torch.utils.data.SequentialSampler"})
 """Samplers that do what a loader does without one."""
+
+
+DRAW_FROM_SOME = frozenset({"torch.utils.data.WeightedRandomSampler", "torch.utils.data.SubsetRandomSampler"})
+"""Samplers that draw at random what no loader draws without one."""
 
 
 def shares_nothing(given: Values | None, when: Condition) -> bool:

@@ -50,6 +50,8 @@ class Prepare(Event):
     made: Value
     opaque: bool = False
     """Others were handed over that could not be followed."""
+    told: Mapping[str, Values] | None = None
+    """What else was said by name."""
 
 
 SILENT_SAMPLER = "a sampler that tells no epoch"

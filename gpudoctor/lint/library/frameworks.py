@@ -158,7 +158,9 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
 
 def _prepared_here(call: Call, managed: ManagedObject, value: Value) -> Value:
     made = prepared(call, managed, value)
-    call.emit(Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended)
+    call.emit(
+        Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended, told=call.keywords
+    )
     return made
 
 

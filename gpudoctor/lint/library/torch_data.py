@@ -214,7 +214,7 @@ def _make_sampler(
     dataset = call.arg(0, "dataset") or call.arg(0, "data_source")
     sampler = Sampler(
         call.allocation_site(), call.place, call.label, call.name, distributed, dataset, rank, replicas, shuffle, seed,
-        count=count,
+        count=count, generator=call.given("generator"),
     )  # fmt: skip
     # DistributedSampler without num_replicas raises where no group exists yet.
     call.emit(MakeSampler, sampler=sampler, group_exists=group_exists(call.do))

@@ -12,8 +12,12 @@ from gpudoctor.manifest.effects import (
     opens,
     prepares,
     saves,
+    seeds,
     shows,
 )
+
+@seeds(by="seed")
+def seed_everything(seed=None, workers=False, verbose=True): ...
 
 class Fabric:
     global_rank: GlobalRank

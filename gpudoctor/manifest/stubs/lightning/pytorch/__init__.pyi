@@ -16,12 +16,16 @@ from gpudoctor.manifest.effects import (
     possibly,
     prepares,
     saves,
+    seeds,
     shows,
     surely,
     tell,
     told_by_name,
     written,
 )
+
+@seeds(by="seed")
+def seed_everything(seed=None, workers=False, verbose=True): ...
 
 class LightningModule:
     def optimizers(self, use_pl_optimizer=True):

@@ -1,0 +1,108 @@
+"""Lightning gives each rank its share of what a random sampler draws, and each rank draws something else.
+
+## What goes wrong
+
+Lightning wraps a `WeightedRandomSampler`, or a `SubsetRandomSampler`, so that each rank (each process, one for each
+GPU) takes every N-th of what it draws. That shares the samples out only where all ranks draw the same list. Processes
+that were not given a common seed draw different ones: some samples are then seen twice in an epoch, and others by
+nobody. No error is raised.
+
+## Fix
+
+Call `seed_everything(42)` before the loader is made, or give the sampler a generator: `generator=torch.Generator()
+.manual_seed(42)`. A seed for each rank may be set behind that, for what else is drawn.
+
+## Silent when
+
+The program sets a seed that is the same on all ranks, or may do so in code that was not read; the sampler has a
+generator; the `Trainer` uses one device, or is told `use_distributed_sampler=False`; a `RandomSampler`, which is what
+`shuffle=True` means: Lightning puts a `DistributedSampler` in its place.
+
+## Sources
+
+https://lightning.ai/docs/pytorch/stable/common/trainer.html#use-distributed-sampler,
+https://lightning.ai/docs/fabric/stable/api/fabric_methods.html#setup-dataloaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Loader, Sampler
+from gpudoctor.lint.domain.value import NONE, name_of
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import LIGHTNING, constant, taken_in_charge
+from gpudoctor_rules.frameworks._learning import backward_in
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+KEEPS_SAMPLERS = "use_distributed_sampler"
+SEEDS = ("torch.", "lightning.")
+"""Libraries that seed what the samplers of PyTorch draw with."""
+
+
+class RandomSamplerDiffers(Rule):
+    """Lightning gives each rank its share of what a random sampler draws, and each rank draws something else."""
+
+    code = "GPU912"
+    name = "random-sampler-differs"
+    severity = Severity.WARNING
+    shows_in_run = True
+    needs = (Prepare, Iterate)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.world.several_processes or not program.absence(knows={LIGHTNING}):
+            return
+        told: set[Sampler] = set()
+        for event in program.events(Prepare):
+            sampler = _sampler(event)
+            charge = taken_in_charge(program, event.managed) if sampler is not None else None
+            if sampler is None or charge is None or sampler in told or not charge.several or charge.alone:
+                continue
+            if constant(charge.setting(KEEPS_SAMPLERS)) is False or KEEPS_SAMPLERS in (event.told or {}):
+                continue
+            if not _trains(program, event) or _have_common_seed(program, event):
+                continue
+            told.add(sampler)
+            yield self.found(
+                sampler.place,
+                f"{name_of(sampler, 'the sampler')} draws another list on each rank, and Lightning gives each rank "
+                "every N-th of its own: some samples are seen twice in an epoch, and others never.",
+                remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
+                "ranks.",
+                because=[("its loader is shared out here", event.location)],
+            )
+
+
+def _sampler(event: Prepare) -> Sampler | None:
+    """What draws at random for the loader that is handed over, with the generator of the process."""
+    loader = event.given
+    if not isinstance(loader, Loader) or event.managed.framework != LIGHTNING or loader.sampler is None:
+        return None
+    only = loader.sampler.restrict(event.condition).single
+    known = isinstance(only, Sampler) and only.made_by in DRAW_FROM_SOME and not only.distributed
+    if not known or not isinstance(only, Sampler):
+        return None
+    return only if only.generator is None or only.generator.single == NONE else None
+
+
+def _trains(program: Program, event: Prepare) -> bool:
+    passes = (each for each in program.events(Iterate) if each.loader == event.made)
+    return any(backward_in(program, each) is not None for each in passes)
+
+
+def _have_common_seed(program: Program, event: Prepare) -> bool:
+    """The last seed before is one for all ranks, or may be."""
+    seeds = [each for each in program.events(SeedSet) if each.call.startswith(SEEDS) and each.order < event.order]
+    if not seeds:
+        # A helper that was not read may set one.
+        return program.names("seed", in_any_case=True)
+    own = Divergence.RANK | Divergence.LOCAL
+    return seeds[-1].seed is None or not seeds[-1].seed.all(lambda value: bool(value.divergence & own))
