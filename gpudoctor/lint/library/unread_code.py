@@ -49,7 +49,8 @@ PLAIN_BUILTINS = frozenset(["builtins.dict", "builtins.list", "builtins.set", "b
 ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, Work)
 CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
-_LOUD = frozenset({"to", "cuda", "save_to_disk"})
+_MOVES = frozenset({"to", "cuda"})
+_LOUD = _MOVES | {"save_to_disk"}
 """Methods that do what their name says, whatever they are called on."""
 
 
@@ -212,7 +213,8 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     divergence, config = value.divergence, isinstance(value, Unknown) and value.config
     if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
         divergence |= Divergence.UNREAD
-    for each in given:
+    # `saved["best"].to(device)` is the same number on the GPU of each rank.
+    for each in given if not isinstance(value, Unknown) or _method_of(value) not in _MOVES else ():
         divergence |= each.divergence
     term = CallResult(value, arguments.key)
     # What it comes from says more than that it was returned.
