@@ -310,9 +310,17 @@ def _by_place(loader: Any) -> bool:
     return not isinstance(loader.dataset, IterableDataset)
 
 
+def _size(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    # That of Accelerate around a stream has `__len__`, and asks the stream.
+    except (TypeError, NotImplementedError):
+        return None
+
+
 def _about(loader: Any) -> dict[str, Any]:
     sampler = loader.sampler
-    size = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
+    size = _size(loader.dataset)
     return {
         "dataset": id(loader.dataset),
         "root": id(_root(loader.dataset)),

@@ -57,7 +57,8 @@ class DeviceMapInSeveralProcesses(Rule):
     needs = (SpreadByMap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes:
+        # Tests of a library have one process.
+        if not program.world.several_processes or program.only_tests:
             return
         if not program.launched_in_several and not program.launchers_naming_it():
             return

@@ -17,8 +17,8 @@ what comes back. Unsafe: it changes what the program trains, or on which batches
 
 What is handed over cannot be followed; the object was given to code that was not read; the loader has a sampler that
 shares the data out, or a data set that may be split; the program sends gradients between the ranks itself, or wraps the
-model; the model is frozen, or only evaluated; learning rate schedules, which count their steps another way
-(`scheduler-steps-n-times`).
+model; the model is frozen, or only evaluated; nothing but the loader is prepared, and the backward is PyTorch's own;
+learning rate schedules, which count their steps another way (`scheduler-steps-n-times`).
 
 ## Sources
 
@@ -96,7 +96,9 @@ class ObjectNotPrepared(Rule):
                 step = step_of(program, backward, model) if model is not None else None
                 if model is None or step is None or not _is_left_out(program, model) or not backward.complete:
                     continue
-                beside = _of_loop(program, backward) or (_beside(program, step.optimizer) if backward.managed else None)
+                beside = _beside(program, step.optimizer)
+                # Batches of a prepared loader may go to a plain training that is compared with.
+                beside = beside or (_of_loop(program, backward) if backward.managed else None)
                 charge = taken_in_charge(program, beside.managed) if beside is not None else None
                 # A Trainer that runs the loop wraps the module that it was given to `fit`, with all its layers.
                 if charge is not None and charge.trains:
