@@ -87,7 +87,9 @@ def find_files(request: Request) -> FilesFound:
         # In a folder of files that have nothing to do with training, none is looked at but those that were named, and
         # those that may have a library run it.
         others = {path: is_named for path, is_named in others.items() if is_named or path in speaking}
-    if STDIN in request.paths:
+    if STDIN in request.paths and launch_kind(request.stdin_path, request.stdin):
+        launch_files[request.stdin_path] = True
+    elif STDIN in request.paths:
         telling[request.stdin_path] = ""
     count = len(wanted) - passed_over + (STDIN in request.paths)
     return FilesFound(telling, others, count, tuple(problems), launch_files)

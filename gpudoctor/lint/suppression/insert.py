@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Edit, Location
+from gpudoctor.lint.source.launch_names import DOCKERFILE, launch_kind
 from gpudoctor.lint.suppression.directives import ALL, Suppressions
 
 if TYPE_CHECKING:
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 def comments_for(source: SourceFile, found: Iterable[tuple[int, str]]) -> list[Edit]:
     """The edits after which nothing is found any more: `found` are lines with the codes of the rules."""
+    if source.launches:
+        return list(_beside_commands(source, found))
     ends = _ends_of_statements(source.lines)
     codes: dict[int, list[str]] = {}
     for line, code in found:
@@ -26,6 +29,27 @@ def comments_for(source: SourceFile, found: Iterable[tuple[int, str]]) -> list[E
             codes[at].append(code)
     ours = [each for each in Suppressions.of(source).ignores if not each.is_noqa and each.last and each.text != ALL]
     return [_edit(source, line, sorted(new), ours) for line, new in sorted(codes.items())]
+
+
+def _beside_commands(source: SourceFile, found: Iterable[tuple[int, str]]) -> Iterator[Edit]:
+    """At the end of the command, or above it where the format has comments on lines of their own only."""
+    codes: dict[int, set[str]] = {}
+    above = launch_kind(source.path) == DOCKERFILE
+    for line, code in found:
+        at = line
+        while above and at > 1 and source.lines[at - 2].rstrip().endswith("\\"):
+            at -= 1
+        while not above and at < len(source.lines) and source.lines[at - 1].endswith("\\"):
+            at += 1
+        codes.setdefault(at, set()).add(code)
+    for at, own in sorted(codes.items()):
+        text = source.lines[at - 1]
+        comment = f"# gpudoctor: ignore[{', '.join(sorted(own))}]"
+        if above:
+            yield Edit(Location(source.shown, at, 1, at, 1), f"{comment}\n")
+        else:
+            end = len(text.rstrip())
+            yield Edit(Location(source.shown, at, end + 1, at, len(text) + 1), f"  {comment}")
 
 
 def _edit(source: SourceFile, line: int, codes: Sequence[str], ours: Sequence[Ignore]) -> Edit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
@@ -115,6 +116,29 @@ def test_a_fix_is_written(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("flags.sh").read_text() == "torchrun train.py --nproc_per_node 2\n"
     cli.main(["lint", "--no-cache", "--fix", "--unsafe-fixes", "flags.sh"])
     assert Path("flags.sh").read_text() == "torchrun --nproc_per_node 2 train.py\n"
+
+
+def test_what_is_typed_is_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+    assert codes(capsys, "--stdin-filename=run.sh", "-") == ["run.sh:1 GPU424"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("run.sh", f'echo "it\'s"\n{BAD}'),
+        ("more.sh", "torchrun \\\n  --nproc_per_node=2 python t.py \\\n  --x\n"),
+        ("Makefile", f"t:\n\t{BAD}"),
+        ("Dockerfile", 'FROM a\nCMD ["torchrun", \\\n "--nproc_per_node=2", "python", "t.py"]\n'),
+        ("compose.yaml", "services:\n  a:\n    command: torchrun --nproc_per_node=1 python t.py\n"),
+    ],
+)
+def test_comments_are_written(capsys: pytest.CaptureFixture[str], name: str, text: str) -> None:
+    Path(name).write_text(text)
+    assert [each["code"] for each in found(capsys, name)] == ["GPU424"]
+    assert cli.main(["lint", "--no-cache", "--add-ignores", name]) == 0
+    capsys.readouterr()
+    assert codes(capsys, name) == []
 
 
 def test_a_baseline_knows_them(capsys: pytest.CaptureFixture[str]) -> None:
