@@ -99,15 +99,6 @@ def _of_sharded(call: Call[Module]) -> Values:
     return singleton(NONE)
 
 
-@MODELS.method(Unknown, "set_requires_gradient_sync")
-def _of_unknown(call: Call[Unknown]) -> Values:
-    """`for part in model.modules(): part.set_requires_gradient_sync(last)`."""
-    if call.do.flag(PROCESS, ProcessState.model_sharded) is NO:
-        return NOT_ANSWERED
-    call.emit(GradientSync, target=call.receiver, call=call.name)
-    return singleton(NONE)
-
-
 @MODELS.method(Module, "no_sync")
 def _no_sync(call: Call[Module]) -> Values:
     """What a wrapper has, and a model that is sharded in place has not."""

@@ -298,6 +298,13 @@ def _unknown_no_sync(call: Call[Unknown]) -> Values:
     return singleton(ContextManager("torch.no_sync", call.receiver))
 
 
+@MODELS.method(Unknown, "set_requires_gradient_sync")
+def _unknown_sync(call: Call[Unknown]) -> Values:
+    """`for part in model.modules(): part.set_requires_gradient_sync(last)`."""
+    call.emit(GradientSync, target=call.receiver, call=call.name)
+    return singleton(NONE)
+
+
 @MODELS.setter(Wrapper)
 def _attribute_set(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """`model.require_backward_grad_sync = last_micro_step`: what `no_sync` does, by hand."""
