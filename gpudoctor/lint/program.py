@@ -206,6 +206,14 @@ class Program:
             self.answers.note(Cause.FRAMEWORK)
         return shared
 
+    @property
+    def streams_shared_out(self) -> bool:
+        """A framework may deal out what an `IterableDataset` yields."""
+        shared = any(event.shares_data and event.shares_streams for event in self.in_charge)
+        if shared:
+            self.answers.note(Cause.FRAMEWORK)
+        return shared
+
     @cached_property
     def frameworks(self) -> frozenset[str]:
         """The same, to be named: asking for them silences nobody."""

@@ -39,6 +39,9 @@ class Framework:
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
+    leaves_streams: bool = False
+    """It gives each rank all that an `IterableDataset` yields."""
+
     if not TYPE_CHECKING:
 
         def __init__(self, *given: object, **known: object) -> None:
@@ -68,7 +71,7 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("fastai", by_any_call=True)
     yield Framework("horovod", "Horovod", "`horovodrun`", several=True, leaves_loaders=True)
     yield Framework("ignite", "Ignite", by_any_call=True)
-    yield Framework("lightning", "Lightning", "Lightning", "trainer.is_global_zero")
+    yield Framework("lightning", "Lightning", "Lightning", "trainer.is_global_zero", leaves_streams=True)
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
     yield Framework("mmengine", "the runner of OpenMMLab")
     yield Framework("pipeline", "pipeline parallelism")

@@ -384,6 +384,8 @@ class ManagerState:
     """Its wrapper passes attributes on, other than PyTorch's. Written and read by `frameworks`."""
     alone: Flag[ManagedObject] = Flag()
     """It runs in one process, whatever the launcher does. Written and read by `frameworks`."""
+    leaves_loaders: Flag[ManagedObject] = Flag()
+    """It was told to leave loaders as they are. Written and read by `frameworks`."""
 
 
 class CommandState:

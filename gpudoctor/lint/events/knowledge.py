@@ -23,6 +23,8 @@ class UseManaged(Event):
     shares_data: bool = True
     trains: bool = False
     """Its name says that it runs the training."""
+    shares_streams: bool = True
+    """Whether it may deal out what an `IterableDataset` yields, too."""
     engine: bool = False
     """It returns an engine around one model, which averages the gradients, and evaluates nothing by itself."""
     made: ManagedObject | None = None

@@ -6,7 +6,7 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, single_of
@@ -68,7 +68,8 @@ def take_charge(call: Call) -> Values:
             call=call.name,
             several=known.several or (framework == "lightning" and _several_processes(call)),
             trains=TRAINS.fits(last),
-            shares_data=known.deals_out or _may_split_model(call),
+            shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
+            shares_streams=not known.leaves_streams,
             engine=_engine(call) is not None,
             made=managed,
             alone=framework == "lightning" and _one_process(call),
@@ -85,6 +86,8 @@ def take_charge(call: Call) -> Values:
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
         if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
+        if _leaves_loaders(call):
+            call.do.set_flag(managed, ManagerState.leaves_loaders)
         if framework == "lightning" and _one_process(call):
             call.do.set_flag(managed, ManagerState.alone)
         # `Runner.from_cfg(config)` is given something else.
@@ -118,6 +121,11 @@ def _engine(call: Call) -> WrapEffect | None:
     """What a call does that returns a framework's own wrapper."""
     effect = call.effect(WrapEffect)
     return effect if effect is not None and not effect.kind else None
+
+
+def _leaves_loaders(call: Call) -> bool:
+    """`Trainer(use_distributed_sampler=False)`, which had another name before Lightning 2."""
+    return any(call.constant(-1, name) is False for name in ("use_distributed_sampler", "replace_sampler_ddp"))
 
 
 def _may_split_model(call: Call) -> bool:
@@ -190,14 +198,26 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
         call.do.set_flag(wrapper, WrapperState.prepared)
         return wrapper
-    # What one process does alone, it does with all of the data.
-    if isinstance(value, Loader) and call.do.flag(managed, ManagerState.alone) is NO:
+    if isinstance(value, Loader) and _deals_out(call, managed, value):
         return Loader(
             call.allocation_site(), call.place, value.label, value.dataset, value.sampler, value.batch_sampler,
             value.shuffle,
             value.batch_size, value.num_workers, value.pin_memory, value.drop_last, managed=managed.framework,
         )  # fmt: skip
     return value
+
+
+def _deals_out(call: Call, managed: ManagedObject, loader: Loader) -> bool:
+    """Each rank gets its share of what the loader reads."""
+    # Deferred: most programs train without one.
+    from gpudoctor.manifest.framework_roles import framework as framework_of
+
+    # What one process does alone, it does with all of the data.
+    if any(call.do.flag(managed, each) is not NO for each in (ManagerState.alone, ManagerState.leaves_loaders)):
+        return False
+    data = loader.dataset.single if loader.dataset is not None else None
+    stream = isinstance(data, Dataset) and data.iterable is True
+    return not (stream and framework_of(managed.framework).leaves_streams)
 
 
 @MODELS.method(ManagedObject, "launch")

@@ -53,7 +53,7 @@ class IterableDatasetNotSharded(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.whole or program.cut_short or program.shared_out:
+        if not program.whole or program.cut_short or program.streams_shared_out:
             return
         followed = {event.source: event for event in program.events(Streamed)}
         for loader, training in trained_with(program).items():

@@ -36,6 +36,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.value import TRUE, single_of
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.program import is_whole
 from gpudoctor.lint.repair.repair import (
@@ -69,6 +70,7 @@ from gpudoctor_rules.data._passes import (
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -104,15 +106,15 @@ class MissingDistributedSampler(Rule):
                 at=loader.place,
                 message=f"`{loader.label}` has no distributed sampler: every rank trains on all of {data}, "
                 "so more GPUs do not shorten the epoch.",
-                remedy=f"Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead of "
-                "`shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
+                remedy=f"{_leave_out(averaged)}Make a `DistributedSampler` of {data}, pass `sampler=sampler` instead "
+                "of `shuffle=True`, and call `sampler.set_epoch(epoch)` at the start of each epoch.",
                 because=[
                     *where_averaged(averaged),
                     ("the ranks train on these batches", training.start.location),
                 ],
                 # Drawn by `next(...)`, steps are counted and not epochs: a random batch on each rank may be meant.
                 severity=Severity.WARNING if training.start.loop is None else None,
-                repair=_share_out(program, loader, training),
+                repair=None if _leave_out(averaged) else _share_out(program, loader, training),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -166,6 +168,13 @@ def _sharing(
         known: Code = (Always(at), Fresh(name, at))
         sampler = Either((known, (Holds(loader), ".sampler")))
         yield First(epochs.location, ((sampler, ".set_epoch(", Counter(epochs.location), ")"),))
+
+
+def _leave_out(averaged: Event) -> str:
+    """What Lightning was told that keeps it from sharing the data out."""
+    told = averaged.given.keywords if isinstance(averaged, UseManaged) else {}
+    switch = next((name for name in ("use_distributed_sampler", "replace_sampler_ddp") if name in told), None)
+    return f"Leave out `{switch}=False`. Or: " if switch else ""
 
 
 def _reads_everything(program: Program, loader: Loader, training: LearningPass) -> bool:
