@@ -98,8 +98,8 @@ def kind_of_attribute(cls: str, name: str) -> str:
 
 def body(name: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     """What a function does: its text, and the dotted names of what it names; None where no stub says so."""
-    found = table()["bodies"].get(name)
-    return marshal.loads(found) if found is not None else None
+    found: tuple[str, tuple[tuple[str, str], ...]] | None = _bodies().get(name)
+    return found
 
 
 def classes() -> frozenset[str]:
@@ -252,6 +252,9 @@ def _compiled() -> dict[str, Any]:
 
     said, listed = read_stubs(STUBS), derived()
     found = patterns(said, listed)
+    known = {**said["functions"], **said["methods"]}
+    # What a class has from another one is written once.
+    signatures = {id(entry): marshal.dumps(entry, _MARSHAL_VERSION) for entry in known.values()}
     by_word: dict[str, list[str]] = {}
     for name, (*_, returns, effects) in said["functions"].items():
         for word in (*effects, *filter(None, [kind_of(returns)])):
@@ -262,7 +265,8 @@ def _compiled() -> dict[str, Any]:
         "functions": {word: tuple(names) for word, names in by_word.items()},
         "values": said["values"],
         "attributes": said["attributes"],
-        "bodies": {name: marshal.dumps(each, _MARSHAL_VERSION) for name, each in said["bodies"].items()},
+        # Most programs ask for none. What several classes have is one object, and written once.
+        "bodies": marshal.dumps(said["bodies"], _MARSHAL_VERSION),
         "classes": frozenset(said["classes"]),
         "training": found.pop("training"),
         "layers": {
@@ -274,13 +278,16 @@ def _compiled() -> dict[str, Any]:
             for what in ("weights", "buffers", "holds")
         },
         # Each for itself: a program calls few of them.
-        "signatures": {
-            name: marshal.dumps(entry, _MARSHAL_VERSION)
-            for name, entry in {**said["functions"], **said["methods"]}.items()
-        },
+        "signatures": {name: signatures[id(entry)] for name, entry in known.items()},
         # A script has no functions that could be left out.
         "words": marshal.dumps(found, _MARSHAL_VERSION),
     }
+
+
+@cache
+def _bodies() -> dict[str, Any]:
+    found: dict[str, Any] = marshal.loads(table()["bodies"])
+    return found
 
 
 @cache
