@@ -201,15 +201,15 @@ class Program:
     @property
     def shared_out(self) -> bool:
         """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
-        shared = any(event.shares_data for event in self.in_charge)
-        if shared:
-            self.answers.note(Cause.FRAMEWORK)
-        return shared
+        return self._noted(event.shares_data for event in self.in_charge)
 
     @property
     def streams_shared_out(self) -> bool:
         """A framework may deal out what an `IterableDataset` yields."""
-        shared = any(event.shares_data and event.shares_streams for event in self.in_charge)
+        return self._noted(event.shares_data and event.shares_streams for event in self.in_charge)
+
+    def _noted(self, shares: Iterable[bool]) -> bool:
+        shared = any(shares)
         if shared:
             self.answers.note(Cause.FRAMEWORK)
         return shared
