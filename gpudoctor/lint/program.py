@@ -201,18 +201,17 @@ class Program:
     @property
     def shared_out(self) -> bool:
         """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
-        return self._noted(event.shares_data for event in self.in_charge)
+        return self._noted([event for event in self.in_charge if event.shares_data])
 
     @property
     def streams_shared_out(self) -> bool:
         """A framework may deal out what an `IterableDataset` yields."""
-        return self._noted(event.shares_data and event.shares_streams for event in self.in_charge)
+        return self._noted([event for event in self.in_charge if event.shares_data and event.shares_streams])
 
-    def _noted(self, shares: Iterable[bool]) -> bool:
-        shared = any(shares)
-        if shared:
+    def _noted(self, sharing: Sequence[UseManaged]) -> bool:
+        if sharing:
             self.answers.note(Cause.FRAMEWORK)
-        return shared
+        return bool(sharing)
 
     @cached_property
     def frameworks(self) -> frozenset[str]:
