@@ -12,6 +12,7 @@ from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import ProgramFacts
@@ -37,7 +38,8 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         by_local_rank=next((at for program in started for at in _by_local_rank(program)), None),
         options=tuple(dict.fromkeys(flag.lstrip("-").replace("_", "-") for each in declared for flag in each.flags)),
         options_known=any(program.has(ArgumentsParsed) for program in started) and bool(declared),
-        trains=any(program.trained_at for program in started) or any(event.trains for event in managed),
+        # Not all that is stepped is an optimizer: a simulation has a `step`, too.
+        trains=any(program.has(Backward) for program in started) or any(event.trains for event in managed),
         frameworks=tuple(sorted({event.framework for event in managed})),
         accumulation=accumulation[0],
         accumulation_at=accumulation[1],
