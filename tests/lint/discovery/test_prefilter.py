@@ -174,7 +174,7 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
     monkeypatch.setattr(prefilter, "relevant_definitions", lambda file: None)
     monkeypatch.setattr(prefilter, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
-    assert {label_of(path) for path, findings in missed.items() if findings} == MISSED
+    assert {label_of(path) for path, findings in missed.items() if findings} <= MISSED
     assert sum(map(len, found.values())) > 100
 
 
