@@ -59,6 +59,9 @@ def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, pla
         do.set_flag(tensor, TensorState.gradient_chosen)
         if tensor.batch_of is not None:
             _told(do, tensor.batch_of, values, place)
+    # `p.data = p.data.unsqueeze(0)`
+    elif name == "data" and tensor.batch_of is not None:
+        do.set_flag(core_of(tensor.batch_of), ModuleState.data_exchanged)
 
 
 def _told(do: LibraryContext, module: Value, values: Values, place: Location) -> None:

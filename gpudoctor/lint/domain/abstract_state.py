@@ -141,6 +141,8 @@ class ModuleState:
     """It has parameters apart from its parts. Written by `torch_nn` where one is assigned or registered."""
     learnt: ValueCell[Module] = ValueCell()
     """A tuple of the parameters that were assigned to it, and may take a gradient. Written and read by `torch_nn`."""
+    data_exchanged: Flag[Value] = Flag()
+    """The data of its parameters were replaced, by other shapes perhaps. Written by `freezing`, read by `sharding`."""
     own_buffers: Flag[Module] = Flag()
     """It has buffers apart from its parts. Written by `torch_nn` and `after_wrap`."""
     plain_containers: ValueCell[Module] = ValueCell()

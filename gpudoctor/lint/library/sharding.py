@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ProcessState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ObjectState, ProcessState, TensorState
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Library
 from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, core_of
@@ -134,11 +134,23 @@ def refusal(do: LibraryContext, module: Module) -> tuple[str, Value | None]:
         # What an earlier call has taken is left out.
         if each is not module and do.flag(each, ModuleState.sharded) is not NO:
             continue
-        for item in items_held(do.state(each, ModuleState.learnt)):
-            if isinstance(item.single, Tensor) and item.single.extent is Extent.NUMBER:
-                return "scalar parameter", item.single
+        scalar = _scalar_in(do, each)
+        if scalar is not None:
+            return "scalar parameter", scalar
         parts += [child for child in children_of(do, each) if isinstance(child, Module) and child not in parts]
     return "", None
+
+
+def _scalar_in(do: LibraryContext, module: Module) -> Tensor | None:
+    """A parameter of its own that surely is a single number still: nobody has put another one in its place."""
+    held = (item.single for item in items_held(do.state(module, ModuleState.learnt)))
+    scalar = next((each for each in held if isinstance(each, Tensor) and each.extent is Extent.NUMBER), None)
+    if scalar is None:
+        return None
+    # `setattr(part, name, nn.Parameter(p.unsqueeze(0)))`, in a loop over the parameters of the whole.
+    around = [each for each in _around(do, module) if isinstance(each, Module)]
+    changed = any(do.flag(each, ObjectState.opened) is not NO for each in around)
+    return None if changed or any(do.flag(each, ModuleState.data_exchanged) is not NO for each in around) else scalar
 
 
 _CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.ModuleDict"})

@@ -252,8 +252,10 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
             check_initialised(do, owner, name, place)
             do.set_flag(owner, ModuleState.own_parameters)
             if value.graph and values.single is not None:
-                known = items_held(do.state(owner, ModuleState.learnt))
-                do.set_state(owner, ModuleState.learnt, singleton(TupleOf((*known, singleton(value)))))
+                before = do.own_attribute(owner, name) or ()
+                held = items_held(do.state(owner, ModuleState.learnt))
+                kept = [each for each in held if each.single not in before]
+                do.set_state(owner, ModuleState.learnt, singleton(TupleOf((*kept, singleton(value)))))
             part_added(do, owner, owner, name, True, place)
             if is_frozen(do, owner):
                 freeze(do, owner, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.domain.value import name_of
-from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.model import Forward, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
 
 START = """
@@ -99,3 +99,29 @@ def test_modules_in_a_list_are_sharded_as_one(paper):
 )
 def test_what_stays_whole_beside_shards(paper, text, whole):
     assert left_whole(paper, text) == whole
+
+
+SCALED = f"""{START}
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+        self.scale = nn.Parameter(torch.tensor(1.0))
+
+whole = Scaled()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("", ["scalar parameter"]),
+        ("whole.scale = nn.Parameter(torch.ones(1))", []),
+        ("for name, p in whole.named_parameters():\n    setattr(whole, name, nn.Parameter(p.unsqueeze(0)))", []),
+        ("for p in whole.parameters():\n    if p.ndim == 0:\n        p.data = p.data.unsqueeze(0)", []),
+        ("fully_shard(whole.net.layers)", ["container", "scalar parameter"]),
+    ],
+)
+def test_what_is_refused(paper, change, why):
+    program = paper(f"{SCALED}{change}\nfully_shard(whole)")
+    assert [each.why for each in program.events(ShardingRefused)] == why
