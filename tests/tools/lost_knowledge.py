@@ -115,7 +115,7 @@ def _kind(why: str) -> str:
 
 def _look(shown: str, programs: list[Program], seen: dict[str, int], blind: list[str]) -> None:
     seen["entries"] += 1
-    texts = [text for program in programs for text in program.texts]
+    texts = [source.text for program in programs for source in program.sources]
     # A registry may keep the file with the loop from being read at all, so the name counts too.
     if "train" not in Path(shown).stem and not any(map(TRAINS.search, texts)):
         return

@@ -1,4 +1,4 @@
-"""What collectives of torch must be given, and what they refuse."""
+"""What collectives of torch must be given, what they refuse, and what is pickled for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, single_of
+from gpudoctor.lint.events.collective import Pickled
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.library_call import flatten
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.library_call import Call
     from gpudoctor.manifest.effects import CollectiveEffect
 
@@ -98,3 +101,14 @@ def _is_copied(node: ast.expr) -> bool:
     if function.attr in SHARING:
         return _is_copied(function.value)
     return function.attr in COPYING
+
+
+def note_pickled(call: Call, given: Values | None, sent: bool = False) -> None:
+    """Log that this is pickled, where tensors of a GPU are surely in it."""
+    if given is None or not call.do.several_processes:
+        return
+    held = flatten(call.do, list(given.restrict(call.do.path)))
+    tensors = [each for each in held if isinstance(each, Tensor)]
+    # Of what may be one of several, some may have been brought to the CPU.
+    if tensors and all(each.on_accelerator for each in tensors):
+        call.emit(Pickled, call=call.name, tensor=tensors[0], sent=sent)

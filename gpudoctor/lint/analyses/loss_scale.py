@@ -22,10 +22,17 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.library_context import LibraryContext
 
-OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub"}
+OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub", ast.Pow: "pow"}
 FACTORY = TensorOrigin.FACTORY
 WHOLE = Const(-1)
 SCALING = frozenset({"mul", "div", "mul_", "div_", "multiply", "divide", "true_divide", "true_divide_", "multiply_"})
+MEASURING = frozenset(
+    """
+    norm vector_norm matrix_norm get_total_norm sum mean std var max min amax amin any all isinf isnan isfinite pow
+    square dot histc
+    """.split()
+)
+"""What says how large gradients are, or whether they are numbers."""
 
 
 def operator_of(node: ast.AST) -> str:
@@ -41,6 +48,9 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
     graphs = [tensor for tensor in tensors if tensor.graph is not False]
     if not isinstance(result, Tensor):
         return result
+    # The norm of gradients is none.
+    if by in MEASURING and result.origin is TensorOrigin.GRADIENT:
+        result = replace(result, origin=TensorOrigin.OTHER)
     if not graphs:
         return _running_mean(do, result, operands, by)
     mean = by == "add" and all(tensor.mean for tensor in graphs)

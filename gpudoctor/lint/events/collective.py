@@ -53,8 +53,9 @@ class Collective(Event):
     """It writes into a copy that was made for the call, which nobody else has."""
     effect: CollectiveEffect = CollectiveEffect()
     """What its stub says of it."""
-    makes_sum: bool = True
-    """Where it reduces, it makes a sum or a mean, as far as is known: no minimum, no maximum."""
+    operation: str = ""
+    """What it makes of the values where it reduces them, as `ReduceOp` calls it: `SUM`, `AVG`, `MAX`; empty where that
+    is not known."""
     members: Divergence = Divergence.NONE
     """How far ranks may disagree about who is in the group that is made."""
 
@@ -63,8 +64,8 @@ class Collective(Event):
 
     @property
     def adds_up(self) -> bool:
-        """Values of all ranks become their sum or their mean."""
-        return self.effect.adds_up and self.makes_sum
+        """Values of all ranks become their sum or their mean, as far as is known: no minimum, no maximum."""
+        return self.effect.adds_up and self.operation in ("SUM", "AVG", "")
 
     @property
     def gathers(self) -> bool:
@@ -90,6 +91,16 @@ class Collective(Event):
     def uneven(self) -> bool:
         """Some ranks may call it without the others."""
         return self.effect.uneven
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pickled(Event):
+    """Objects are pickled, by a collective of objects or by hand (`call`), among them a `tensor` of a GPU."""
+
+    call: str
+    tensor: Tensor
+    sent: bool = False
+    """To all ranks, by this very call."""
 
 
 @dataclass(frozen=True, kw_only=True)

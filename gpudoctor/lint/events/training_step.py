@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -92,9 +92,10 @@ class GradientsSwitched(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class MakeOptimizer(Event):
-    """An optimizer is made."""
+    """An optimizer is made. `rate` is the learning rate that it was given, None where it was not."""
 
     optimizer: Optimizer
+    rate: Values | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,6 +38,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     ),
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
     "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
+    "pickling": ("cloudpickle", "dill", "pickle"),
     "process_launchers": (
         "accelerate.launchers", "detectron2.engine", "horovod", "submitit", "torch.distributed.launcher",
         "torch.multiprocessing",

@@ -7,7 +7,7 @@ from operator import or_
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.async_work import WAITING, begin_work, end_work
-from gpudoctor.lint.analyses.collective_signatures import flaw_of, writes_into_copy
+from gpudoctor.lint.analyses.collective_signatures import flaw_of, note_pickled, writes_into_copy
 from gpudoctor.lint.analyses.collective_taint import mark_result, sharing_memory
 from gpudoctor.lint.contents import known_items, new_list
 from gpudoctor.lint.domain.abstract_state import (
@@ -205,9 +205,11 @@ def _collective(call: Call) -> Values:
         Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, effect),
         on_cpu=() if effect.objects else tuple(each for each in call.sure_values() if _lies_on_cpu(call, each)),
-        temporary=writes_into_copy(call, effect.writes), effect=effect, makes_sum=_makes_sum(call),
+        temporary=writes_into_copy(call, effect.writes), effect=effect, operation=_operation(call),
         sent=call.given(effect.sends) if effect.sends else None,
     )  # fmt: skip
+    if effect.objects:
+        note_pickled(call, call.given(effect.sends or effect.writes), sent=True)
     # In place: the argument holds the result, also where the return value is ignored.
     if target is not None:
         _make_whole(call, target, effect)
@@ -227,9 +229,12 @@ def _collective(call: Call) -> Values:
     return singleton(work)
 
 
-def _makes_sum(call: Call) -> bool:
-    only = single_of(call.given("op"))
-    return not isinstance(only, Library) or only.name.rpartition(".")[2] in ("SUM", "AVG")
+def _operation(call: Call) -> str:
+    given = call.given("op")
+    only = single_of(given)
+    if isinstance(only, Library):
+        return only.name.rpartition(".")[2]
+    return "SUM" if given is None and not call.open_ended else ""
 
 
 def _lies_on_cpu(call: Call, value: Value) -> bool:

@@ -115,7 +115,7 @@ def new_optimizer(call: Call) -> Optimizer:
     # "not in the optimizer" may be said only where all that went in is known; `**extra` holds no second `params`.
     complete = complete and (given is not None or not call.open_ended)
     made = Optimizer(call.allocation_site(), call.place, call.label, call.name, modules, complete)
-    call.emit(MakeOptimizer, optimizer=made)
+    call.emit(MakeOptimizer, optimizer=made, rate=call.arg(1, "lr"))
     return made
 
 

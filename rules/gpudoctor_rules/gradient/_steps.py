@@ -100,6 +100,12 @@ def averaging_wrapper(program: Program, backward: Backward) -> Wrapper | None:
     return next((each for each in ddp if not each.wrapped_by(WrapperKind.FSDP)), None)
 
 
+def comes_behind(event: Event, backward: Backward) -> bool:
+    """In the same round of the training loop, perhaps in a loop over the parameters."""
+    rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
+    return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
+
+
 def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
     # By parts, because an optimizer is often given `model.head.parameters()` alone.
     parts = program.within(module)

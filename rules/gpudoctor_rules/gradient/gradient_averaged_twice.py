@@ -39,7 +39,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.program import same_round
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import averaging_wrapper
+from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -138,7 +138,7 @@ class GradientAveragedTwice(Rule):
             if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
                 continue
             owner = core_of(subject.batch_of) if subject.batch_of is not None else None
-            if owner in parts and _behind(event, backward) and not event.condition.excludes(backward.condition):
+            if owner in parts and comes_behind(event, backward) and not event.condition.excludes(backward.condition):
                 # What averages for models without a wrapper is not wrong, but to call it here.
                 place = parting(event, backward)
                 return self.found(
@@ -164,9 +164,3 @@ def _gathers(program: Program, backward: Backward) -> bool:
         and same_round(event, backward)
         for event in program.events(Collective)
     )
-
-
-def _behind(event: Collective, backward: Backward) -> bool:
-    """In the same round of the training loop, perhaps in a loop over the parameters."""
-    rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
-    return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds

@@ -1,0 +1,17 @@
+"""Objects that become bytes, which a program may send around itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.analyses.collective_signatures import note_pickled
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
+
+
+@MODELS.callable("pickle.dumps", "cloudpickle.dumps", "dill.dumps")
+def _dumps(call: Call) -> Values:
+    note_pickled(call, call.arg(0, "obj"))
+    return NOT_ANSWERED

@@ -1,0 +1,119 @@
+"""Gradients are added up over the ranks by hand, and nothing divides the sum.
+
+## What goes wrong
+
+`all_reduce` adds, unless it is told otherwise. The loss of each rank (each process, one for each GPU) is the mean over
+its own batch, so that after `dist.all_reduce(p.grad)` the gradient is as many times too large as there are ranks, where
+`DistributedDataParallel` would have divided it. With SGD eight GPUs train with eight times the learning rate that
+stands in the program; Adam hides that, but not a bound for clipping. A run on two GPUs and one on eight are not the same
+training. No error is raised.
+
+## Fix
+
+`dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)` with NCCL, or `p.grad /= dist.get_world_size()` behind the sum, which
+gloo needs; or leave it to `DistributedDataParallel`. No automatic fix, because a learning rate may have been tuned to
+the sum.
+
+## Silent when
+
+Gradients, the loss or the learning rate are divided or multiplied by anything; the loss is not surely a mean over the
+batch of one rank, as one that was divided by a count of all ranks; the operation is not known to be the sum; a group
+of its own is given; the model is wrapped (GPU706); the gradients only get to the reduction on some paths.
+
+## Sources
+
+https://docs.pytorch.org/tutorials/intermediate/dist_tuto.html (`average_gradients`),
+https://docs.pytorch.org/docs/stable/notes/ddp.html; run on two CPU ranks with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.lint.domain.module import core_of
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.rank import Size
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import single_of
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, ScaleGradients
+from gpudoctor.rule import Rule
+from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.program import Program
+
+
+class GradientsNeverAveraged(Rule):
+    """Gradients are added up over the ranks by hand, and nothing divides the sum."""
+
+    code = "GPU714"
+    name = "gradients-never-averaged"
+    severity = Severity.WARNING
+    since = "0.1"
+    of_ranks = True
+    needs = (Collective,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.presence() or not program.absence() or _is_scaled(program):
+            return
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            owner = _gradients_of(event)
+            backward = _mean_behind(program, event, owner) if owner is not None else None
+            if backward is None:
+                continue
+            place = parting(event, backward)
+            if place in told:
+                continue
+            told.add(place)
+            yield self.found(
+                place,
+                "The gradients of all ranks are added up here and never divided: they are as many times too large as "
+                "there are ranks.",
+                remedy="Divide them by `dist.get_world_size()` behind the sum, or reduce with `op=dist.ReduceOp.AVG`.",
+                because=[
+                    ("each rank has the gradient of its own mean", backward.location),
+                    ("this call adds them up", event.location),
+                ],
+            )
+
+
+def _gradients_of(event: Collective) -> Value | None:
+    """The model of which a sum of gradients is made; None for all other collectives."""
+    subject = single_of(event.subject)
+    if not event.effect.adds_up or event.operation != "SUM" or event.group is not None or event.rank_guards:
+        return None
+    if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
+        return None
+    return core_of(subject.batch_of) if subject.batch_of is not None else None
+
+
+def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward | None:
+    """The backward that has left the mean of one rank there, where no other one has left anything else."""
+    before = [each for each in program.events(Backward) if each.order < event.order and comes_behind(event, each)]
+    fed = [
+        each
+        for each in before
+        if any(program.within(core_of(call.module)) & program.within(owner) for call in program.calls_in_graph(each))
+    ]
+    surely = all(_is_own_mean(program, each) and not event.condition.excludes(each.condition) for each in fed)
+    return fed[-1] if fed and surely else None
+
+
+def _is_own_mean(program: Program, backward: Backward) -> bool:
+    loss = backward.loss
+    if not isinstance(loss, Tensor) or backward.managed or averaging_wrapper(program, backward) is not None:
+        return False
+    return loss.mean and loss.divided is None
+
+
+def _is_scaled(program: Program) -> bool:
+    """Something makes up for the sum, or may: the gradients are scaled, or the rate asks for the number of ranks."""
+    scaled = any(not event.rank_guards for event in program.events(ScaleGradients))
+    rates = (event.rate for event in program.events(MakeOptimizer) if event.rate is not None)
+    return scaled or any(isinstance(part, Size) for rate in rates for part in provenance_of(rate))
