@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.library_context import LibraryContext
 
-OPERATORS: dict[type[ast.operator], str] = {ast.Add: "add", ast.Mult: "mul", ast.Div: "div", ast.Sub: "sub", ast.Pow: "pow"}
+OPERATORS: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.Sub: "sub",
+    ast.Pow: "pow",
+}
 FACTORY = TensorOrigin.FACTORY
 WHOLE = Const(-1)
 SCALING = frozenset({"mul", "div", "mul_", "div_", "multiply", "divide", "true_divide", "true_divide_", "multiply_"})

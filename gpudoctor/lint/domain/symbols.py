@@ -124,6 +124,13 @@ class ClockReading(Term):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnReading(Term):
+    """What each process has found out for itself at one occurrence of a call: the date, a name that nobody else has."""
+
+    occurrence: Hashable
+
+
+@dataclass(frozen=True, slots=True)
 class ParameterName(Term):
     """The name under which `named_parameters()` hands out a parameter."""
 
@@ -200,6 +207,12 @@ class AnyOf(Term):
     literals: frozenset[Literal]
 
 
+def names_day(form: str) -> bool:
+    """This format for a date leaves out the time of the day."""
+    return _OF_DAYS.issuperset(each[:1] for each in form.split("%")[1:])
+
+
+_OF_DAYS = frozenset("aAbBdDeFgGhjmuUVwWyY")
 _MOST_STEPS = 12
 """How many steps a value may be away from the file it was taken from."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.record import dataclass, field
 
@@ -32,6 +32,8 @@ class Loop:
     """It goes over a set of texts, which each process has in another order."""
     items: frozenset[Value] = field(default=frozenset(), compare=False)
     """The objects in the containers that it goes over: each of them has a round of its own."""
+    source: Values | None = field(default=None, compare=False)
+    """What a `for` goes over."""
 
     @property
     def repeats(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import Rank, Size
@@ -64,6 +65,15 @@ class SetStartMethod(Event):
     """`set_start_method`: how processes are started from here on, workers of loaders among them."""
 
     method: Values | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOwn(Event):
+    """The process asks (`call`) for what another one gets another answer to: the date, a name that nobody else has. The
+    answer has the term `OwnReading(identity)`."""
+
+    call: str
+    identity: Hashable = None
 
 
 @dataclass(frozen=True, kw_only=True)

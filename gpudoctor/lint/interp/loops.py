@@ -106,7 +106,7 @@ def _run(
         extra = rounds[1:2] if times is None or times > 2 else []
         for index, bind in enumerate([*rounds, *extra], first):
             over = loaders[0].value if loaders else None
-            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, items)
+            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, items, source)
             loop = OpenLoop(
                 event, outer_depth, frame_depth=len(m.frames), of_any_number=of_any_number, begun=m.clock,
                 repeats=alike and index > 0, source=source,

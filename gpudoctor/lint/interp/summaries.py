@@ -16,6 +16,7 @@ from gpudoctor.lint.events.process import (
     ArgumentsParsed,
     Caught,
     EnvironmentRead,
+    ReadOwn,
     SeedSet,
     SettingRead,
     Swallowed,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.position import Frame
 
 # To see these a second time would tell no rule anything new.
-REPEATABLE = (Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ArgumentDeclared, ArgumentsParsed, ReadFile)
+REPEATABLE = (
+    Imprecision, Escape, SettingRead, EnvironmentRead, ClockRead, ReadOwn, ArgumentDeclared, ArgumentsParsed, ReadFile
+)  # fmt: skip
 MINOR = (Caught, Swallowed, Discard, SeedSet, ChangeFolder)
 """Of these rules know once they have happened in a function."""
 MAX_ARGUMENTS = 2

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module, core_of
-from gpudoctor.lint.domain.symbols import CallResult, ClockReading, Setting
+from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
+from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.sharding import note_copied
@@ -49,7 +50,14 @@ def _clock(call: Call) -> Values:
     return call.unknown(ClockReading(identity), "a clock", Divergence.LOCAL)
 
 
-@MODELS.callable("random.*", "numpy.random.*", "uuid.uuid4")
+@MODELS.callable("uuid.uuid1", "uuid.uuid4")
+def _unique(call: Call) -> Values:
+    identity = call.allocation_site()
+    call.emit(ReadOwn, call=call.name, identity=identity)
+    return call.unknown(OwnReading(identity), "a unique name", Divergence.LOCAL)
+
+
+@MODELS.callable("random.*", "numpy.random.*")
 def _random(call: Call) -> Values:
     return call.unknown(Anonymous("random number", call.allocation_site()), "a random number", Divergence.LOCAL)
 

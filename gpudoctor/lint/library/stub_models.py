@@ -17,11 +17,12 @@ from gpudoctor.lint.domain.function import ContextManager, Instance
 from gpudoctor.lint.domain.group import Cluster, ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, core_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, RankIs
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
+from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.events.reporting import StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
@@ -97,8 +98,13 @@ def _returns_kind(call: Call) -> Values:
     if kind == "IsThere":
         return call.unknown(CallResult(call.name, call.args), "whether a file is there")
     if kind == "PointInTime":
-        moment = Anonymous("date", call.allocation_site())
-        return call.unknown(moment, "a clock", Divergence.LOCAL, escaped_from=call.name)
+        # All ranks start on one day.
+        form = text_of(call.first) if call.name == "time.strftime" else None
+        if form is not None and names_day(form):
+            return call.unknown(CallResult(call.name, form), "the date")
+        identity = call.allocation_site()
+        call.emit(ReadOwn, call=call.name, identity=identity)
+        return call.unknown(OwnReading(identity), "a clock", Divergence.LOCAL, escaped_from=call.name)
     if kind == "Setting":
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)

@@ -1,20 +1,27 @@
-"""SCAFFOLD: one sentence that names the offence.
+"""Each rank makes the name of a file or a folder from its own clock, and the names differ.
 
 ## What goes wrong
 
-SCAFFOLD: what happens when the program runs, with the exact error text of PyTorch where there is one.
+Every rank (each process, one for each GPU) asks for the date itself: `run = time.strftime("%m%d-%H%M%S")`. Processes do
+not get there at the same moment, and at the turn of a second, or with microseconds or `uuid4()` always, each has a name
+of its own. Rank 0 then writes `runs/1204-101559/best.pt`, and the others look for `runs/1204-101600/best.pt`:
+`FileNotFoundError`, or a checkpoint in pieces, each in another folder. Where nobody looks, half of the folders stay
+empty. With one GPU there is one name, and a test on two goes well most of the time.
 
 ## Fix
 
-SCAFFOLD: what to write instead, and what that changes.
+Let rank 0 make the name and hand it to all: `names = [time.strftime(...)]`, `dist.broadcast_object_list(names, src=0)`;
+or take it from the command line or the launcher (`TORCHELASTIC_RUN_ID`), which all ranks share. No automatic fix, since
+the name may be made before there is a process group.
 
 ## Silent when
 
-SCAFFOLD: the cases that look like this and are fine.
+One rank alone makes the name, or it is made before the processes are started; it was broadcast, or went through code
+that could not be read; it holds the rank, so that each is to have its own; nothing is read or made there but on rank 0.
 
 ## Sources
 
-SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
+DiamondLightSource/httomo#721, p-doom/jasmine#62; run on two CPU ranks with torch 2.13.
 """
 
 from __future__ import annotations
@@ -22,21 +29,174 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Severity
+from gpudoctor.lint.domain.symbols import Attribute as Part
+from gpudoctor.lint.domain.symbols import (
+    CallResult,
+    ClockReading,
+    Item,
+    MethodResult,
+    Operation,
+    OwnReading,
+    Setting,
+    names_day,
+)
+from gpudoctor.lint.domain.value import Text, Unknown, Value, text_of
+from gpudoctor.lint.events.files import ChangeFolder, Load, Save
+from gpudoctor.lint.events.host_waits import ClockRead
+from gpudoctor.lint.events.process import ArgumentDeclared, ReadOwn
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import ranks_in_words
+from gpudoctor.record import dataclass, field
 from gpudoctor.rule import Rule
+from gpudoctor_rules.checkpoint._paths import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+
+    Use = Save | Load | ChangeFolder
+    Reading = ClockRead | ReadOwn
+
+_STEPS = 12
+"""How many calls may lie between what was read and the name that is made of it."""
+
+
+@dataclass
+class _Named:
+    """What is done under names that were made from one reading."""
+
+    by_some: list[Use] = field(default_factory=list)
+    by_all: list[Use] = field(default_factory=list)
 
 
 class PathOfOwnClock(Rule):
+    """Each rank makes the name of a file or a folder from its own clock, and the names differ."""
+
     code = "GPU610"
     name = "path-of-own-clock"
     severity = Severity.WARNING
     since = "0.1"
-    needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
+    of_ranks = True
+    needs = (ClockRead, ReadOwn)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # SCAFFOLD: ask `program`, and for each mistake
-        # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
-        yield from ()
+        if not program.distributed or program.managed_by or not program.whole:
+            return
+        readings = {event.identity: event for event in program.events(ClockRead, ReadOwn)}
+        told: set[Location] = set()
+        for identity, named in _uses(program).items():
+            reading = readings.get(identity)
+            if reading is None or not program.by_every_rank(reading):
+                continue
+            place = _place_of(program, reading)
+            harm = _harm(named)
+            if harm is None or place in told:
+                continue
+            told.add(place)
+            what, event, before = harm
+            yield self.found(
+                place,
+                f"Each rank asks for itself here, and those that come a moment later get another name: {what}.",
+                remedy="Let rank 0 make the name, and hand it to all ranks with `dist.broadcast_object_list`.",
+                because=[
+                    ("asked for here", reading.location),
+                    *([(f"{ranks_in_words(before)} writes here", before.location)] if before is not None else []),
+                    ("and every rank comes here", event.location),
+                ],
+                confidence=Confidence.LIKELY,
+            )
+
+
+def _harm(named: _Named) -> tuple[str, Use, Use | None] | None:
+    """What comes of it, the event that shows it, and what some ranks alone have done before."""
+    for event in named.by_all:
+        before = next((each for each in named.by_some if each.order < event.order), None)
+        if before is not None and not isinstance(event, ChangeFolder):
+            return f"they do not find what {ranks_in_words(before).removesuffix(' only')} has put there", event, before
+    parts = next((each for each in named.by_all if isinstance(each, Save) and each.collective), None)
+    if parts is not None:
+        return f"the parts of {shown(parts, 'the checkpoint')} are written to several places", parts, None
+    folder = next((each for each in named.by_all if isinstance(each, ChangeFolder) and not each.removes), None)
+    return ("several folders are made for one run", folder, None) if folder is not None else None
+
+
+def _uses(program: Program) -> dict[Hashable, _Named]:
+    """What is written and looked for under names that come from readings, by the reading."""
+    defaults = {
+        event.name: value for event in program.events(ArgumentDeclared) if event.default for value in event.default
+    }
+    found: dict[Hashable, _Named] = {}
+    for event in program.events(Save, Load, ChangeFolder):
+        for path in event.path or ():
+            for identity in _readings_in(path, defaults):
+                named = found.setdefault(identity, _Named())
+                if program.by_every_rank(event):
+                    named.by_all.append(event)
+                elif event.rank_guards and not isinstance(event, Load):
+                    named.by_some.append(event)
+    return found
+
+
+def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
+    """What was read for this name; nothing where ranks are to have names of their own, or may have agreed on one."""
+    if path.divergence & (Divergence.RANK | Divergence.UNREAD):
+        return
+    for part in path.parts if isinstance(path, Text) else (path,):
+        source: Value | None = part
+        for _ in range(_STEPS):
+            if not isinstance(source, Unknown):
+                break
+            term = source.term
+            if isinstance(term, (OwnReading, ClockReading)):
+                yield term.occurrence
+                break
+            if isinstance(term, Setting):
+                source = defaults.get(term.name)
+                continue
+            source = _made_of(source)
+
+
+def _made_of(value: Unknown) -> Value | None:
+    """What a text was made of, step by step: `now().strftime("%H")[:4]`."""
+    match value.term:
+        case Item(of) | Part(of) | MethodResult(of):
+            return _only(of)
+        # All ranks start on one day.
+        case CallResult(Unknown(Part(_, "strftime")), ((ValueSet() as form,), _)) if names_day(
+            text_of(form.single) or "%f"
+        ):
+            return None
+        case CallResult(Unknown() as method):
+            return _made_of(method)
+        case CallResult(str(), (ValueSet() as first, *_)):
+            return _only(first.single)
+        case Operation(_, left, right):
+            return left if left.divergence else right
+    return None
+
+
+def _is_day(method: Unknown, given: Hashable) -> bool:
+    """`now().strftime("%Y-%m-%d")`: all ranks start on one day."""
+    match method.term, given:
+        case Part(_, "strftime"), ((ValueSet() as form,), _):
+            text = text_of(form.single)
+            return text is not None and names_day(text)
+    return False
+
+
+def _only(value: Value | None) -> Value | None:
+    """Of a text the part that ranks may disagree about."""
+    parts = value.parts if isinstance(value, Text) else (value,)
+    return next((each for each in parts if each is not None and each.divergence), None)
+
+
+def _place_of(program: Program, reading: Reading) -> Location:
+    """Where the author acts: a helper that only says what the time is will be right for other callers."""
+    frames, calls = reading.context.frames, reading.context.calls
+    around = [each for each in program.log if each.context.frames[: len(frames)] == frames]
+    plain = all(isinstance(each, (ClockRead, ReadOwn)) for each in around)
+    return calls[-1] if plain and calls and len(frames) > 1 else reading.location

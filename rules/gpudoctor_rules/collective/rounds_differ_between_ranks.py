@@ -1,20 +1,31 @@
-"""SCAFFOLD: one sentence that names the offence.
+"""A loop makes as many rounds as this rank's data asks for, and something in it waits for all ranks.
 
 ## What goes wrong
 
-SCAFFOLD: what happens when the program runs, with the exact error text of PyTorch where there is one.
+A window slides over images of different sizes, a long sequence is cut into chunks: the loop makes more rounds on the
+rank (the process, one for each GPU) that has the larger sample. What stands in it needs all ranks each time: the
+`backward()` of a DDP model, a collective, a forward of FSDP, and a forward of DDP where gradients are recorded and the
+model has buffers, which are broadcast then, also in evaluation mode. The extra rounds of one rank meet whatever the
+others do next, gradients of different samples among it, or nobody: then the job stands still until the watchdog ends it
+(`Watchdog caught collective operation timeout: WorkNCCL(...)`, with gloo `Connection closed by peer`). With samples of
+one size it never happens.
 
 ## Fix
 
-SCAFFOLD: what to write instead, and what that changes.
+None is applied. Reduce the number of rounds first, `dist.all_reduce(rounds, op=dist.ReduceOp.MAX)`, and let all ranks
+make as many; or, in an evaluation, call the model inside the wrapper, under `torch.no_grad()`.
 
 ## Silent when
 
-SCAFFOLD: the cases that look like this and are fine.
+The number of rounds is the same on all ranks, as far as is known: it is a setting, was reduced or broadcast, or is the
+size of a batch; the loader stacks several samples, which then are of one size, and no `collate_fn` is given; each rank
+has the same data; gradients are not recorded, and the forward of a DDP model is all that would wait: it broadcasts
+nothing then, but for the first one; the loop stands in DDP's `join()`.
 
 ## Sources
 
-SCAFFOLD: addresses or issues that show it, such as pytorch/pytorch#31771.
+pytorch/pytorch#22584, https://docs.pytorch.org/docs/stable/notes/ddp.html; run on two CPU ranks with torch 2.13: a
+model with batch norm stands still in `eval()` as well, and under `no_grad` it does not.
 """
 
 from __future__ import annotations
@@ -22,21 +33,136 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.domain.container import Enumerated, Range
+from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.symbols import Attribute, Item, MethodResult
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, name_of
+from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import batch_loop
 from gpudoctor.rule import Rule
+from gpudoctor_rules.collective._together import JointStep, steps_together
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
+    from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.program import Program
 
 
 class RoundsDifferBetweenRanks(Rule):
+    """A loop makes as many rounds as this rank's data asks for, and something in it waits for all ranks."""
+
     code = "GPU517"
     name = "rounds-differ-between-ranks"
     severity = Severity.WARNING
+    stops = True
     since = "0.1"
-    needs = ()  # SCAFFOLD: the events without which there is nothing to say, as (Wrap,)
+    of_ranks = True
+    needs = (Backward, Collective, Forward)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # SCAFFOLD: ask `program`, and for each mistake
-        # yield self.found(at=event.location, message="what happens, on which rank", remedy="what to write instead")
-        yield from ()
+        if not program.presence():
+            return
+        told: set[Location] = set()
+        steps = [*_forwards(program), *steps_together(program)]
+        for step in sorted(steps, key=lambda each: each.event.order):
+            loop = _own_loop(step.event)
+            if loop is None or loop.location in told or "join" in step.event.context.contexts:
+                continue
+            told.add(loop.location)
+            place = _acting_place(program, step.event, loop)
+            yield self.found(
+                place,
+                f"Each rank goes round as often as its own sample asks for, and {step.name} needs every rank: the rank "
+                "with more rounds waits there for ever.",
+                remedy="Let all ranks make as many rounds: reduce the number first, with `op=dist.ReduceOp.MAX`."
+                + _way_inside(step.event),
+                because=[
+                    ("this loop asks how large the sample is", loop.location),
+                    (f"{step.name} needs every rank", step.event.location),
+                ],
+                # All samples may happen to be of one size.
+                confidence=Confidence.LIKELY,
+            )
+
+
+def _forwards(program: Program) -> Iterator[JointStep]:
+    """Calls of a wrapped model in which something is exchanged."""
+    for event in program.events(Forward):
+        wrapper = event.module
+        if not isinstance(wrapper, Wrapper) or not program.by_every_rank(event):
+            continue
+        copies = [each for each in wrapper.chain if each.kind is WrapperKind.DDP]
+        # After a forward without gradients DDP has no news of buffers to broadcast.
+        shared = bool(copies) and event.buffers is True and event.graph and not event.context.evaluating
+        asked_for = all(each.broadcast_buffers in (NONE, TRUE) for each in copies)
+        if wrapper.wrapped_by(WrapperKind.FSDP) or (shared and asked_for):
+            yield JointStep(f"the forward of {name_of(wrapper, 'the model')}", event)
+
+
+def _own_loop(event: Event) -> Loop | None:
+    """The loop around it, within a pass over this rank's data, that goes by the size of a sample."""
+    around = batch_loop(event)
+    if around is None or not isinstance(around.over, Loader):
+        return None
+    size = around.over.batch_size
+    alone = size is None or all(each in (Const(1), NONE) for each in size)
+    # Several samples are stacked, and so of one size, unless somebody pads or packs them.
+    if not alone and not around.over.custom_collate:
+        return None
+    inner = event.loops[event.loops.index(around) + 1 :]
+    return next((loop for loop in inner if _goes_by_size(loop)), None)
+
+
+def _goes_by_size(loop: Loop) -> bool:
+    """`for z in range(0, image.shape[2], 96)`: as many rounds as the sample is large."""
+    return any(_is_size(each) for bound in _bounds(loop.source) for each in provenance_of(bound))
+
+
+def _bounds(source: Values | None) -> Iterator[object]:
+    for value in source or ():
+        if isinstance(value, Range):
+            yield from value.stop
+        elif isinstance(value, Enumerated):
+            for items in value.items:
+                yield from _bounds(items)
+
+
+def _is_size(value: object) -> bool:
+    """How large one sample is; how many there are in a batch is the same on all ranks."""
+    match value:
+        case Unknown(Item(Unknown(Attribute(Tensor() as of, "shape")), Const(int() as index))):
+            return index != 0 and _is_own(of)
+        case Unknown(MethodResult(Tensor() as of, "size", (first, *_))):
+            only = getattr(first, "single", None)
+            return isinstance(only, Const) and only.value != 0 and _is_own(of)
+    return False
+
+
+def _is_own(tensor: Tensor) -> bool:
+    """It is data of this rank alone."""
+    return tensor.origin is TensorOrigin.BATCH and bool(tensor.shards)
+
+
+def _acting_place(program: Program, event: Event, loop: Loop) -> Location:
+    """The loop, or the call that leads there from the file with the pass over the data: a helper in another one is
+    right for those who hand over a model that waits for nobody."""
+    around = batch_loop(event)
+    start = next((each for each in program.events(Iterate) if around is not None and each.loop == around), None)
+    if start is None or start.location.path == loop.location.path:
+        return loop.location
+    return parting(event, start)
+
+
+def _way_inside(event: Event) -> str:
+    """In an evaluation each rank can call its own copy."""
+    if not isinstance(event, Forward) or event.training is not False or event.module.wrapped_by(WrapperKind.FSDP):
+        return ""
+    return " In an evaluation, call the model inside the wrapper."

@@ -3,10 +3,10 @@
 ## What goes wrong
 
 `all_reduce` adds, unless it is told otherwise. The loss of each rank (each process, one for each GPU) is the mean over
-its own batch, so that after `dist.all_reduce(p.grad)` the gradient is as many times too large as there are ranks, where
+its own batch, so that after `dist.all_reduce(p.grad)` the gradient is as many times too large as there are ranks;
 `DistributedDataParallel` would have divided it. With SGD eight GPUs train with eight times the learning rate that
-stands in the program; Adam hides that, but not a bound for clipping. A run on two GPUs and one on eight are not the same
-training. No error is raised.
+stands in the program; Adam hides that, but not from a bound for clipping. A run on two GPUs is another training than
+one on eight. No error is raised.
 
 ## Fix
 

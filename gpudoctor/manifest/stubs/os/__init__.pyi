@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from gpudoctor.manifest.effects import changes_folder
+from gpudoctor.manifest.effects import PointInTime, changes_folder
 
 name: Literal["posix"]
 sep: Literal["/"]
@@ -18,3 +18,4 @@ def mkdir(path, mode=0o777, **more): ...
 def rmdir(path, **more): ...
 @changes_folder(path="name", removes=True)
 def removedirs(name): ...
+def getpid() -> PointInTime: ...
