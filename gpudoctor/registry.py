@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.card_index import keep, read_kept, read_shipped, stamp_of, written
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import ConfigError, GpudoctorError, InternalError, UsageError, nearest
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 from gpudoctor.rule import BUILT_IN, Rule, RuleCard
 
 if TYPE_CHECKING:
@@ -77,9 +77,15 @@ class Registry:
         """The rules that run: all but advice, changed by each layer in turn."""
         # Advice is opt-in: a first run on a sound project must be silent.
         chosen = {card.code for card in self.cards if card.severity is not Severity.INFO}
+        named: set[str] = set()
         for layer in layers:
             chosen = self._applied(layer, chosen)
-        return tuple(card for card in self.cards if card.code in chosen and _holds_in(card, target_torch))
+            named |= self._applied(layer, set())
+        return tuple(
+            replace(card, named=True) if card.code in named else card
+            for card in self.cards
+            if card.code in chosen and _holds_in(card, target_torch)
+        )
 
     def codes_of(self, selectors: Iterable[str], where: str, origin: str = "") -> dict[str, int]:
         """The codes that these selectors mean, each with the weight of the most exact one; `where` is for errors."""

@@ -47,6 +47,8 @@ class RuleCard:
     """The code cannot show it, only a run can: lint leaves it out."""
     of_launch: bool = False
     """It is about how programs are started: launch files are asked, and no program."""
+    named: bool = False
+    """The user has asked for it: what it can only advise is told, too."""
 
 
 class Rule:
@@ -64,6 +66,8 @@ class Rule:
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     since_torch: ClassVar[str] = ""
     """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
+    advises_if_named: ClassVar[bool] = False
+    """Some of its findings are advice (info), for those only who have selected it."""
     of_ranks: ClassVar[bool] = False
     """It is about what several processes do together: of the process that starts them by `mp.spawn` it is shown what
     that makes for them, and not what it does itself, alone, before or after."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, InternalError, internal_error
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.limits import MAX_RULES_SECONDS, MIN_PART_SECONDS
@@ -66,6 +67,8 @@ def _findings(
                     budget.check()
                 # A list, so that a bug in a rule shows inside the guard above.
                 findings = list(rule.in_code(program.of_ranks if rule.of_ranks else program))
+                if rule.advises_if_named and not card.named:
+                    findings = [each for each in findings if each.severity is not Severity.INFO]
                 answers = program.answers.taken()
                 if findings:
                     # Imported late, like the words: most programs make no mistake.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.record import dataclass
@@ -60,6 +61,14 @@ class Augments(Event):
     """A transform is made that changes samples at random: `RandomCrop`."""
 
     call: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawsNoise(Event):
+    """Random numbers are drawn from the generator of the process, as many as the `batch` has samples or entries."""
+
+    call: str
+    batch: Tensor
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,11 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.training_step import GradientsSwitched, TakeGradient
 from gpudoctor.lint.flow.condition import Divergence
@@ -39,6 +41,7 @@ from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, 
 from gpudoctor.record import replace
 
 RANDOM = frozenset(["randn", "rand", "randint", "randperm", "normal", "bernoulli", "multinomial"])
+LIKE = frozenset(["randn_like", "rand_like", "randint_like"])
 FACTORIES = RANDOM | frozenset(
     [
         "zeros",
@@ -83,6 +86,8 @@ def _made_of(call: Call, value: Value) -> Values:
 def _made(call: Call) -> Values:
     kind = call.name.rpartition(".")[2]
     given = flatten(call.do, call.all_values())
+    if kind in RANDOM:
+        _note_noise(call, given)
     tensors = [value for value in given if isinstance(value, Tensor)]
     # Each process draws its own numbers unless all were seeded alike.
     divergence = Divergence.LOCAL if kind in RANDOM else Divergence.NONE
@@ -125,6 +130,16 @@ def _extent(call: Call, kind: str) -> Extent | None:
     return Extent.NUMBER if number else None
 
 
+def _note_noise(call: Call, given: list[Value]) -> None:
+    """`torch.randn(x.shape)`, `torch.randint(0, steps, (x.size(0),))`: noise for a batch of this rank."""
+    if not call.do.several_processes or "generator" in call.keywords:
+        return
+    made_of = (part for value in given for part in provenance_of(value))
+    batch = next((part for part in made_of if isinstance(part, Tensor) and part.shards), None)
+    if batch is not None:
+        call.emit(DrawsNoise, call=call.name, batch=batch)
+
+
 def _is_mean(given: list[Value]) -> bool:
     """`torch.tensor(loss.item())`: the mean that a loss was."""
     source = number_of(given[0]) if len(given) == 1 else None
@@ -141,6 +156,8 @@ def _operation(call: Call) -> Values:
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(isinstance(value, Tensor) for value in given):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")
+        if last in LIKE:
+            _note_noise(call, given)
         operands = _operands(call)
         result = combined(call.do, given, call.place, call.label, operands)
         if last in MEETING:

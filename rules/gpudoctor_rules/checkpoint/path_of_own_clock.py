@@ -86,7 +86,8 @@ class PathOfOwnClock(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or program.managed_by or not program.whole:
             return
-        readings = {event.identity: event for event in program.events(ClockRead, ReadOwn)}
+        made: list[Reading] = [*program.events(ClockRead), *program.events(ReadOwn)]
+        readings = {event.identity: event for event in made}
         told: set[Location] = set()
         for identity, named in _uses(program).items():
             reading = readings.get(identity)
@@ -130,7 +131,8 @@ def _uses(program: Program) -> dict[Hashable, _Named]:
         event.name: value for event in program.events(ArgumentDeclared) if event.default for value in event.default
     }
     found: dict[Hashable, _Named] = {}
-    for event in program.events(Save, Load, ChangeFolder):
+    uses: list[Use] = [*program.events(Save), *program.events(Load), *program.events(ChangeFolder)]
+    for event in sorted(uses, key=lambda each: each.order):
         for path in event.path or ():
             for identity in _readings_in(path, defaults):
                 named = found.setdefault(identity, _Named())

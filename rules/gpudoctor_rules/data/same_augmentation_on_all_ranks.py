@@ -1,15 +1,16 @@
-"""All ranks set one seed, and draw the same random numbers for their augmentation.
+"""All ranks set one seed, and draw the same random numbers for their noise or their augmentation.
 
 ## What goes wrong
 
 `torch.manual_seed(42)` on every rank (each process, one for each GPU) puts all generators into the same state, and
-those of the loaders' workers too, which are seeded from it. The n-th image of each rank is then cropped, flipped and
-coloured in the same way as the n-th image of every other one, and dropout drops the same units. The images differ, so
-training works; but a batch of 8 GPUs has an eighth of the variety in its augmentation, and the gradients of the ranks
-are more alike than they should be. No error is raised.
+those of the loaders' workers too, which are seeded from it. The n-th sample of each rank then gets the same noise, as
+of diffusion or of dequantisation, and the same time step as the n-th sample of every other one: a batch of 8 GPUs has
+an eighth of the noise and of the time steps that it seems to have, and its gradient varies accordingly. Images are
+cropped, flipped and coloured alike as well, and dropout drops the same units. The samples differ, so training works,
+and no error is raised.
 
-This is advice and not among the rules that are on by default: how much is lost depends on the model and the data, and
-mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
+That augmentation is alike is advice and told only where this rule is selected: how much is lost depends on the model
+and the data, and mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
 
 ## Fix
 
@@ -18,9 +19,10 @@ such as a random split, then needs a generator of its own (GPU308). No automatic
 
 ## Silent when
 
-Some seed depends on the rank, or may; nothing in torchvision's transforms is random; a generator or a function that
-prepares the workers is given; a sampler or a framework other than `DistributedSampler` shares the data out. A run sees
-what the training process draws itself: of batches that workers make it says nothing.
+Some seed depends on the rank, or may; a generator is given; what is drawn has nothing to do with a batch, as a coin
+that all ranks toss together; nothing in torchvision's transforms is random, or a function prepares the workers; a
+sampler or a framework other than `DistributedSampler` shares the data out. A run sees what the training process draws
+itself: of batches that workers make it says nothing.
 
 ## Sources
 
@@ -35,9 +37,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.value import NONE
-from gpudoctor.lint.events.data_loading import Augments
+from gpudoctor.lint.events.data_loading import Augments, DrawsNoise
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
@@ -46,25 +50,45 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Pass, Recording
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
+ONE_SEED = frozenset({"deepspeed", "accelerate"})
+"""Frameworks that leave the seed of a rank as the program has set it."""
 OF_TORCH = ("torch.manual_seed", "torch.random.manual_seed")
 
 
 class SameAugmentationOnAllRanks(Rule):
-    """All ranks set one seed, and draw the same random numbers for their augmentation."""
+    """All ranks set one seed, and draw the same random numbers for their noise or their augmentation."""
 
     code = "GPU315"
     name = "same-augmentation-on-all-ranks"
-    severity = Severity.INFO
+    severity = Severity.WARNING
+    advises_if_named = True
     shows_in_run = True
     of_ranks = True
-    needs = (Augments,)
+    needs = (Augments, DrawsNoise)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.presence() or not program.absence():
+        seed = _common_seed(program) if program.presence(knows=ONE_SEED) else None
+        if seed is None:
             return
+        noise = _noise(program) if not program.cut_short and program.whole else None
+        if noise is not None:
+            draw, backward = noise
+            yield self.found(
+                seed.location,
+                "All ranks set this same seed: the noise for the n-th sample of each rank is that for the n-th sample "
+                "of every other.",
+                remedy=REMEDY,
+                because=[
+                    ("this is drawn for each batch", draw.location),
+                    ("the ranks train with it", backward.location),
+                ],
+            )
+        elif program.presence() and program.absence():
+            yield from self._augmented(program, seed)
+
+    def _augmented(self, program: Program, seed: SeedSet) -> Iterator[Finding]:
         augments = next(program.events(Augments), None)
-        seed = _common_seed(program)
-        if augments is None or seed is None:
+        if augments is None:
             return
         for loader, training in trained_with(program).items():
             samplers = samplers_of(loader, training.when) or []
@@ -76,6 +100,7 @@ class SameAugmentationOnAllRanks(Rule):
                 seed.location,
                 "All ranks set this same seed: the n-th sample of each rank is augmented as that of every other.",
                 remedy=REMEDY,
+                severity=Severity.INFO,
                 because=[
                     ("this transform draws at random", augments.location),
                     ("the ranks train on these batches", training.start.location),
@@ -84,6 +109,9 @@ class SameAugmentationOnAllRanks(Rule):
             return
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Most of what is drawn alike is dropout and augmentation, which is mere advice.
+        if self.code not in recording.suspected:
+            return
         passes = _first_passes(recording)
         count = min((len(each.noise) for each in passes), default=0)
         if not count or len({each.noise[:count] for each in passes}) > 1:
@@ -102,6 +130,17 @@ class SameAugmentationOnAllRanks(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return any(each.noise for each in _first_passes(recording))
+
+
+def _noise(program: Program) -> tuple[DrawsNoise, Backward] | None:
+    """What each rank draws for its own batches, and the backward of that step."""
+    for draw in program.events(DrawsNoise):
+        loop = batch_loop(draw)
+        learning = (each for each in program.events(Backward) if loop is not None and batch_loop(each) == loop)
+        backward = next((each for each in learning if each.order > draw.order), None)
+        if backward is not None and program.by_every_rank(draw) and not draw.context.evaluating:
+            return draw, backward
+    return None
 
 
 def _first_passes(recording: Recording) -> list[Pass]:
