@@ -588,6 +588,7 @@ class Program:
             if each not in found:
                 found.add(each)
                 todo += self.parts.get(each, ())
+                todo += each.members if isinstance(each, Module) else ()
         known = self._within[core] = frozenset(found)
         return known
 

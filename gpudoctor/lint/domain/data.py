@@ -18,6 +18,8 @@ class Dataset(Allocated):
     """A data set. `iterable` for an IterableDataset (None: not known), `sharded` where each rank has its own part,
     `in_memory` where its items are tensors that lie in memory already, `split` for one half of a random split."""
 
+    is_choice = True
+
     identity: Hashable
     place: Location
     label: str
@@ -40,6 +42,23 @@ class Dataset(Allocated):
         return replace(self, sharded=True)
 
 
+def one_of_datasets(key: Hashable, datasets: list[Dataset]) -> Dataset:
+    """A data set that stands for any of several."""
+    first = datasets[0]
+    return replace(
+        first,
+        identity=(key, frozenset(each.identity for each in datasets)),
+        cls=first.cls if all(each.cls == first.cls for each in datasets) else None,
+        made_by=first.made_by if all(each.made_by == first.made_by for each in datasets) else "one of several",
+        iterable=first.iterable if all(each.iterable is first.iterable for each in datasets) else None,
+        sharded=any(each.sharded for each in datasets),
+        in_memory=all(each.in_memory for each in datasets),
+        parent=first.parent if all(each.parent == first.parent for each in datasets) else None,
+        train=first.train if all(each.train is first.train for each in datasets) else None,
+        draws=any(each.draws for each in datasets),
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RandomGenerator(Allocated):
     """A generator of random numbers apart from that of the process: `torch.Generator()`."""
@@ -53,6 +72,8 @@ class RandomGenerator(Allocated):
 class Sampler(Allocated):
     """A sampler. `distributed` where it gives each rank its own share (None: not known, as for a class of the
     project). `rank`, `replicas` and `shuffle` are the arguments as given, None where they were left out."""
+
+    is_choice = True
 
     identity: Hashable
     place: Location
@@ -92,6 +113,8 @@ class Loader(Allocated):
     `managed` names the framework that shards it (`accelerate`), `sharded` says that each rank reads its own part
     without a sampler's help. `opaque` where it was made by code that could not be read.
     """
+
+    is_choice = True
 
     identity: Hashable
     place: Location

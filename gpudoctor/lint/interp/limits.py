@@ -52,6 +52,9 @@ MAX_VALUES = 6
 """A name that may hold more values than this holds an unknown one."""
 MAX_CHOICES = 24
 """The same for classes, functions, objects of the program and optimizers, one of which a setting picks."""
+MAX_KINDS = 3
+"""Of too many values, those of one kind become one that stands for them. Where they are of more kinds than this, the
+name holds an unknown one."""
 MAX_TOGETHER = 32
 """An expression that may have more values than this, before a name holds it, is unknown too."""
 MAX_AT_END = 8

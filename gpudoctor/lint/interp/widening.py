@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import reduce
 
 from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
-from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import ValueSet, without_conditions
+from gpudoctor.lint.flow.condition import Condition, Divergence
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, without_conditions
 from gpudoctor.lint.hooks import HOOKS
-from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_VALUES
+from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
 
 
 def widened(key: Hashable, values: Values) -> Values:
@@ -18,12 +19,9 @@ def widened(key: Hashable, values: Values) -> Values:
         return values
     if len(values.bindings) > most(values):
         values = without_conditions(values)
-    unknown = [binding for binding in values.bindings if isinstance(binding.value, Unknown)]
-    if len(values.bindings) > MAX_VALUES and not unknown:
-        joined = _joined(key, values)
-        if joined is not None:
-            return ValueSet.of(joined)
-    if len(unknown) == len(values.bindings) or len(values.bindings) > most(values):
+        if len(values.bindings) > most(values):
+            return _by_kind(key, values) or ValueSet.of(_any_of(key, values))
+    if all(isinstance(binding.value, Unknown) for binding in values.bindings):
         return ValueSet.of(_any_of(key, values))
     return values
 
@@ -39,6 +37,25 @@ def most(values: Values) -> int:
     """How many values of these kinds may be kept one by one."""
     # None is what stands there before the `elif` chain.
     return MAX_CHOICES if values.all(lambda value: value.is_choice or value == NONE) else MAX_VALUES
+
+
+def _by_kind(key: Hashable, values: Values) -> Values | None:
+    """One value for all of each kind, and one for all that is unknown; None where somebody does not know how to join
+    them, or where they are of too many kinds."""
+    kinds: dict[type[Value], list[Binding[Value]]] = {}
+    for binding in values.bindings:
+        kinds.setdefault(type(binding.value), []).append(binding)
+    found: list[Binding[Value]] = []
+    for kind, bindings in kinds.items():
+        if len(bindings) == 1:
+            found += bindings
+            continue
+        alike = ValueSet(bindings)
+        joined = _any_of(key, alike) if kind is Unknown else _joined(key, alike)
+        if joined is None:
+            return None
+        found.append(Binding(joined, reduce(Condition.intersection, (each.condition for each in bindings))))
+    return ValueSet(found) if len(found) <= MAX_KINDS else None
 
 
 def _joined(key: Hashable, values: Values) -> Value | None:

@@ -14,7 +14,15 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, Module
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import (
+    Module,
+    StateDict,
+    Wrapper,
+    WrapperKind,
+    core_of,
+    one_of_modules,
+    one_of_wrappers,
+)
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -22,6 +30,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unk
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.library.dropped_layers import note_missed
@@ -33,9 +42,13 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, sin
 from gpudoctor.manifest.compiled import layers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
+answers(HOOKS.joins, Module)(one_of_modules)
+answers(HOOKS.joins, Wrapper)(one_of_wrappers)
 _WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
 """Parts of parts whose device is looked at."""
@@ -177,6 +190,8 @@ def has_parameters(do: LibraryContext, value: Value) -> bool | None:
         return None
     if core.parameters is not None:
         return core.parameters
+    if core.members:
+        return _common(has_parameters(do, each) for each in core.members)
     # `nn.Parameter` set on the module itself counts, as in class tokens and learned positions.
     if do.flag(core, ModuleState.own_parameters) is not NO or _derives_from(core, _WITH_WEIGHTS):
         return True
@@ -217,6 +232,12 @@ def _layer_named(name: str) -> str:
     return last if package == "torch.nn" or package.startswith("torch.nn.modules") else ""
 
 
+def _common(answers: Iterable[bool | None]) -> bool | None:
+    """What is so of each of several modules; None where they differ."""
+    found = set(answers)
+    return found.pop() if len(found) == 1 else None
+
+
 def has_buffers(do: LibraryContext, value: Value) -> bool | None:
     """Whether a module has buffers; None where that is not known."""
     core = core_of(value)
@@ -224,6 +245,8 @@ def has_buffers(do: LibraryContext, value: Value) -> bool | None:
         return None
     if core.buffers is not None:
         return core.buffers
+    if core.members:
+        return _common(has_buffers(do, each) for each in core.members)
     if do.flag(core, ModuleState.own_buffers) is not NO or _derives_from(core, layers("buffers")):
         return True
     # Layers that only a setting adds are there in one of several lists.
@@ -352,6 +375,9 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
     if do.flag(core, ModuleState.sharded) is not NO:
         return singleton(CPU) if do.flag(core, ModuleState.shards_on_cpu) is YES else None
     own = do.state(core, ModuleState.device)
+    if own is None and core.members:
+        places = {device_of(do, each, depth + 1) for each in core.members}
+        return places.pop() if len(places) == 1 else None
     # CPU is only the default of what we saw; whoever made the rest may have moved it.
     if own is None or (own.single == CPU and _may_be_elsewhere(do, core)):
         return None

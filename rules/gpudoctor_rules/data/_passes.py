@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import NONE, Value, Values
+from gpudoctor.lint.domain.symbols import Widened
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -110,10 +111,11 @@ def unused_samplers(program: Program) -> list[Sampler]:
     batched = {each.base for each in made if each.base != each}
     loaders = [event.loader for event in program.events(MakeLoader)]
     given = {
-        value.base
+        each.base
         for loader in loaders
         for value in (*(loader.sampler or ()), *(loader.batch_sampler or ()))
-        if isinstance(value, Sampler)
+        for each in _any_of(value)
+        if isinstance(each, Sampler)
     }
     return [
         each
@@ -148,6 +150,14 @@ def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged 
     engines = [event for event in managed if event.engine or (event.framework == "lightning" and event.several)]
     averaging: list[Wrap | UseManaged] = [*wraps, *engines]
     return next((event for event in averaging if not event.condition.excludes(training.when)), None)
+
+
+def _any_of(value: Value) -> Iterable[Value]:
+    """What a value may be that stands for too many."""
+    match value:
+        case Unknown(Widened(_, values)):
+            return values
+    return (value,)
 
 
 def escapes(program: Program, *values: Value) -> bool:
