@@ -80,12 +80,10 @@ class Registry:
         named: set[str] = set()
         for layer in layers:
             chosen = self._applied(layer, chosen)
-            named |= self._applied(layer, set())
-        return tuple(
-            replace(card, named=True) if card.code in named else card
-            for card in self.cards
-            if card.code in chosen and _holds_in(card, target_torch)
-        )
+            if layer.select or layer.extend:
+                named |= self._applied(layer, set())
+        cards = (card for card in self.cards if card.code in chosen and _holds_in(card, target_torch))
+        return tuple(replace(card, named=True) if card.code in named else card for card in cards)
 
     def codes_of(self, selectors: Iterable[str], where: str, origin: str = "") -> dict[str, int]:
         """The codes that these selectors mean, each with the weight of the most exact one; `where` is for errors."""
