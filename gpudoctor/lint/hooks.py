@@ -79,6 +79,8 @@ class Hooks:
         """An operator has an operand of this kind."""
         self.comparisons: dict[type[Value], Callable[[LibraryContext, list[Value], ast.AST], Values]] = {}
         """A comparison has one that is compared item by item."""
+        self.arrays_compared: list[Callable[[LibraryContext, list[Value], ast.AST], Values | None]] = []
+        """The same for values made of a share of the data that may be arrays; None where they are not known to be."""
         self.iterations: dict[type[Value], Callable[[LibraryContext, Any, ast.AST], Values]] = {}
         """What a loop over it gets in one round."""
         self.items: dict[type[Value], Callable[[LibraryContext, Any, object, ast.AST], Values]] = {}

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult, Item
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, constant_of, single_of
 from gpudoctor.lint.events.files import ShardedState
-from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import Call, flatten
 
@@ -83,10 +83,14 @@ def _replaced(do: LibraryContext, value: StateDict, *_: Values) -> None:
 
 
 @answers(HOOKS.item_set, Unknown)
-def _rewritten(do: LibraryContext, value: Unknown, *_: Values) -> None:
+def _rewritten(do: LibraryContext, value: Unknown, _: Values, new: Values) -> None:
     """`state["k"] = v`: what it was read as no longer holds."""
     if is_loaded(value):
         do.set_flag(value, TensorState.rewritten)
+    # `scores[i] = loss.item()`: the array holds what this rank has computed.
+    if value.escaped_from.startswith("numpy."):
+        before = do.state(value, TensorState.written_items)
+        do.set_state(value, TensorState.written_items, union([before, new]) if before is not None else new)
 
 
 def is_loaded(value: Unknown) -> bool:

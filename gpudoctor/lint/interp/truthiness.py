@@ -379,19 +379,24 @@ def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, nod
             m.note_rank_text(op, first.value, second.value, node)
             when = first.condition.and_(second.condition)
             answer = _by_item(op, first.value, second.value)
-            if answer is not None:
-                results.append(answer(m, [first.value, second.value], node).guarded_by(when))
+            by_item = answer(m, [first.value, second.value], node) if answer is not None else None
+            if by_item is not None:
+                results.append(by_item.guarded_by(when))
             else:
                 results.append(singleton(_compare(m, op, first.value, second.value, text, place), when))
     return union(results)
 
 
-def _by_item(op: ast.cmpop, left: Value, right: Value) -> Callable[[Evaluator, list[Value], ast.AST], Values] | None:
+def _by_item(
+    op: ast.cmpop, left: Value, right: Value
+) -> Callable[[Evaluator, list[Value], ast.AST], Values | None] | None:
     """Who answers where `predicted == labels` is a tensor of answers."""
     # These give one answer also for tensors.
     if isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) or NONE in (left, right):
         return None
-    return HOOKS.comparisons.get(type(left)) or HOOKS.comparisons.get(type(right))
+    told = HOOKS.comparisons.get(type(left)) or HOOKS.comparisons.get(type(right))
+    shared = any(isinstance(each, Unknown) and each.shards for each in (left, right))
+    return told or (HOOKS.arrays_compared[0] if shared else None)
 
 
 def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:

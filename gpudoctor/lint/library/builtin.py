@@ -230,7 +230,26 @@ def _filter(call: Call) -> Values:
     return new_list(call.do, [call.do.call(call.args[0], Arguments((item,)), call.node)], call.node, exact=False)
 
 
-@MODELS.callable("builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow")
+@MODELS.callable("functools.reduce")
+def _reduce(call: Call) -> Values:
+    """`reduce(operator.add, losses)`: what the function makes of one item after the other."""
+    if len(call.args) < 2:
+        return unknown(call, "a result")
+    known = known_items(call.do, call.args[1].single)
+    items = list(known) if known is not None and len(known) <= MAX_MAPPED else []
+    if not items:
+        # Of more, two are as good as all.
+        items = [call.do.items_of(call.args[1], call.node)] * 2
+    result = call.arg(2, "initial") or items.pop(0)
+    for item in items:
+        result = call.do.call(call.args[0], Arguments((result, item)), call.node)
+    return result
+
+
+@MODELS.callable(
+    "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow", "operator.add",
+    "operator.iadd", "operator.mul", "operator.sub", "operator.truediv",
+)  # fmt: skip
 def _arithmetic(call: Call) -> Values:
     given = flatten(call.do, call.all_values())
     for value in list(given):

@@ -584,8 +584,14 @@ def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
     """The sharded loaders that these values were computed from, and that no collective has made whole."""
     found: frozenset[Value] = frozenset()
     for value in values:
-        if isinstance(value, (Tensor, Unknown)):
-            found |= (as_reduced(do, value) if isinstance(value, Tensor) else value).shards
+        if isinstance(value, Tensor):
+            found |= as_reduced(do, value).shards
+        elif isinstance(value, Unknown):
+            found |= value.shards
+            # `scores = np.zeros(n)`, and then `scores[i] = loss.item()`.
+            if not value.shards and value.escaped_from.startswith("numpy."):
+                written = do.state(value, TensorState.written_items)
+                found |= shards_in(do, [each for each in written or () if each != value])
         elif isinstance(value, Text):
             found |= shards_in(do, list(value.parts))
     return found

@@ -35,7 +35,7 @@ from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_s
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
-from gpudoctor.lint.library.tensors import combined, report, shares_of
+from gpudoctor.lint.library.tensors import combined, report, shards_in, shares_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
@@ -50,7 +50,7 @@ ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, W
 CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 _MOVES = frozenset({"to", "cuda"})
-_LOUD = _MOVES | {"save_to_disk"}
+_LOUD = _MOVES | {"backward", "save_to_disk"}
 """Methods that do what their name says, whatever they are called on."""
 
 
@@ -60,6 +60,22 @@ def _kept_by_unread_code(do: LibraryContext, owner: Value, name: str, values: Va
     unread = isinstance(owner, Unknown) and bool(owner.escaped_from) and not owner.config
     if unread and values.any(lambda value: value.is_model):
         _note_escape(do, "an attribute", (values,), place)
+
+
+@told(HOOKS.arrays_compared)
+def _compare_arrays(do: LibraryContext, values: list[Value], node: ast.AST) -> Values | None:
+    """`predicted == labels` of NumPy is an array of answers, made of the same share of the data."""
+    arrays = [each for each in values if isinstance(each, Unknown) and computes(each.escaped_from)]
+    if len(arrays) < len(values):
+        return None
+    divergence = Divergence.NONE
+    for each in arrays:
+        divergence |= each.divergence
+    answers = CallResult("numpy.equal", tuple(arrays))
+    shards = frozenset[Value]().union(*(each.shards for each in arrays))
+    return singleton(
+        Unknown(answers, "answers for each item", do.text(node, 40), divergence, False, shards, "numpy.equal")
+    )
 
 
 @told(HOOKS.library_call)
@@ -208,6 +224,8 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     if computes(made_by):
         # numpy sums this rank's numbers and asks nobody else.
         shards |= shares_of(do, known)
+        if isinstance(value, Unknown) and isinstance(value.term, Attribute) and value.term.of is not None:
+            shards |= shards_in(do, [value.term.of])
     if any(isinstance(each, Tensor) for each in given):
         return _with_shards(_unread(do, given, node), shards)
     divergence, config = value.divergence, isinstance(value, Unknown) and value.config
