@@ -449,6 +449,8 @@ LATE = {
     "gpudoctor.manifest.telling_names",
     # Most programs train without one.
     "gpudoctor.manifest.framework_roles",
+    # Few programs have a name that may be one of so many.
+    "gpudoctor.lint.domain.one_of_several",
     # Most programs make no mistake.
     "gpudoctor.lint.events.option_defaults",
     "gpudoctor.lint.suppression.directives",

@@ -99,9 +99,6 @@ class Hooks:
         """`with value:` around a block."""
         self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
         """Its constructor runs, which is one of the project."""
-        self.joins: dict[type[Value], Callable[[Hashable, list[Any]], Value | None]] = {}
-        """One value stands for too many of this kind; the key tells it from others. None where they do not go
-        together."""
         # --- told to all --------------------------------------------------------------------------------------------
         self.attribute_sets: list[Callable[[LibraryContext, Value, str, Values, Location], None]] = []
         """`owner.name = values`, before it is done."""

@@ -42,23 +42,6 @@ class Dataset(Allocated):
         return replace(self, sharded=True)
 
 
-def one_of_datasets(key: Hashable, datasets: list[Dataset]) -> Dataset:
-    """A data set that stands for any of several."""
-    first = datasets[0]
-    return replace(
-        first,
-        identity=(key, frozenset(each.identity for each in datasets)),
-        cls=first.cls if all(each.cls == first.cls for each in datasets) else None,
-        made_by=first.made_by if all(each.made_by == first.made_by for each in datasets) else "one of several",
-        iterable=first.iterable if all(each.iterable is first.iterable for each in datasets) else None,
-        sharded=any(each.sharded for each in datasets),
-        in_memory=all(each.in_memory for each in datasets),
-        parent=first.parent if all(each.parent == first.parent for each in datasets) else None,
-        train=first.train if all(each.train is first.train for each in datasets) else None,
-        draws=any(each.draws for each in datasets),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RandomGenerator(Allocated):
     """A generator of random numbers apart from that of the process: `torch.Generator()`."""

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import NONE, Allocated, Value, Values
-from gpudoctor.record import dataclass, replace
+from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,17 +32,6 @@ class Module(Allocated):
     exact: bool = False
     members: frozenset[Value] = frozenset()
     """Those that it may be, where it stands for one of many."""
-
-
-def one_of_modules(key: Hashable, modules: list[Module]) -> Module:
-    """A module that stands for any of several, as those of a factory with many branches."""
-    first = modules[0]
-    members = frozenset(each for module in modules for each in (module.members or {module}))
-    known = all(module.made_by != UNSEEN for module in modules)
-    return Module(
-        (key, frozenset(each.identity for each in modules)), first.place, first.label,
-        made_by="one of several" if known else UNSEEN, members=members,
-    )  # fmt: skip
 
 
 UNSEEN = "unknown"
@@ -104,24 +93,6 @@ class Wrapper(Allocated):
     @property
     def synchronises(self) -> bool:
         return any(wrapper.kind.synchronises for wrapper in self.chain)
-
-
-def one_of_wrappers(key: Hashable, wrappers: list[Wrapper]) -> Wrapper | None:
-    """A wrapper that stands for any of several; None where they are no wrappers of one kind."""
-    first = wrappers[0]
-    inner = [each.inner for each in wrappers]
-    if any(each.kind is not first.kind or each.class_name != first.class_name for each in wrappers):
-        return None
-    if not all(isinstance(each, Module) for each in inner):
-        return None
-    return replace(
-        first,
-        identity=(key, frozenset(each.identity for each in wrappers)),
-        inner=one_of_modules(key, [each for each in inner if isinstance(each, Module)]),
-        device_ids=first.device_ids if all(each.device_ids == first.device_ids for each in wrappers) else None,
-        # Of different ones nobody knows: then nothing is broadcast for sure.
-        broadcast_buffers=min((each.broadcast_buffers for each in wrappers), key=lambda value: value == NONE),
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.value import Allocated, Value, Values
-from gpudoctor.record import dataclass, replace
+from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -69,28 +69,3 @@ class Scaler(Allocated):
     whole: bool = True
     """It does nothing unseen, as scalers that are called do."""
     class_name = "torch.amp.GradScaler"
-
-
-def one_of_optimizers(key: Hashable, optimizers: list[Optimizer]) -> Optimizer:
-    """An optimizer that stands for any of several: it may hold what either of them does."""
-    first = optimizers[0]
-    return replace(
-        first,
-        identity=(key, frozenset(each.identity for each in optimizers)),
-        made_by=first.made_by if all(each.made_by == first.made_by for each in optimizers) else "",
-        modules=frozenset().union(*(each.modules for each in optimizers)),
-        complete=all(each.complete and each.modules == first.modules for each in optimizers),
-        managed=first.managed if all(each.managed == first.managed for each in optimizers) else "?",
-        cls=first.cls if all(each.cls == first.cls for each in optimizers) else None,
-    )
-
-
-def one_of_schedulers(key: Hashable, schedulers: list[Scheduler]) -> Scheduler:
-    """A scheduler that stands for any of several."""
-    first = schedulers[0]
-    return replace(
-        first,
-        identity=(key, frozenset(each.identity for each in schedulers)),
-        made_by=first.made_by if all(each.made_by == first.made_by for each in schedulers) else "",
-        optimizer=first.optimizer if all(each.optimizer == first.optimizer for each in schedulers) else None,
-    )

@@ -133,26 +133,3 @@ class Tensor(Allocated):
         # Messages name what the user wrote: `images`, not `next(loader)`; `loss`, not the model that returned it too.
         one = self.origin is TensorOrigin.BATCH or (self.origin is TensorOrigin.OUTPUT and self.part)
         return replace(self, label=name) if one and self.label != name else self
-
-
-def one_of_several(key: Hashable, tensors: list[Tensor]) -> Tensor:
-    """A tensor that stands for any of several: it is what they have in common, with the graphs of all."""
-    first = tensors[0]
-    divergence = Divergence.NONE
-    for each in tensors:
-        divergence |= each.dependence
-    graphs = {each.graph for each in tensors}
-    return Tensor(
-        (key, frozenset(each.identity for each in tensors)),
-        first.place,
-        first.label,
-        first.origin if all(each.origin is first.origin for each in tensors) else TensorOrigin.OTHER,
-        device=first.device if all(each.device == first.device for each in tensors) else None,
-        forwards=frozenset().union(*(each.forwards for each in tensors)),
-        graph=None if None in graphs else True in graphs,
-        batch_of=first.batch_of if all(each.batch_of == first.batch_of for each in tensors) else None,
-        # Some of them may have been reduced since: then no share is left.
-        dependence=divergence,
-        part=any(each.part for each in tensors),
-        doubtful=len(graphs) > 1 or any(each.doubtful for each in tensors),
-    )

@@ -395,8 +395,9 @@ def _by_item(
     if isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) or NONE in (left, right):
         return None
     told = HOOKS.comparisons.get(type(left)) or HOOKS.comparisons.get(type(right))
-    shared = any(isinstance(each, Unknown) and each.shards for each in (left, right))
-    return told or (HOOKS.arrays_compared[0] if shared else None)
+    if told is None and isinstance(left, Unknown) and (left.shards or (isinstance(right, Unknown) and right.shards)):
+        return HOOKS.arrays_compared[0]
+    return told
 
 
 def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:

@@ -9,7 +9,6 @@ from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, without_conditions
-from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
 
 
@@ -60,8 +59,11 @@ def _by_kind(key: Hashable, values: Values) -> Values | None:
 
 def _joined(key: Hashable, values: Values) -> Value | None:
     """What values of one kind have in common, where somebody knows."""
+    # Imported late: few programs have so many of anything.
+    from gpudoctor.lint.domain.one_of_several import JOINS
+
     (kind, *others) = {type(value) for value in values}
-    return HOOKS.joins[kind](("widened", key), list(values)) if not others and kind in HOOKS.joins else None
+    return JOINS[kind](("widened", key), list(values)) if not others and kind in JOINS else None
 
 
 def _any_of(key: Hashable, values: Values) -> Unknown:

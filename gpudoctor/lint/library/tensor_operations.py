@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, one_of_several
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.placement import ConstantMixed
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 told(HOOKS.computed)(after_operator)
 told(HOOKS.text_parts)(agreed)
 answers(HOOKS.agreed, Tensor, Unknown)(is_agreed)
-answers(HOOKS.joins, Tensor)(one_of_several)
 answers(HOOKS.tests, Tensor)(note_asked)
 told(HOOKS.printed)(tensors.note_printed)
 

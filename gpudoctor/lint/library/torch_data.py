@@ -9,7 +9,7 @@ from gpudoctor.lint.analyses.batch_items import look_at_items
 from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetState, ObjectState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler, one_of_datasets
+from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Class, Instance
 from gpudoctor.lint.domain.symbols import Attribute
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
-answers(HOOKS.joins, Dataset)(one_of_datasets)
 
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",

@@ -14,15 +14,7 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, Module
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod
-from gpudoctor.lint.domain.module import (
-    Module,
-    StateDict,
-    Wrapper,
-    WrapperKind,
-    core_of,
-    one_of_modules,
-    one_of_wrappers,
-)
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -30,7 +22,6 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unk
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import LOSSES, is_no_module, is_sketch, is_tool
 from gpudoctor.lint.library.devices import default_device, made_on, moved_to, named_dtype, use
 from gpudoctor.lint.library.dropped_layers import note_missed
@@ -47,8 +38,6 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
-answers(HOOKS.joins, Module)(one_of_modules)
-answers(HOOKS.joins, Wrapper)(one_of_wrappers)
 _WITH_WEIGHTS = layers("weights")
 _DEVICE_DEPTH = 5
 """Parts of parts whose device is looked at."""

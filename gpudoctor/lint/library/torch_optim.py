@@ -11,14 +11,7 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
-from gpudoctor.lint.domain.optim import (
-    Optimizer,
-    Parameters,
-    Scaler,
-    Scheduler,
-    one_of_optimizers,
-    one_of_schedulers,
-)
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -32,7 +25,6 @@ from gpudoctor.lint.events.training_step import (
     ScalerCall,
     SchedulerStep,
 )
-from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
@@ -41,10 +33,6 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
-
-
-answers(HOOKS.joins, Optimizer)(one_of_optimizers)
-answers(HOOKS.joins, Scheduler)(one_of_schedulers)
 
 
 def owners(do: LibraryContext, values: list[Value]) -> tuple[frozenset[Value], bool]:
