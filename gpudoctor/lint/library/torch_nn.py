@@ -365,8 +365,8 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
         return singleton(CPU) if do.flag(core, ModuleState.shards_on_cpu) is YES else None
     own = do.state(core, ModuleState.device)
     if own is None and core.members:
-        places = {device_of(do, each, depth + 1) for each in core.members}
-        return places.pop() if len(places) == 1 else None
+        everywhere = {device_of(do, each, depth + 1) for each in core.members}
+        return everywhere.pop() if len(everywhere) == 1 else None
     # CPU is only the default of what we saw; whoever made the rest may have moved it.
     if own is None or (own.single == CPU and _may_be_elsewhere(do, core)):
         return None
