@@ -46,10 +46,11 @@ def _by_kind(key: Hashable, values: Values) -> Values | None:
         kinds.setdefault(type(binding.value), []).append(binding)
     found: list[Binding[Value]] = []
     for kind, bindings in kinds.items():
-        if len(bindings) == 1:
+        alike = ValueSet(bindings)
+        # Beside a rank or a number, what is unknown may be one as well.
+        if alike.single == NONE:
             found += bindings
             continue
-        alike = ValueSet(bindings)
         joined = _any_of(key, alike) if kind is Unknown else _joined(key, alike)
         if joined is None:
             return None

@@ -233,8 +233,10 @@ def _filter(call: Call) -> Values:
 @MODELS.callable("functools.reduce")
 def _reduce(call: Call) -> Values:
     """`reduce(operator.add, losses)`: what the function makes of one item after the other."""
-    if len(call.args) < 2:
-        return unknown(call, "a result")
+    only = call.first
+    # `reduce(getitem, path, config)[name] = value` writes into what it was given.
+    if len(call.args) < 2 or (isinstance(only, Library) and only.name not in ARITHMETIC):
+        return NOT_ANSWERED
     known = known_items(call.do, call.args[1].single)
     items = list(known) if known is not None and len(known) <= MAX_MAPPED else []
     if not items:
@@ -246,10 +248,12 @@ def _reduce(call: Call) -> Values:
     return result
 
 
+ARITHMETIC = tuple(f"operator.{name}" for name in ("add", "iadd", "mul", "sub", "truediv"))
+
+
 @MODELS.callable(
-    "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow", "operator.add",
-    "operator.iadd", "operator.mul", "operator.sub", "operator.truediv",
-)  # fmt: skip
+    "builtins.sum", "builtins.max", "builtins.min", "builtins.abs", "builtins.round", "builtins.pow", *ARITHMETIC
+)
 def _arithmetic(call: Call) -> Values:
     given = flatten(call.do, call.all_values())
     for value in list(given):

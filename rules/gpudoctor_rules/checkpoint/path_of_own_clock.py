@@ -197,8 +197,9 @@ def _only(value: Value | None) -> Value | None:
 
 
 def _place_of(program: Program, reading: Reading) -> Location:
-    """Where the author acts: a helper that only says what the time is will be right for other callers."""
+    """Where the author acts: a helper in another file that only says what the time is will be right for others."""
     frames, calls = reading.context.frames, reading.context.calls
     around = [each for each in program.log if each.context.frames[: len(frames)] == frames]
     plain = all(isinstance(each, (ClockRead, ReadOwn)) for each in around)
-    return calls[-1] if plain and calls and len(frames) > 1 else reading.location
+    apart = bool(calls) and calls[-1].path != reading.location.path
+    return calls[-1] if apart and plain and len(frames) > 1 else reading.location
