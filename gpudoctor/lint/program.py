@@ -587,8 +587,7 @@ class Program:
             each = todo.pop()
             if each not in found:
                 found.add(each)
-                todo += self.parts.get(each, ())
-                todo += each.members if isinstance(each, Module) else ()
+                todo += (*self.parts.get(each, ()), *(each.members if isinstance(each, Module) else ()))
         known = self._within[core] = frozenset(found)
         return known
 
