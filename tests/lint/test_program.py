@@ -175,20 +175,3 @@ def test_own_data_is_no_rank_guard():
     event = lost(Condition(frozenset({literal})))
     assert event.local_guards == (literal,)
     assert event.rank_guards == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "begins"),
-    [
-        ("mmcv.runner.init_dist", True),
-        ("company.initDistributed", True),
-        ("company.DistLauncher", True),
-        ("colossal.launch", True),
-        ("monai.compute_hausdorff_distance", False),
-        ("transformers.DistilBertModel", False),
-        ("launchpad.open", False),
-    ],
-)
-def test_a_helper_that_begins_the_group_says_so_in_words(name: str, begins: bool) -> None:
-    escape = Escape(context=EventContext(Location("a.py", 1), condition=ALWAYS), order=0, into=name)
-    assert Program("a.py", LaunchWorld.TORCHRUN, (escape,)).may_begin_group is begins

@@ -81,3 +81,19 @@ def test_no_other_model_goes_by_a_list_of_endings():
 
 def _is_ending_of_class(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value[:1].isupper()
+
+
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("mmcv.runner.init_dist", True),
+        ("company.initDistributed", True),
+        ("company.DistLauncher", True),
+        ("colossal.launch", True),
+        ("monai.compute_hausdorff_distance", False),
+        ("transformers.DistilBertModel", False),
+        ("launchpad.open", False),
+    ],
+)
+def test_a_helper_that_begins_the_group_says_so_in_words(name: str, begins: bool) -> None:
+    assert heuristics.begins_group(name) is begins
