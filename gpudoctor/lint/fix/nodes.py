@@ -74,11 +74,13 @@ class FileNodes:
         """A part of what stands at a place, as `Source` names them."""
         if part in ("target", "owner", "value", "added"):
             return self._part_of_statement(at, part)
-        if part == "receiver":
+        if part in ("receiver", "named"):
             node = self.expression(at)
             node = node.func if isinstance(node, ast.Call) else node
             if not isinstance(node, ast.Attribute):
                 raise NoFix("a function, not a method")
+            if part == "named" and not _is_named(node.value):
+                raise NoFix("no name: to ask for it again may give another one")
             return node.value
         if part == "left":
             return self._left(at)
@@ -276,6 +278,13 @@ def argument_of(call: ast.Call, part: str) -> ast.expr | None:
     plain = call.args[: int(part) + 1]
     known = len(plain) > int(part) and not any(isinstance(each, ast.Starred) for each in plain)
     return plain[-1] if known else None
+
+
+def _is_named(node: ast.expr) -> bool:
+    """A name, or an attribute of one: what it is does not change by looking."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def stored_in(around: ast.AST) -> Iterator[str]:

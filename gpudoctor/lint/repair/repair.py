@@ -41,10 +41,10 @@ class Counter:
 
 @dataclass(frozen=True)
 class Source:
-    """What the user wrote here. `part` picks a part of it: of a call or an attribute what that belongs to (`receiver`),
-    of a call its `function` or an argument (`0`, `loss`), of an operation what stands `left` of the operator, of an
-    assignment its `target`, what that belongs to (`owner`), its `value`, or what it adds (`added`; of a call of
-    `append`, too)."""
+    """What the user wrote here. `part` picks a part of it: of a call or an attribute what that belongs to (`receiver`;
+    `named` where that is a name, or an attribute of one), of a call its `function` or an argument (`0`, `loss`), of an
+    operation what stands `left` of the operator, of an assignment its `target`, what that belongs to (`owner`), its
+    `value`, or what it adds (`added`; of a call of `append`, too)."""
 
     at: Location
     part: str = ""

@@ -32,7 +32,7 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
-from gpudoctor.lint.repair.repair import After, Holds, Repair
+from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import BY_HAND, feeds, is_followed, may_clear, repeating_loop
 
@@ -76,7 +76,7 @@ class GradientsNeverCleared(Rule):
                     ("this adds to the gradients of earlier iterations", backward.location),
                     (f"{name} is made here", optimizer.place),
                 ],
-                repair=Repair("Clear the gradients", (After(step.location, ((Holds(optimizer), ".zero_grad()"),)),)),
+                repair=_clearing(step, optimizer),
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -94,6 +94,13 @@ class GradientsNeverCleared(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return any(len(rank.kept_gradients) > 1 and len(rank.optimizers) == 1 for rank in recording.ranks)
+
+
+def _clearing(step: OptimizerStep, optimizer: Optimizer) -> Repair:
+    # What its own step is called on is that optimizer, under whichever name: the program need not be executed for it.
+    named = Source(step.location, "named")
+    owner = Holds(optimizer) if step.through else Either(((Holds(optimizer),), (named,)))
+    return Repair("Clear the gradients", (After(step.location, ((owner, ".zero_grad()"),)),))
 
 
 def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
