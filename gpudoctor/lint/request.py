@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
@@ -59,7 +60,8 @@ class Request:
         """What stands for the path of standard input, without links."""
         return os.path.realpath(self.stdin_name)
 
-    @property
+    # Asked of each entry.
+    @cached_property
     def only_built_in(self) -> bool:
         """None of the rules is of another pack: it is known what they are about."""
         return all(card.module.startswith(f"{BUILT_IN}.") for card in self.rules)

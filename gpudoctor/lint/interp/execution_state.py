@@ -49,7 +49,6 @@ from gpudoctor.lint.interp.position import (
     ON_PATH,
     POSITION,
     Frame,
-    OnPath,
     OpenLoop,
     PathExit,
     Position,
@@ -119,7 +118,7 @@ class Fork:
         else:
             self.end = PathExit(self._layer, m.path)
         m.store.close()
-        put_back(m, OnPath, self._before)
+        m.put_back_path(self._before)
 
 
 class Within:
@@ -197,8 +196,10 @@ class ExecutionState(Position):
         "granted": "Of the assumptions the answers that hold by default: they turn nothing on that would else be off.",
         "habits": "What the calls of functions have done that did nothing which rules ask about.",
         "hints": "What the results of calls are named, by node.",
+        "launcher_matters": "Something has asked whether a launcher starts the ranks, or the program itself.",
         "made_nodes": "Looked up once: nodes that the interpreter has made up.",
         "max_statements": "Counted against by `statements`.",
+        "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
         "refinements": "Assumptions for the next attempt.",
@@ -214,7 +215,7 @@ class ExecutionState(Position):
         super().__init__()
         self.project = project
         self._world = world
-        self.world_matters = False
+        self.world_matters = self.launcher_matters = self.or_spawn = False
         self.assumptions = assumed
         self.without_group = self.at_defaults = False
         self.refinements: dict[Hashable, bool] = {}
@@ -328,12 +329,19 @@ class ExecutionState(Position):
     @property
     def world(self) -> LaunchWorld:
         """How the program is launched. Who asks makes the execution one of this world alone."""
-        self.world_matters = True
+        self.world_matters = self.launcher_matters = True
+        return self._world
+
+    @property
+    def world_unasked(self) -> LaunchWorld:
+        """The same, for those who execute it in that world."""
         return self._world
 
     @property
     def several_processes(self) -> bool:
-        return self.world.several_processes
+        # As many as there are, whoever starts them.
+        self.world_matters = True
+        return self._world.several_processes
 
     @property
     def launched_by(self) -> str:
@@ -374,8 +382,8 @@ class ExecutionState(Position):
         if self.muted or self.unreachable:
             return
         # Found out only while executing under torchrun: begin again with spawned ranks.
-        if kind is Spawn and self.world is not LaunchWorld.SPAWN:
-            raise NeedsWorld
+        if kind is Spawn:
+            self._start_ranks()
         assert at is not None
         if len(self.log) >= MAX_EVENTS:
             raise OutOfBudget(f"more than {MAX_EVENTS} events")
@@ -387,6 +395,13 @@ class ExecutionState(Position):
         if kind in (InitGroup, Spawn) or (wraps and not self._has_wrapped):
             self.refine_and_restart()
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
+
+    def _start_ranks(self) -> None:
+        """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all
+        until here went as it goes without one."""
+        if self._world is not LaunchWorld.SPAWN and (self.launcher_matters or not self.or_spawn):
+            raise NeedsWorld
+        self._world, self.world_matters = LaunchWorld.SPAWN, True
 
     @property
     def _has_wrapped(self) -> bool:
@@ -733,7 +748,7 @@ class ExecutionState(Position):
         try:
             yield
         finally:
-            put_back(self, Position, before)
+            put_back(self, before)
             if self.speculations:
                 self._lasting.append(self._taken_out(begun))
 
@@ -758,7 +773,7 @@ class ExecutionState(Position):
             run.events, run.studied = pages["log"], pages["studied"]
             run.whole = ends is None or self.statements < ends
             run.close(returned=not self.unreachable)
-            put_back(self, Position, before)
+            put_back(self, before)
             if not self.speculations:
                 self._bring_back()
 

@@ -107,8 +107,8 @@ def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -
             program = _with_group(start, project, left, program)
         return [program] if program is not None else []
     # torchrun first: most programs take both, and it is what PyTorch documents.
-    program, switches, m = _follow(start, project, left, LaunchWorld.TORCHRUN)
-    # It called `mp.spawn`: under torchrun that would start processes of processes.
+    program, switches, m = _follow(start, project, left, LaunchWorld.TORCHRUN, or_spawn=True)
+    # It called `mp.spawn`, after it has asked for its launcher: under torchrun that would start processes of processes.
     if program is None:
         program, switches, m = _follow(start, project, left, LaunchWorld.SPAWN)
     if program is None:
@@ -228,15 +228,20 @@ def _stands_in(text: str) -> bool:
 
 
 def _follow(
-    start: _Start, project: Project, left: Budget, world: LaunchWorld, assumed: Assumptions = NOTHING_ASSUMED
+    start: _Start,
+    project: Project,
+    left: Budget,
+    world: LaunchWorld,
+    assumed: Assumptions = NOTHING_ASSUMED,
+    or_spawn: bool = False,
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world; where a limit ends it before the training, with the default of each model and data set to choose."""
-    seen = _execute(start, project, left, world, assumed)
+    seen = _execute(start, project, left, world, assumed, or_spawn=or_spawn)
     program = seen[0]
     if program is None or not program.stops or not program.has_entry or program.trained_at:
         return seen
     at_defaults = replace(program.assumptions, at_defaults=True)
-    again, switches, m = _execute(start, project, left, world, at_defaults)
+    again, switches, m = _execute(start, project, left, program.world, at_defaults)
     if again is None or not again.trained_at:
         return seen
     return replace(again, limit_with_all=program.stops[0]), switches, m
@@ -250,14 +255,16 @@ def _execute(
     assumed: Assumptions = NOTHING_ASSUMED,
     places: frozenset[Location] = NOWHERE,
     attempts: int = MAX_RESTARTS,
+    or_spawn: bool = False,
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
-    """One world, begun again whenever a switch was learnt."""
+    """One world, begun again whenever a switch was learnt. With `or_spawn`, it may turn out that the program starts its
+    ranks itself."""
     known, granted = dict(assumed.switches), set[Hashable]()
     # One for all attempts: whoever waits does not care how often it was begun.
     budget = Budget(min(MAX_SECONDS, left.left), min(MAX_EVALUATIONS, left.steps))
     for _ in range(attempts):
         m = Interpreter(project, world, known)
-        m.budget, m.given = budget, start.given
+        m.budget, m.given, m.or_spawn = budget, start.given, or_spawn
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
         seen = _watch(m, places) if places else None
         if assumed.group_before is not None:
@@ -268,14 +275,15 @@ def _execute(
         # What ran before the switch was known saw both of its sides: the log of it is void.
         except RefineAndRestart:
             known = {**known, **m.refinements}
+            world, or_spawn = m.world_unasked, or_spawn and not m.launcher_matters
             continue
         except NeedsWorld:
             return None, known, m
         finally:
             budget.steps -= m.evaluations
             left.steps -= m.evaluations
-        return _program(m, start, world, whole, seen, group_before=assumed.group_before), known, m
-    return _program(m, start, world, False, seen, group_before=assumed.group_before), known, m
+        return _program(m, start, m.world_unasked, whole, seen, group_before=assumed.group_before), known, m
+    return _program(m, start, m.world_unasked, False, seen, group_before=assumed.group_before), known, m
 
 
 def _watch(m: Interpreter, places: frozenset[Location]) -> ScopeSnapshots:

@@ -127,6 +127,10 @@ class OnPath(Recorded):
         self.unreachable = False
         self.enclosing: tuple[Literal, ...] = ()
 
+    def put_back_path(self, before: tuple[Any, ...]) -> None:
+        """Let the path be what it was. Written out, because each side of each branch ends so."""
+        self.enclosing, self.path, self.unreachable = before
+
 
 class Position(OnPath):
     """What is set apart while something is executed that has nothing to do with who asks for it."""
@@ -179,12 +183,12 @@ class Position(OnPath):
 
 ON_PATH: Callable[[OnPath], tuple[Any, ...]] = attrgetter(*OnPath.__slots__)
 """What there is to put back of a path."""
-POSITION: Callable[[Position], tuple[Any, ...]] = attrgetter(*OnPath.__slots__, *Position.__slots__)
+_OF_POSITION = (*OnPath.__slots__, *Position.__slots__)
+POSITION: Callable[[Position], tuple[Any, ...]] = attrgetter(*_OF_POSITION)
 """What there is to put back of a position."""
-_GROUPS = {OnPath: (*OnPath.__slots__,), Position: (*OnPath.__slots__, *Position.__slots__)}
 
 
-def put_back(owner: OnPath, group: type[OnPath], values: tuple[Any, ...]) -> None:
-    """Let all that is in a group be what it was."""
-    for name, value in zip(_GROUPS[group], values, strict=True):
+def put_back(owner: Position, values: tuple[Any, ...]) -> None:
+    """Let all that is in a position be what it was."""
+    for name, value in zip(_OF_POSITION, values, strict=True):
         setattr(owner, name, value)
