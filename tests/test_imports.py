@@ -64,7 +64,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.process_state": set(),
     "gpudoctor.lint.size_limits": set(),
     "gpudoctor.lint.notebooks": {"gpudoctor.lint.process_state", "gpudoctor.lint.size_limits", "gpudoctor.diagnostic"},
+    # How to look through a syntax tree, for all who do.
+    "gpudoctor.lint.source.syntax_walk": set(),
     "gpudoctor.lint.source": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.notebooks",
         "gpudoctor.lint.process_state",
         "gpudoctor.lint.size_limits",
@@ -115,6 +118,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.runtime.workers": set(),
     # What a file is, and which of its definitions matter, is asked before and while a program is followed.
     "gpudoctor.lint.discovery": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.runtime",
         "gpudoctor.lint.runtime.workers",
         "gpudoctor.lint.notebooks",
@@ -167,6 +171,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.diagnostic",
     },
     "gpudoctor.lint.analyses": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.library_context",
         "gpudoctor.lint.hooks",
@@ -178,6 +183,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.manifest",
     },
     "gpudoctor.lint.library": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.library_context",
         "gpudoctor.lint.analyses",
@@ -202,6 +208,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.library.library_names": {"gpudoctor.manifest"},
     # Python and nothing else: no model, no analysis.
     "gpudoctor.lint.interp": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.library_context",
         "gpudoctor.lint.library.register",
@@ -239,6 +246,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # --- from events to findings ---
     "gpudoctor.lint.fix": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.repair",
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
@@ -249,6 +257,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # Whether a finding is sure hangs on the values behind it.
     "gpudoctor.lint.results": {
+        "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
@@ -48,6 +49,6 @@ def _own_attributes(method: ast.FunctionDef) -> Iterator[ast.Attribute]:
     arguments = method.args.args
     if not arguments:
         return
-    for each in ast.walk(method):
+    for each in walk(method):
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name) and each.value.id == arguments[0].arg:
             yield each

@@ -24,6 +24,7 @@ from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import dataclass, field
 
@@ -262,7 +263,7 @@ def _seeds_by_epoch(cls: Class) -> bool:
     if "set_epoch" not in methods:
         return False
     told = {each.attr for each in _attributes(methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}
-    calls = [each for each in ast.walk(methods["__iter__"]) if isinstance(each, ast.Call)]
+    calls = [each for each in walk(methods["__iter__"]) if isinstance(each, ast.Call)]
     seeds = any(_is_seeding(call) and any(each.attr in told for each in _attributes(call)) for call in calls)
     others = [method for name, method in methods.items() if name not in ("__init__", "set_epoch")]
     written = [each for method in others for each in _attributes(method) if isinstance(each.ctx, ast.Store)]
@@ -272,7 +273,7 @@ def _seeds_by_epoch(cls: Class) -> bool:
 
 
 def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+    return (each for each in walk(node) if isinstance(each, ast.Attribute))
 
 
 def _is_seeding(call: ast.Call) -> bool:

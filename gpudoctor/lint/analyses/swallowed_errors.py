@@ -10,6 +10,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import Caught, Swallowed
 from gpudoctor.lint.hooks import HOOKS, Handled, told
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -30,9 +31,7 @@ def _catches_all(handler: ast.ExceptHandler) -> bool:
 def _note_swallowed(do: LibraryContext, handled: Handled, place: Location) -> None:
     if handled.errors and (handled.goes_on or handled.returned):
         # Who names the error, or passes over it, has expected it.
-        reports = _catches_all(handled.handler) and any(
-            isinstance(each, ast.Call) for each in ast.walk(handled.handler)
-        )
+        reports = _catches_all(handled.handler) and any(isinstance(each, ast.Call) for each in walk(handled.handler))
         do.emit(
             Caught, at=place, errors=handled.errors, tried=handled.tried, reports=reports, leaves=not handled.goes_on
         )
@@ -44,7 +43,7 @@ def _swallows(handled: Handled) -> bool:
     """The handler goes on, or ends the function or the process, and keeps nothing of the error."""
     ends = any(isinstance(event, LeaveLoop) and event.how == "exit" for event in handled.events)
     # A `raise` under a test may be the one for errors that count.
-    if any(isinstance(each, (ast.Raise, ast.Global, ast.Nonlocal)) for each in ast.walk(handled.handler)):
+    if any(isinstance(each, (ast.Raise, ast.Global, ast.Nonlocal)) for each in walk(handled.handler)):
         return False
     # `failed = True`, `return 1` and `queue.put(error)` may tell somebody.
     kept = handled.writes > (1 if handled.handler.name else 0)

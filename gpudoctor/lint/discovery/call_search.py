@@ -18,6 +18,7 @@ from gpudoctor.lint.discovery.top_level import DEFINITIONS, Import, at_top, bind
 from gpudoctor.lint.discovery.walk import concerns_training, speaks_of_training
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import pattern, trains
 from gpudoctor.record import dataclass
 
@@ -67,7 +68,7 @@ def may_train_unread(module: ModuleFile, project: Project) -> bool:
     to, its execution shows."""
     if not speaks_of_training(module.source.text.encode("utf-8", "replace")):
         return False
-    imports = bindings(ast.walk(module.source.tree))
+    imports = bindings(walk(module.source.tree))
     roots = {library_of(name, imports) for name in imports}
     return any(is_strange(root) and project.find(module, root) is None for root in sorted(roots))
 
@@ -136,7 +137,7 @@ class _CallSearch:
         seen = {node for _, node in pending}
         while pending and len(seen) < MAX_DEFINITIONS + len(module.source.tree.body):
             names, node = pending.pop()
-            inner = bindings(ast.walk(node))
+            inner = bindings(walk(node))
             imports = {**names.imports, **inner}
             for call in _calls_in([node]):
                 name = _library_name(call.func, imports)
@@ -224,7 +225,7 @@ def is_training_call(name: str) -> bool:
 
 
 def _calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    return (each for node in nodes for each in ast.walk(node) if isinstance(each, ast.Call))
+    return (each for node in nodes for each in walk(node) if isinstance(each, ast.Call))
 
 
 def _library_name(node: ast.expr, imports: dict[str, Import]) -> str:

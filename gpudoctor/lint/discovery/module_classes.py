@@ -9,6 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
+from gpudoctor.lint.source.syntax_walk import walk
+
 # Bases that are no modules whatever project they are from. No pattern is compiled before it is asked for: most runs
 # lint programs, and never do.
 _NO_MODULE = (
@@ -99,11 +101,11 @@ class _MethodLayers:
 
     def __init__(self, node: _FunctionNode) -> None:
         self.name = node.name
-        self.nodes = list(ast.walk(node))
+        self.nodes = list(walk(node))
         self.assigned = [each for each in self.nodes if isinstance(each, _Assignment)]
         arguments = [each.arg for each in self.nodes if isinstance(each, ast.arg)]
         loops = (each.target for each in self.nodes if isinstance(each, (ast.comprehension, ast.For)))
-        counted = [each.id for loop in loops for each in ast.walk(loop) if isinstance(each, ast.Name)]
+        counted = [each.id for loop in loops for each in walk(loop) if isinstance(each, ast.Name)]
         self.given = frozenset((*arguments, *counted))
         self.own = arguments[0] if arguments else ""
 

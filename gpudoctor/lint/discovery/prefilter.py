@@ -19,6 +19,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import mentions, pattern, words
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def _names_in(parts: Iterable[ast.AST], known: dict[str, str]) -> set[str]:
 
 
 def _imported_in(statements: Iterable[ast.stmt]) -> dict[str, str]:
-    nodes = (node for statement in statements for node in ast.walk(statement))
+    nodes = (node for statement in statements for node in walk(statement))
     return {
         name: path for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)) for name, path in _bound_by(node)
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NoFix
 from gpudoctor.lint.repair import repair
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -217,7 +218,7 @@ class FileNodes:
     def is_main_guard(self, node: ast.AST) -> bool:
         """`if __name__ == "__main__":`."""
         return isinstance(node, ast.If) and any(
-            isinstance(each, ast.Name) and each.id == "__name__" for each in ast.walk(node.test)
+            isinstance(each, ast.Name) and each.id == "__name__" for each in walk(node.test)
         )
 
     # --- names and text ----------------------------------------------------------------------------------------
@@ -245,7 +246,7 @@ class FileNodes:
 
     def quote_near(self, statement: ast.stmt) -> str:
         """The quotes that texts stand in: those of the statement itself, else those of most of the file."""
-        return self._quotes_in(ast.walk(statement)) or self._quote
+        return self._quotes_in(walk(statement)) or self._quote
 
     @cached_property
     def _quote(self) -> str:
@@ -289,6 +290,6 @@ def _is_named(node: ast.expr) -> bool:
 
 def stored_in(around: ast.AST) -> Iterator[str]:
     """The names that are assigned to anywhere in a node."""
-    for node in ast.walk(around):
+    for node in walk(around):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

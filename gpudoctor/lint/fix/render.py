@@ -13,6 +13,7 @@ from gpudoctor.lint.fix.import_lines import bound_around, called
 from gpudoctor.lint.fix.nodes import stored_in
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, CallAgain, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Renderer:
             raise NoFix("arguments are passed on")
         more = [each for each in call.keywords if each.arg is None or each.arg in part.keeps]
         changing = set(stored_in(at))
-        if any(isinstance(node, ast.Name) and node.id in changing for each in more for node in ast.walk(each)):
+        if any(isinstance(node, ast.Name) and node.id in changing for each in more for node in walk(each)):
             raise NoFix("it is given what changes from round to round")
         written = [(f"{each.arg}=" if each.arg else "**") + self.nodes.written(each.value) for each in more]
         return f"{self.nodes.written(call.func)}({', '.join([first, *written])})"
@@ -164,7 +165,7 @@ class Renderer:
     def _named(self, block: ast.stmt) -> str:
         """`for _ in range(epochs)`: the number that nobody has used so far gets a name."""
         target = getattr(block, "target", None)
-        used = {node.id for node in ast.walk(block) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        used = {node.id for node in walk(block) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         if not isinstance(target, ast.Name) or target.id in used or _USUAL_COUNTER in self.nodes.names:
             raise NoFix("the counter has no name")
         self.changes.append(NewExpression(self.nodes.place(target), _USUAL_COUNTER))
@@ -200,8 +201,8 @@ def _is_of_kind(held: Values | None, value: Value) -> bool:
 def _targets(block: ast.stmt) -> list[str]:
     """The names that may count a loop's rounds."""
     if isinstance(block, (ast.For, ast.AsyncFor)):
-        return [node.id for node in ast.walk(block.target) if isinstance(node, ast.Name)]
-    counted = (node.target for node in ast.walk(block) if isinstance(node, ast.AugAssign))
+        return [node.id for node in walk(block.target) if isinstance(node, ast.Name)]
+    counted = (node.target for node in walk(block) if isinstance(node, ast.AugAssign))
     return [target.id for target in counted if isinstance(target, ast.Name)]
 
 

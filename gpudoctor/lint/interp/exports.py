@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gpudoctor.lint.flow.interning import for_one_program
+from gpudoctor.lint.source.syntax_walk import walk
 
 
 def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
@@ -36,7 +37,7 @@ def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
 def attributes_set(module: ast.Module) -> frozenset[str]:
     """The attributes that a file sets on anything, as far as it writes their names."""
     found: set[str] = set()
-    for node in ast.walk(module):
+    for node in walk(module):
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             found.add(node.attr)
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setattr":
@@ -50,7 +51,7 @@ _UNDER_ANY_NAME = frozenset({"exec", "globals", "locals", "setattr", "vars", "__
 
 def may_have(module: ast.Module, name: str) -> bool:
     """Something in this module may give it a name, whether it was executed or not."""
-    for node in ast.walk(module):
+    for node in walk(module):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             bound = node.name
         elif isinstance(node, ast.alias):
@@ -87,5 +88,5 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 def _stored(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With)):
         yield from (
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            node.id for node in walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )

@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _yields(node: ast.AST) -> bool:
 
 
 def _captures(node: ast.AST) -> bool:
-    return any(isinstance(each, _INNER) for each in ast.walk(node) if each is not node)
+    return any(isinstance(each, _INNER) for each in walk(node) if each is not node)
 
 
 @dataclass(frozen=True, slots=True)

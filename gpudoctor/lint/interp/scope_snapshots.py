@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.value import UNBOUND, Values
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -91,7 +92,7 @@ def _bound(values: Values) -> Values:
 
 def _chains(m: Evaluator, around: ast.AST) -> Iterator[ast.expr]:
     """The attributes and entries of names that code reads or writes: `args.gpu`, `parts["loader"]`."""
-    for node in ast.walk(around):
+    for node in walk(around):
         if isinstance(node, (ast.Attribute, ast.Subscript)) and _is_plain(node):
             yield node if isinstance(node.ctx, ast.Load) else _read(m, node)
 

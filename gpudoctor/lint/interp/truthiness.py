@@ -31,6 +31,7 @@ from gpudoctor.lint.interp.operators import bound_in, compare, conjunction, cont
 from gpudoctor.lint.interp.position import PathExit
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import HOOKS
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -442,7 +443,7 @@ def pattern(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
         if not parts:
             return False
         return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
-    for name in [each.name for each in ast.walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
+    for name in [each.name for each in walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
         m.bind(name, m.unknown(case, "part of a matched pattern"))
     divergence = Divergence.NONE
     for value in subject:

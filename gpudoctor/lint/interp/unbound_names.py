@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.interning import for_one_program
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
@@ -78,7 +79,7 @@ def _bound_by(node: ast.AST, inside: bool, within: bool = False) -> Iterator[str
             yield from _bound_by(each, inside, within or isinstance(each, _MAY_HAVE_RUN))
         elif inside:
             # They bind names of the scopes around a function.
-            outer = (it for it in ast.walk(each) if isinstance(it, (ast.Global, ast.Nonlocal)))
+            outer = (it for it in walk(each) if isinstance(it, (ast.Global, ast.Nonlocal)))
             yield from (name for it in outer for name in it.names)
 
 
@@ -94,7 +95,7 @@ def _names_of(node: ast.AST) -> Iterator[str]:
 @for_one_program
 def _takes_names(tree: ast.AST) -> bool:
     """`from x import *`, `globals()["x"] = 1`, `exec(...)`."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.alias) and node.name == "*":
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMESPACES:

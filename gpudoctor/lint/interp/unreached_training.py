@@ -17,6 +17,7 @@ from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.discovery.top_level import name_parts, root_name
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.program import Chosen, NotReached, Stop
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
@@ -210,7 +211,7 @@ def _part(
 
 def _imported(tree: ast.Module) -> frozenset[str]:
     """The names that imports bind, which may be modules."""
-    imports = (each for each in ast.walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom)))
+    imports = (each for each in walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom)))
     return frozenset((alias.asname or alias.name).partition(".")[0] for each in imports for alias in each.names)
 
 
@@ -233,7 +234,7 @@ def _uses(
     is no function, and a text is one only where it decides what is called."""
     names, attributes, of_modules, texts = set[str](), set[str](), set[str](), set[str]()
     asking = list[ast.expr]()
-    for node in (each for root in nodes for each in ast.walk(root)):
+    for node in (each for root in nodes for each in walk(root)):
         if isinstance(node, ast.Name):
             names.add(node.id)
         elif isinstance(node, ast.Attribute):
@@ -261,5 +262,5 @@ def _choosing(call: ast.Call, modules: AbstractSet[str]) -> set[str]:
         case [ast.Name() | ast.Attribute() as owner, asked] if by_name and not isinstance(asked, ast.Constant):
             return {_ALL_OF + name_parts(owner)[-1]} if root_name(owner) in modules else set()
     where = call.args if by_name else [call.func] if isinstance(call.func, (ast.Call, ast.Subscript)) else []
-    found = (inner.value for each in where for inner in ast.walk(each) if isinstance(inner, ast.Constant))
+    found = (inner.value for each in where for inner in walk(each) if isinstance(inner, ast.Constant))
     return {each for each in found if isinstance(each, str)}

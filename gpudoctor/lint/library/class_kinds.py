@@ -28,6 +28,7 @@ from gpudoctor.lint.library.heuristics import (
 )
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import prefixes, taking_charge
 
 if TYPE_CHECKING:
@@ -133,14 +134,14 @@ def draws_items(cls: Class) -> bool:
     for statement in cls.node.body:
         if isinstance(statement, ast.FunctionDef) and statement.name == "__getitem__":
             names = [each.arg for each in statement.args.args]
-            used = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
+            used = {each.id for each in walk(statement) if isinstance(each, ast.Name)}
             return len(names) == 2 and names[1] not in used
     return any(draws_items(base) for base in cls.bases if isinstance(base, Class))
 
 
 def mentions(cls: Class, name: str) -> bool:
     """The body of the class, or of one that it derives from, asks something for an attribute of this name."""
-    found = any(isinstance(each, ast.Attribute) and each.attr == name for each in ast.walk(cls.node))
+    found = any(isinstance(each, ast.Attribute) and each.attr == name for each in walk(cls.node))
     return found or any(mentions(base, name) for base in cls.bases if isinstance(base, Class))
 
 
@@ -157,20 +158,18 @@ def counts_epochs(cls: Class) -> bool:
 
 def _goes_through_base(method: ast.FunctionDef) -> bool:
     """`for index in super().__iter__():`."""
-    names = [
-        each.func.id for each in ast.walk(method) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
-    ]
+    names = [each.func.id for each in walk(method) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
     return "super" in names and any(each.attr == "__iter__" for each in _attributes(method))
 
 
 def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
-    return (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+    return (each for each in walk(node) if isinstance(each, ast.Attribute))
 
 
 def _mentions_of_epoch(methods: dict[str, ast.FunctionDef]) -> Iterator[ast.Attribute]:
     for name, method in methods.items():
         if name not in ("__init__", "set_epoch"):
-            for each in ast.walk(method):
+            for each in walk(method):
                 if isinstance(each, ast.Attribute) and each.attr in ("epoch", "set_epoch"):
                     yield each
 

@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library.wrapper_names import every_module_has
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.module import Module
@@ -39,7 +40,7 @@ def _local(cls: ast.ClassDef, name: str) -> ast.Assign | None:
     """Where the constructor makes something under this name, for which no object of the class has an attribute."""
     constructors = (each for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
     made = [each for constructor in constructors for each in constructor.body if _makes(each, name)]
-    for node in ast.walk(cls) if made else ():
+    for node in walk(cls) if made else ():
         # Written down as a text, it may be a name that something is registered under.
         if isinstance(node, ast.Attribute) and node.attr == name and not isinstance(node.ctx, ast.Load):
             return None

@@ -16,6 +16,7 @@ from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
 from gpudoctor.lint.library.wrapper_names import FSDP_MODULE, every_module_has
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import declared
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _never_sets(do: LibraryContext, cls: Value, name: str, as_module: bool = Fal
 def _written_in(cls: ast.ClassDef) -> frozenset[str]:
     """The names that are bound in a class or set in its methods, and what sets attributes under any name."""
     found = set(_bound_by(cls.body))
-    for node in ast.walk(cls):
+    for node in walk(cls):
         name = getattr(node, "attr", getattr(node, "id", getattr(node, "name", "")))
         sets = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
         if sets or name in _UNDER_ANY_NAME:
@@ -139,5 +140,5 @@ def _bound_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
 @for_one_program
 def _texts_in(cls: ast.ClassDef) -> frozenset[str]:
     """What is written in a class as text: it may be the name of a buffer."""
-    texts = (node.value for node in ast.walk(cls) if isinstance(node, ast.Constant))
+    texts = (node.value for node in walk(cls) if isinstance(node, ast.Constant))
     return frozenset(text for text in texts if isinstance(text, str) and text.isidentifier())

@@ -7,6 +7,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -51,9 +52,9 @@ def in_words_of(source: SourceFile | None, finding: Finding) -> Finding:
 def _asked(question: str, tree: ast.Module) -> str:
     """The question to an object of a framework: by its name, as an attribute of `self`, or in another way."""
     name = question.partition(".")[0]
-    if any(name in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in ast.walk(tree)):
+    if any(name in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in walk(tree)):
         return question
-    kept = (node.value for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == name)
+    kept = (node.value for node in walk(tree) if isinstance(node, ast.Attribute) and node.attr == name)
     of_self = any(isinstance(each, ast.Name) and each.id == "self" for each in kept)
     return f"self.{question}" if of_self else OBJECTS[question]
 
@@ -61,7 +62,7 @@ def _asked(question: str, tree: ast.Module) -> str:
 def _imported(tree: ast.Module) -> dict[str, str]:
     """What the imports of a file bring in, wherever they stand: dotted names of libraries, and how it calls them."""
     found: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 found.setdefault(alias.name, alias.asname or alias.name)

@@ -31,6 +31,7 @@ from gpudoctor.lint.source.library_roots import (
     is_always_loaded,
     is_standard,
 )
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
 
 
@@ -162,7 +163,7 @@ class Project:
 
     def imports_of(self, module: ModuleFile) -> Iterator[ModuleFile]:
         """The files of the project that a module imports anywhere, in the order of its tree."""
-        for node in ast.walk(module.source.tree):
+        for node in walk(module.source.tree):
             found: list[ModuleFile | Package | None] = []
             if isinstance(node, ast.Import):
                 found = [each for alias in node.names for each in self._with_packages(alias.name, module)]
