@@ -1,124 +1,185 @@
-"""How Python writes an expression: what `ast.unparse` gives, at a small part of its cost for the plain forms.
+"""How Python writes an expression: what `ast.unparse` gives, at a small part of its cost for the usual forms.
 
-Unparsing sets up a visitor with its tables of precedence for each expression. Nearly all that are shown are names with
-dots, calls and operators on such: no part of them ever needs parentheses.
+Unparsing sets up a visitor with its tables of precedence for each expression, and collects the text in pieces. Here
+each form is one format; what is seldom written, such as a `lambda`, is left to `ast.unparse`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import isfinite
 from typing import Any
 
-# Powers and operators on bits are left out: they need more parentheses than one would think.
 _PLAIN = frozenset({str, int, bool, float, type(None)})
-_SUM, _PRODUCT = 1, 2
-_ARITHMETIC: dict[type[ast.operator], tuple[str, int]] = {
+_TEST, _OR, _AND, _NOT, _COMPARISON, _OPERATION, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = (
+    3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 17,
+)  # fmt: skip
+"""How closely forms bind their parts, as `ast` counts it: one that binds less than its place asks for has brackets."""
+_OPERATORS: dict[type[ast.operator], tuple[str, int]] = {
     ast.Add: ("+", _SUM), ast.Sub: ("-", _SUM), ast.Mult: ("*", _PRODUCT), ast.Div: ("/", _PRODUCT),
-    ast.Mod: ("%", _PRODUCT), ast.FloorDiv: ("//", _PRODUCT), ast.MatMult: ("@", _PRODUCT),
+    ast.Mod: ("%", _PRODUCT), ast.FloorDiv: ("//", _PRODUCT), ast.MatMult: ("@", _PRODUCT), ast.Pow: ("**", _POWER),
+    ast.BitOr: ("|", _OPERATION), ast.BitXor: ("^", 9), ast.BitAnd: ("&", 10), ast.LShift: ("<<", 11),
+    ast.RShift: (">>", 11),
 }  # fmt: skip
 _COMPARISONS: dict[type[ast.cmpop], str] = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
     ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in",
 }  # fmt: skip
+_SIGNS: dict[type[ast.unaryop], tuple[str, int]] = {
+    ast.USub: ("-", _SIGN), ast.UAdd: ("+", _SIGN), ast.Invert: ("~", _SIGN), ast.Not: ("not ", _NOT),
+}  # fmt: skip
+
+
+class _NotPlain(Exception):
+    """A form that is not written here."""
 
 
 def written(node: ast.AST) -> str:
     """The node as Python would write it, on one line where it is an expression."""
+    try:
+        return _write(node)
+    except _NotPlain:
+        return ast.unparse(node)
+
+
+def _write(node: ast.AST, level: int = _TEST) -> str:
+    """The node in a place whose parts are bound as closely as `level`."""
     write = _WRITERS.get(type(node))
-    plain = write(node) if write is not None else None
-    return ast.unparse(node) if plain is None else plain
+    if write is None:
+        raise _NotPlain
+    return write(node, level)
 
 
-def _atom(node: ast.expr) -> str | None:
-    """An expression that binds its parts more closely than any operator; None where it may need parentheses."""
-    write = _ATOMS.get(type(node))
-    return write(node) if write is not None else None
+def _bracketed(text: str, own: int, level: int) -> str:
+    return f"({text})" if level > own else text
 
 
-def _name(node: ast.Name) -> str:
+def _all(nodes: Iterable[ast.AST]) -> str:
+    return ", ".join([_write(each) for each in nodes])
+
+
+def _name(node: ast.Name, level: int) -> str:
     return node.id
 
 
-def _constant(node: ast.Constant) -> str | None:
+def _constant(node: ast.Constant, level: int) -> str:
     value = node.value
     # A number that is infinite and a `u"…"` are written with care.
-    plain = type(value) in _PLAIN and node.kind is None and (type(value) is not float or isfinite(value))
-    return repr(value) if plain else None
+    if type(value) not in _PLAIN or node.kind is not None or (type(value) is float and not isfinite(value)):
+        raise _NotPlain
+    return repr(value)
 
 
-def _attribute(node: ast.Attribute) -> str | None:
+def _attribute(node: ast.Attribute, level: int) -> str:
     # `1 .real` has a space.
-    owner = None if type(node.value) is ast.Constant else _atom(node.value)
-    return None if owner is None else f"{owner}.{node.attr}"
+    if type(node.value) is ast.Constant:
+        raise _NotPlain
+    return f"{_write(node.value, _ATOM)}.{node.attr}"
 
 
-def _call(node: ast.Call) -> str | None:
-    function = _atom(node.func)
-    if function is None:
-        return None
-    parts = [written(each) for each in node.args]
-    for each in node.keywords:
-        if each.arg is None:
-            return None
-        parts.append(f"{each.arg}={written(each.value)}")
-    return f"{function}({', '.join(parts)})"
+def _call(node: ast.Call, level: int) -> str:
+    parts = [_write(each) for each in node.args]
+    parts += [f"{each.arg}={_write(each.value)}" if each.arg else f"**{_write(each.value)}" for each in node.keywords]
+    return f"{_write(node.func, _ATOM)}({', '.join(parts)})"
 
 
-def _subscript(node: ast.Subscript) -> str | None:
-    owner, index = _atom(node.value), _atom(node.slice)
-    return None if owner is None or index is None else f"{owner}[{index}]"
+def _starred(node: ast.Starred, level: int) -> str:
+    return f"*{_write(node.value, _OPERATION)}"
 
 
-def _list(node: ast.List) -> str:
-    return f"[{', '.join(map(written, node.elts))}]"
+def _subscript(node: ast.Subscript, level: int) -> str:
+    index = node.slice
+    if isinstance(index, ast.Tuple) and len(index.elts) > 1:
+        return f"{_write(node.value, _ATOM)}[{_all(index.elts)}]"
+    return f"{_write(node.value, _ATOM)}[{_one_index(index)}]"
 
 
-def _operand(node: ast.expr, binding: int) -> str | None:
-    """An operand of an operator that binds as closely as this; None where it may need parentheses."""
-    if isinstance(node, ast.BinOp):
-        return _binary(node) if _ARITHMETIC.get(type(node.op), ("", 0))[1] >= binding else None
-    if isinstance(node, ast.UnaryOp):
-        return _minus(node)
-    return _atom(node)
+def _one_index(index: ast.expr) -> str:
+    # A tuple of one has its comma and no brackets, as it is written without.
+    if isinstance(index, ast.Tuple) and index.elts:
+        return f"{_write(index.elts[0])},"
+    return _write(index)
 
 
-def _minus(node: ast.UnaryOp) -> str | None:
-    operand = _atom(node.operand) if isinstance(node.op, ast.USub) else None
-    return None if operand is None else f"-{operand}"
+def _slice(node: ast.Slice, level: int) -> str:
+    step = f":{_write(node.step)}" if node.step is not None else ""
+    first = _write(node.lower) if node.lower is not None else ""
+    return f"{first}:{_write(node.upper) if node.upper is not None else ''}{step}"
 
 
-def _binary(node: ast.BinOp) -> str | None:
-    sign, binding = _ARITHMETIC.get(type(node.op), ("", 0))
-    left, right = _operand(node.left, binding), _operand(node.right, binding + 1)
-    return None if left is None or right is None or not sign else f"{left} {sign} {right}"
+def _list(node: ast.List, level: int) -> str:
+    return f"[{_all(node.elts)}]"
 
 
-def _compare(node: ast.Compare) -> str | None:
-    if len(node.ops) > 1:
-        return None
-    left, right = _operand(node.left, _SUM), _operand(node.comparators[0], _SUM)
-    return None if left is None or right is None else f"{left} {_COMPARISONS[type(node.ops[0])]} {right}"
+def _tuple(node: ast.Tuple, level: int) -> str:
+    return f"({_all(node.elts)}{',' if len(node.elts) == 1 else ''})"
 
 
-def _augmented(node: ast.AugAssign) -> str | None:
-    sign = _ARITHMETIC.get(type(node.op))
-    return None if sign is None else f"{written(node.target)} {sign[0]}= {written(node.value)}"
+def _signed(node: ast.UnaryOp, level: int) -> str:
+    sign, own = _SIGNS[type(node.op)]
+    # Whether a sign behind `**` has brackets is another question in each version of Python.
+    if level == _POWER:
+        raise _NotPlain
+    return _bracketed(f"{sign}{_write(node.operand, own)}", own, level)
 
 
-_ATOMS: dict[type[ast.AST], Callable[[Any], str | None]] = {
+def _binary(node: ast.BinOp, level: int) -> str:
+    sign, own = _OPERATORS[type(node.op)]
+    to_the_right = own == _POWER
+    left, right = _write(node.left, own + to_the_right), _write(node.right, own + (not to_the_right))
+    return _bracketed(f"{left} {sign} {right}", own, level)
+
+
+def _compare(node: ast.Compare, level: int) -> str:
+    text = _write(node.left, _COMPARISON + 1)
+    for sign, right in zip(node.ops, node.comparators, strict=True):
+        text += f" {_COMPARISONS[type(sign)]} {_write(right, _COMPARISON + 1)}"
+    return _bracketed(text, _COMPARISON, level)
+
+
+def _connected(node: ast.BoolOp, level: int) -> str:
+    word, own = (" and ", _AND) if isinstance(node.op, ast.And) else (" or ", _OR)
+    # `ast` asks more of each further part, up to an atom.
+    parts = [_write(each, min(own + index, _ATOM)) for index, each in enumerate(node.values, 1)]
+    return _bracketed(word.join(parts), own, level)
+
+
+def _conditional(node: ast.IfExp, level: int) -> str:
+    body, test, otherwise = _write(node.body, _TEST + 1), _write(node.test, _TEST + 1), _write(node.orelse, _TEST)
+    return _bracketed(f"{body} if {test} else {otherwise}", _TEST, level)
+
+
+def _augmented(node: ast.AugAssign, level: int) -> str:
+    return f"{_write(node.target)} {_OPERATORS[type(node.op)][0]}= {_write(node.value)}"
+
+
+def _assert(node: ast.Assert, level: int) -> str:
+    return f"assert {_write(node.test)}{f', {_write(node.msg)}' if node.msg is not None else ''}"
+
+
+def _raise(node: ast.Raise, level: int) -> str:
+    if node.exc is None:
+        return "raise"
+    return f"raise {_write(node.exc)}{f' from {_write(node.cause)}' if node.cause is not None else ''}"
+
+
+_WRITERS: dict[type[ast.AST], Callable[[Any, int], str]] = {
     ast.Name: _name,
     ast.Constant: _constant,
     ast.Attribute: _attribute,
     ast.Call: _call,
+    ast.Starred: _starred,
     ast.Subscript: _subscript,
+    ast.Slice: _slice,
     ast.List: _list,
-}
-_WRITERS: dict[type[ast.AST], Callable[[Any], str | None]] = {
-    **_ATOMS,
+    ast.Tuple: _tuple,
+    ast.UnaryOp: _signed,
     ast.BinOp: _binary,
-    ast.UnaryOp: _minus,
     ast.Compare: _compare,
+    ast.BoolOp: _connected,
+    ast.IfExp: _conditional,
     ast.AugAssign: _augmented,
+    ast.Assert: _assert,
+    ast.Raise: _raise,
 }

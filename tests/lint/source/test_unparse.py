@@ -52,6 +52,17 @@ f"{x!r:>{n}}"
 (await_ := 3)
 ...
 None is not x
+a or b and not c or (d or e)
+(a if b else c) if (d if e else f) else g
+not (a and b) == c
+a ** b ** c + (a ** b) ** c
+~a & b << c ^ d | +e
+x[1:2, ::3, :]
+x[(1,)]
+x[()]
+(), (a,), (a, *b)
+f(**a or b, c=d if e else f)
+a < (b < c) < d
 """
 
 
@@ -64,6 +75,11 @@ def test_special_forms(line: str) -> None:
     for node in ast.walk(ast.parse(line)):
         if isinstance(node, (ast.expr, ast.AugAssign)):
             assert_alike(node)
+
+
+@pytest.mark.parametrize("line", ["assert a, (b, c)", "assert (a, b)", "raise", "raise A(b) from (c or d)"])
+def test_statements(line: str) -> None:
+    assert_alike(ast.parse(line).body[0])
 
 
 def test_real_programs() -> None:
