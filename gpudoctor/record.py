@@ -337,9 +337,18 @@ def _fields(subject: object) -> tuple[_FieldSpec, ...]:
     return tuple(every.values())
 
 
+_VALUES: dict[type, tuple[tuple[str, ...], Callable[[Any], Any]]] = {}
+"""The names of the fields of a class, and what asks for all of them at once: that takes half as long as each."""
+
+
 def _replace(subject: T, /, **changes: object) -> T:
-    values = {name: getattr(subject, name) for name in getattr(subject, _FIELDS)}
-    return type(subject)(**{**values, **changes})
+    cls = type(subject)
+    known = _VALUES.get(cls)
+    if known is None:
+        names = tuple(getattr(cls, _FIELDS))
+        known = _VALUES[cls] = names, attrgetter(*names) if len(names) > 1 else _key_of([*names])
+    names, values_of = known
+    return cls(**dict(zip(names, values_of(subject)), **changes))  # noqa: B905, they are as many
 
 
 if TYPE_CHECKING:

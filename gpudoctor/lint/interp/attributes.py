@@ -61,11 +61,13 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     if stored is None:
         if inherited is not None:
             return inherited
+        if not asked or type(value) not in _WHOLLY_KNOWN:
+            return _by_kind(m, value, name, node)
         begun = len(m.log)
         found = _by_kind(m, value, name, node)
         # A mistake that is told goes on, for others like it.
         noted = any(isinstance(event, ModuleClassFlaw) for event in m.log[begun:])
-        return found if not asked or noted or not _fails(m, value, name, node) else NONE_SET
+        return found if noted or not _fails(m, value, name, node) else NONE_SET
     # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
     if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value)):
         inherited = _by_kind(m, value, name, node)
@@ -86,7 +88,7 @@ def _is_set_somewhere(m: Evaluator, name: str) -> bool:
 def _fails(m: Evaluator, value: Value, name: str, node: ast.AST) -> bool:
     """This ends in an `AttributeError`: the path with it, but for what a handler takes."""
     # Those who read a file for its functions alone have made up what they are given.
-    if type(value) not in _WHOLLY_KNOWN or m.muted or m.unreachable or not m.ends_by_errors:
+    if m.muted or m.unreachable or not m.ends_by_errors:
         return False
     if not HOOKS.lacks[0](m, value, name):
         return False

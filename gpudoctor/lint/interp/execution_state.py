@@ -53,6 +53,7 @@ from gpudoctor.lint.interp.position import (
     PathExit,
     Position,
     Recorded,
+    Within,
     put_back,
 )
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, rank_of
@@ -60,7 +61,7 @@ from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.file_queries import is_folder
-from gpudoctor.lint.source.unparse import written
+from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
@@ -72,11 +73,13 @@ if TYPE_CHECKING:
 
 OLD = -1
 """The age of what was there from the beginning."""
-_MAX_LINES, _MAX_COLUMNS = 40, 1_000
-"""Longer expressions are not written out anew."""
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
+
+
+_OpenFrames = tuple[tuple[Frame, ...], tuple[Hashable, ...], tuple[Condition, ...], tuple[bool, ...]]
+"""The open calls, and of each its scope, the path when it was opened, and whether its function was handed over."""
 
 
 class _Ages:
@@ -121,26 +124,6 @@ class Fork:
         m.put_back_path(self._before)
 
 
-class Within:
-    """Some fields are something else for the length of a block, whatever ends it."""
-
-    __slots__ = ("_fields", "_state")
-
-    def __init__(self, state: ExecutionState, **fields: object) -> None:
-        self._state = state
-        self._fields = fields
-
-    def __enter__(self) -> None:
-        m, fields = self._state, self._fields
-        for name, value in fields.items():
-            fields[name] = getattr(m, name)
-            setattr(m, name, value)
-
-    def __exit__(self, *error: object) -> None:
-        for name, value in self._fields.items():
-            setattr(self._state, name, value)
-
-
 class InFrame:
     """A frame is open for the length of a block; written out, because each call opens one."""
 
@@ -180,13 +163,15 @@ class ExecutionState(Position):
     __slots__ = {
         "_ages": "When what was made: no two things have one name, whoever made them.",
         "_lasting": "What modules have recorded that were first asked for in a speculative run, until that is over.",
+        "_open_frames": "Looked up once: what events say of the open calls.",
         "_places": "Looked up once: where nodes stand.",
         "_texts": "Looked up once: how the source writes nodes.",
         "_traits": "Looked up once: what the bodies of functions hold.",
         "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
         "_world": "How the program is launched.",
         "age": "A method of `_ages`, found quickly.",
-        "assumptions": "What this execution has begun with.",
+        "asked": "The tests that were asked, by their keys: of what nobody asked, an answer may be learnt later, too.",
+        "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
         "at_defaults": "What the user chooses among texts is what it is where he chooses nothing.",
         "budget": "What it may take, whatever it does.",
         "dull": "Summaries of functions: they hold where all that was read is as it was.",
@@ -217,6 +202,7 @@ class ExecutionState(Position):
         self._world = world
         self.world_matters = self.launcher_matters = self.or_spawn = False
         self.assumptions = assumed
+        self.asked: set[Hashable] = set()
         self.without_group = self.at_defaults = False
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
@@ -231,6 +217,7 @@ class ExecutionState(Position):
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
         self._visits: Counter[Location] = Counter()
+        self._open_frames: _OpenFrames = ((), (), (), ())
         self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
         self._places: dict[int, Location] = {}
@@ -265,17 +252,8 @@ class ExecutionState(Position):
         text = self._texts.get(id(node))
         if text is None:
             # Writing it costs more than most evaluations, and loops come by twice.
-            text = self._texts[id(node)] = self._written(node)
+            text = self._texts[id(node)] = shown(node, self.frame.file.source.lines)
         return text if len(text) <= limit else text[: limit - 3] + "..."
-
-    def _written(self, node: ast.AST) -> str:
-        # Of a table over hundreds of lines the beginning is enough, and all that is shown.
-        if isinstance(node, ast.expr) and _is_long(node):
-            line = self.frame.file.source.lines[node.lineno - 1].encode("utf-8", "replace")[node.col_offset :]
-            text = line[:_MAX_COLUMNS].decode("utf-8", "replace").rstrip()
-            # As it stands there: what steers a terminal must not get into a message.
-            return "".join(each if each.isprintable() else "?" for each in text) + " ..."
-        return written(node)
 
     def traits_of(self, function: Function) -> FunctionTraits:
         """What the body of a function holds."""
@@ -352,6 +330,13 @@ class ExecutionState(Position):
     def event_context(self, at: Location) -> EventContext:
         """How the program came here."""
         contexts = (*self.contexts, "caught") if self.file_errors_caught else self.contexts
+        # Many events happen in the same frames, which are set apart only by being replaced.
+        frames, scopes, paths, handed = self._open_frames
+        if frames is not self.frames:
+            frames = self.frames
+            scopes, paths = tuple([frame.scope for frame in frames]), tuple([frame.path for frame in frames])
+            handed = tuple([frame.handed for frame in frames])
+            self._open_frames = frames, scopes, paths, handed
         return EventContext(
             location=at,
             calls=self.calls,
@@ -362,9 +347,9 @@ class ExecutionState(Position):
             evaluating="no_grad" in contexts,
             contexts=contexts,
             on_import=not self.behind_main_guard,
-            frames=tuple([frame.scope for frame in self.frames]),
-            conditions_at_entry=tuple([frame.path for frame in self.frames]),
-            called_by_decorator=tuple([frame.handed for frame in self.frames]),
+            frames=scopes,
+            conditions_at_entry=paths,
+            called_by_decorator=handed,
         )
 
     @property
@@ -447,12 +432,15 @@ class ExecutionState(Position):
 
     def assume_several_processes(self, values: Values) -> None:
         """So many processes are started, which are several in a world of several."""
-        fresh = {
-            Compares(">", each, Const(1)) for each in values if isinstance(each, Unknown)
-        } - self.assumptions.keys()
-        if fresh and self.several_processes:
+        counts = [each for each in values if isinstance(each, Unknown)]
+        fresh = {Compares(">", each, Const(1)) for each in counts} - self.assumptions.keys()
+        if not fresh or not self.several_processes:
+            return
+        if any(speaks_of(key, each) for key in self.asked for each in counts):
             self.refinements.update(dict.fromkeys(fresh, True))
             raise RefineAndRestart
+        # With the answer known from the beginning all would have gone as it did.
+        self.assumptions.update(dict.fromkeys(fresh, True))
 
     @property
     def counts_ranks(self) -> bool:
@@ -808,8 +796,3 @@ class ExecutionState(Position):
     def events_suppressed(self) -> Within:
         """Nothing is logged inside."""
         return Within(self, muted=True)
-
-
-def _is_long(node: ast.expr) -> bool:
-    lines = (node.end_lineno or node.lineno) - node.lineno
-    return lines > _MAX_LINES or (lines == 0 and (node.end_col_offset or 0) - node.col_offset > _MAX_COLUMNS)

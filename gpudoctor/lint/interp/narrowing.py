@@ -66,9 +66,9 @@ def tell_apart(m: Evaluator, test: ast.expr, answer: Literal) -> bool | Literal:
 
 def as_told(m: Evaluator, values: Values, node: ast.expr) -> Values:
     """The values as tests on the way here have told of what kind they are."""
-    path = m.path
     for binding in values.bindings:
-        if binding.value.is_tested and (path.kinds or binding.condition.kinds):
+        # Asked of each name and attribute: only of an unknown value and the like a test tells anything.
+        if binding.value.is_tested and ((path := m.path).kinds or binding.condition.kinds):
             where = m.text(node) if isinstance(node, (ast.Attribute, ast.Subscript)) else ""
             return ValueSet([_told(each, path.and_(each.condition), where) for each in values.bindings])
     return values

@@ -192,3 +192,23 @@ def put_back(owner: Position, values: tuple[Any, ...]) -> None:
     """Let all that is in a position be what it was."""
     for name, value in zip(_OF_POSITION, values, strict=True):
         setattr(owner, name, value)
+
+
+class Within:
+    """Some fields are something else for the length of a block, whatever ends it."""
+
+    __slots__ = ("_fields", "_state")
+
+    def __init__(self, state: Position, **fields: object) -> None:
+        self._state = state
+        self._fields = fields
+
+    def __enter__(self) -> None:
+        m, fields = self._state, self._fields
+        for name, value in fields.items():
+            fields[name] = getattr(m, name)
+            setattr(m, name, value)
+
+    def __exit__(self, *error: object) -> None:
+        for name, value in self._fields.items():
+            setattr(self._state, name, value)

@@ -214,6 +214,7 @@ def _in_all(some: list[Condition], others: list[Condition]) -> Literal | None:
 def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     if isinstance(answer, bool):
         return answer
+    m.asked.add(answer.atom.key)
     known = m.path.answer(answer)
     if known is not None:
         return known

@@ -7,10 +7,12 @@ each form is one format; what is seldom written, such as a `lambda`, is left to 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isfinite
 from typing import Any
 
+_MAX_LINES, _MAX_COLUMNS = 40, 1_000
+"""Longer expressions are not written out anew."""
 _PLAIN = frozenset({str, int, bool, float, type(None)})
 _TEST, _OR, _AND, _NOT, _COMPARISON, _OPERATION, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = (
     3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 17,
@@ -41,6 +43,22 @@ def written(node: ast.AST) -> str:
         return _write(node)
     except _NotPlain:
         return ast.unparse(node)
+
+
+def shown(node: ast.AST, lines: Sequence[str]) -> str:
+    """The node for a message, of a file with these lines."""
+    # Of a table over hundreds of lines the beginning is enough, and all that is shown.
+    if isinstance(node, ast.expr) and _is_long(node):
+        line = lines[node.lineno - 1].encode("utf-8", "replace")[node.col_offset :]
+        text = line[:_MAX_COLUMNS].decode("utf-8", "replace").rstrip()
+        # As it stands there: what steers a terminal must not get into a message.
+        return "".join(each if each.isprintable() else "?" for each in text) + " ..."
+    return written(node)
+
+
+def _is_long(node: ast.expr) -> bool:
+    lines = (node.end_lineno or node.lineno) - node.lineno
+    return lines > _MAX_LINES or (lines == 0 and (node.end_col_offset or 0) - node.col_offset > _MAX_COLUMNS)
 
 
 def _write(node: ast.AST, level: int = _TEST) -> str:
