@@ -100,8 +100,12 @@ class EffectWatch:
         # Nothing would come of looking through its events.
         if cost < SHORT_CALL or (not is_long and habit is not None and habit.loud):
             return
-        told = [event for event in m.log[self.events :] if not self._is_repeatable(event)]
-        quiet = all(isinstance(event, MINOR) for event in told)
+        told, quiet = False, True
+        for event in m.log[self.events :]:
+            if not self._is_repeatable(event):
+                told, quiet = True, isinstance(event, MINOR)
+            if not quiet:
+                break
         note_call(m, function, frame, arguments.values(), cost, quiet, result)
         if is_long and not told:
             dull = m.dull.setdefault(function.node, Summary())

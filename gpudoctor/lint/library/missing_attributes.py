@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ModuleState, ObjectSta
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Instance, Library, Namespace, Parser
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
@@ -80,12 +80,17 @@ def _module_lacks(do: LibraryContext, value: Module, name: str) -> bool:
     return made and _never_sets(do, value.cls, name, as_module=True)
 
 
-def _options(do: LibraryContext, value: Namespace) -> set[object] | None:
+def _options(do: LibraryContext, value: Namespace) -> frozenset[object] | None:
     """The names of all options of a command line; None where some may have been missed."""
     if do.flag(value, ObjectState.opened) is not NO:
         return None
-    items = [item.single for item in items_held(do.state(value, SettingState.option_names))]
-    names = {item.value for item in items if isinstance(item, Const) and item.value}
+    return _names_in(do.state(value, SettingState.option_names))
+
+
+@for_one_program
+def _names_in(options: Values | None) -> frozenset[object] | None:
+    items = [item.single for item in items_held(options)]
+    names = frozenset([item.value for item in items if isinstance(item, Const) and item.value])
     return names if names and all(isinstance(item, Const) and item.value for item in items) else None
 
 

@@ -252,7 +252,11 @@ def combined(
 
 def _together(found: list[Divergence]) -> Divergence:
     """What a result depends on. A factor that was not read makes nothing the same on all ranks that was not before."""
-    divergence, handed = Divergence.NONE, Divergence.NONE
+    divergence = found[0]
+    # By far the most.
+    if all([each is divergence for each in found]):  # noqa: C419, a list is quicker here
+        return divergence
+    handed = Divergence.NONE
     for each in found:
         divergence |= each
         # Only code that was handed what differs may have asked the other ranks about it.
