@@ -54,8 +54,9 @@ def _findings(
     world = program.world.value if program.has_entry else ""
     cards = [card for card in cards if not card.of_launch]
     # Asked before a rule is loaded: importing a file costs more than most rules do.
-    asked = [card for card in cards if not card.needs or not happened.isdisjoint(card.needs)]
-    unasked += [card for card in cards if card.needs and happened.isdisjoint(card.needs)]
+    asked: list[RuleCard] = []
+    for card in cards:
+        (unasked if card.needs and happened.isdisjoint(card.needs) else asked).append(card)
     # Limits hold for rules too: the program decides how much there is to compare.
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:

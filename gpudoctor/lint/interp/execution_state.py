@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -49,6 +48,7 @@ from gpudoctor.lint.interp.position import (
     ON_PATH,
     POSITION,
     Frame,
+    OpenFrames,
     OpenLoop,
     PathExit,
     Position,
@@ -78,8 +78,8 @@ YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
 
 
-_OpenFrames = tuple[tuple[Frame, ...], tuple[Hashable, ...], tuple[Condition, ...], tuple[bool, ...]]
-"""The open calls, and of each its scope, the path when it was opened, and whether its function was handed over."""
+_At = tuple[str, int, int, int]
+"""Where something is made: the path, the line, and the columns."""
 
 
 class _Ages:
@@ -216,8 +216,8 @@ class ExecutionState(Position):
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
-        self._visits: Counter[Location] = Counter()
-        self._open_frames: _OpenFrames = ((), (), (), ())
+        self._visits: dict[_At, int] = {}
+        self._open_frames: OpenFrames = ((), (), (), ())
         self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
         self._places: dict[int, Location] = {}
@@ -264,20 +264,22 @@ class ExecutionState(Position):
 
     def allocation_site(self, place: Location) -> Hashable:
         """A fresh identity for something made here."""
-        visit = self._visits[place] = self._visits.get(place, 0) + 1
+        # Python hashes tuples itself, and places by asking them.
+        at = place.path, place.line, place.column, place.end_column
+        visit = self._visits[at] = self._visits.get(at, 0) + 1
         # By place and visit, so that a restart gives the same things the same names.
-        made = numbered((place.path, place.line, place.column, place.end_column, visit))
+        made = numbered((*at, visit))
         # Made again on another path, it is known outside of both.
         born = self._ages.born
         born[made] = OLD if made in born else self.store.clock
         self.store.clock += 1
         return made
 
-    def occurrences(self) -> Counter[Location]:
+    def occurrences(self) -> dict[_At, int]:
         """How often the program came by each place."""
         return self._visits.copy()
 
-    def restore_occurrences(self, visits: Counter[Location]) -> None:
+    def restore_occurrences(self, visits: dict[_At, int]) -> None:
         """Come by again as if for the first time: what is made gets the identities that it got then."""
         self._visits = visits.copy()
 

@@ -71,6 +71,10 @@ class Frame:
     """An augmented assignment writes its result."""
 
 
+OpenFrames = tuple[tuple[Frame, ...], tuple[Hashable, ...], tuple[Condition, ...], tuple[bool, ...]]
+"""The open calls, and of each its scope, the path when it was opened, and whether its function was handed over."""
+
+
 @dataclass(slots=True)
 class OpenLoop:
     """A loop whose body is being followed."""

@@ -17,7 +17,7 @@ from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.discovery.top_level import name_parts, root_name
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.program import Chosen, NotReached, Stop
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import statements, walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
@@ -211,7 +211,7 @@ def _part(
 
 def _imported(tree: ast.Module) -> frozenset[str]:
     """The names that imports bind, which may be modules."""
-    imports = (each for each in walk(tree) if isinstance(each, (ast.Import, ast.ImportFrom)))
+    imports = (each for each in statements(tree) if isinstance(each, (ast.Import, ast.ImportFrom)))
     return frozenset((alias.asname or alias.name).partition(".")[0] for each in imports for alias in each.names)
 
 

