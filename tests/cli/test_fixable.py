@@ -26,6 +26,8 @@ PROGRAMS = [
     if not path.name.endswith(".fixed.py")
 ]
 
+NEVER_CLEARED = RULES / FOLDERS["GPU709"] / "bad_page.py"
+
 Lint = Callable[..., tuple[str, str]]
 
 
@@ -92,6 +94,12 @@ def test_a_program_is_executed_again_only_where_a_mark_hangs_on_names(lint: Lint
     # The sampler has a name, or there is no fix.
     lint("--no-cache", "--select=GPU302", str(RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"))
     assert len(executed) == 3
+
+
+def test_the_name_at_the_place_itself_needs_no_second_execution(lint: Lint, executed: list[object]) -> None:
+    out, _ = lint("--no-cache", "--output-format=concise", "--select=GPU709", str(NEVER_CLEARED))
+    assert "GPU709 [!] " in out
+    assert len(executed) == 1
 
 
 def test_a_large_program_is_not_executed_again(

@@ -78,7 +78,7 @@ YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
 
 
-_At = tuple[str, int, int, int]
+_Spot = tuple[str, int, int, int]
 """Where something is made: the path, the line, and the columns."""
 
 
@@ -216,7 +216,7 @@ class ExecutionState(Position):
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
-        self._visits: dict[_At, int] = {}
+        self._visits: dict[_Spot, int] = {}
         self._open_frames: OpenFrames = ((), (), (), ())
         self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
@@ -275,11 +275,11 @@ class ExecutionState(Position):
         self.store.clock += 1
         return made
 
-    def occurrences(self) -> dict[_At, int]:
+    def occurrences(self) -> dict[_Spot, int]:
         """How often the program came by each place."""
         return self._visits.copy()
 
-    def restore_occurrences(self, visits: dict[_At, int]) -> None:
+    def restore_occurrences(self, visits: dict[_Spot, int]) -> None:
         """Come by again as if for the first time: what is made gets the identities that it got then."""
         self._visits = visits.copy()
 

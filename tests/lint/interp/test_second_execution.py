@@ -11,6 +11,7 @@ from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.interp import launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.project import ModuleFile, Project
 
 if TYPE_CHECKING:
@@ -39,6 +40,18 @@ NO_NUMBER = """
     print(scale)
     """
 
+SPAWN = """
+    import argparse, os, torch.distributed as dist, torch.multiprocessing as mp
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpus", type=int)
+    def worker(rank, args):
+        dist.init_process_group("nccl", rank=rank, world_size=args.gpus)
+    if __name__ == "__main__":
+        args = parser.parse_args()
+        ASK
+        mp.spawn(worker, nprocs=args.gpus, args=(args,))
+    """
+
 
 class Executions:
     """The entry of a folder, executed as lint does, and how often that was begun."""
@@ -54,9 +67,9 @@ class Executions:
 
         monkeypatch.setattr(launch_worlds, "_run", counted)
 
-    def of(self, text: str) -> list[Program]:
+    def of(self, text: str, launch: str = "auto") -> list[Program]:
         self._file.write_text(dedent(text))
-        return programs_of(self.entry, classify(self.entry, self.project), self.project)
+        return programs_of(self.entry, classify(self.entry, self.project), self.project, launch)
 
     def again(self, programs: list[Program]) -> list[Program]:
         """Once more, for the names at the last statement."""
@@ -104,3 +117,26 @@ def test_looking_up_names_ends_by_count(executions: Executions, monkeypatch: pyt
     monkeypatch.setattr(scope_snapshots, "_MOST_EVALUATIONS", 0)
     (names,) = executions.again(programs)[0].names_before.values()
     assert names[0].keys() == {name for name in whole[0] if name.isidentifier()}
+
+
+@pytest.mark.parametrize(
+    ("ask", "begun"),
+    [
+        ("pass", 1),
+        # In the world of a launcher this is known, in the other one it is not.
+        ("print(os.environ.get('LOCAL_RANK'))", 2),
+        # What one process does was followed as well: now there are several.
+        ("size = 1 if args.gpus == 1 else 2", 2),
+        ("pass; size = args.gpus * 2", 1),
+    ],
+)
+def test_spawning_begins_again_only_where_somebody_has_asked(executions: Executions, ask: str, begun: int) -> None:
+    (program,) = executions.of(SPAWN.replace("ASK", ask))
+    assert executions.begun == begun
+    assert program.world is LaunchWorld.SPAWN
+    (group,) = program.events(InitGroup)
+    assert not group.context.condition.literals
+
+
+def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:
+    assert executions.of(SPAWN.replace("ASK", "pass"), "torchrun") == []
