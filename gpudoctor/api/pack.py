@@ -7,10 +7,10 @@ so that a pack can do what they do. What a run has recorded is asked for through
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.data import Dataset, Loader, Sampler, shares_nothing
+from gpudoctor.lint.domain.container import Enumerated, Range, TupleOf
+from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Dataset, Loader, Sampler, shares_nothing
 from gpudoctor.lint.domain.device import Device, on_cpu, on_gpu
-from gpudoctor.lint.domain.function import Method, Namespace
+from gpudoctor.lint.domain.function import Library, Method, Namespace
 from gpudoctor.lint.domain.group import ManagedObject, Work
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.symbols import (
     Setting,
     Widened,
     asked_of,
+    names_day,
 )
 from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import (
@@ -217,10 +218,11 @@ from gpudoctor.lint.repair.snippets import (
     own_gpu,
     waits_for_all,
 )
-from gpudoctor.record import dataclass, fields, replace
+from gpudoctor.record import dataclass, field, fields, replace
 from gpudoctor.run import recording
 
 __all__ = [
+    "DRAW_FROM_SOME",
     "FALSE",
     "FROM_LAUNCHER",
     "LOCAL",
@@ -282,6 +284,7 @@ __all__ = [
     "Either",
     "Elapsed",
     "EngineStep",
+    "Enumerated",
     "EnvironmentRead",
     "EnvironmentWrite",
     "Escape",
@@ -313,6 +316,7 @@ __all__ = [
     "Launched",
     "LeaveLoop",
     "Length",
+    "Library",
     "Literal",
     "Load",
     "LoadState",
@@ -352,6 +356,7 @@ __all__ = [
     "Program",
     "ProgramFacts",
     "ProgramStart",
+    "Range",
     "Rank",
     "RankIs",
     "RankKind",
@@ -437,6 +442,7 @@ __all__ = [
     "core_of",
     "dataclass",
     "entered_in",
+    "field",
     "fields",
     "first_asked",
     "first_goes_ahead",
@@ -452,6 +458,7 @@ __all__ = [
     "missing",
     "moved_to",
     "name_of",
+    "names_day",
     "on_cpu",
     "on_gpu",
     "only_some_ranks",

@@ -49,7 +49,7 @@ class SeedIsSet(Rule):
 '''
 
 
-def programs_in(entry: ModuleFile, _what: Classified, project: Project, _launch: str) -> list[Program]:
+def programs_in(entry: ModuleFile, _what: Classified, project: Project, *_: object) -> list[Program]:
     """One program for each launch world that the text names, with an event for each line that says `seed(...)`."""
     text = entry.source.text
     if "its process is killed" in text and multiprocessing.parent_process() is not None:

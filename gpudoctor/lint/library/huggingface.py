@@ -66,7 +66,14 @@ def _training_arguments(call: Call) -> Values:
 
 
 def _settings_of(call: Call, name: str) -> ManagedObject:
-    return ManagedObject(call.allocation_site(), call.place, call.label, "transformers", name, name)
+    made = ManagedObject(call.allocation_site(), call.place, call.label, "transformers", name, name)
+    call.do.set_own_attribute(made, "n_gpu", singleton(_gpus(call)))
+    return made
+
+
+def _gpus(call: Call) -> Value:
+    """One GPU for each process, all of them only where there is one process."""
+    return Const(1) if call.do.several_processes else Size(SizeKind.DEVICES, place=call.place)
 
 
 @MODELS.callable("transformers.HfArgumentParser")
@@ -108,8 +115,7 @@ def _settings_of_trainer(call: Call[Instance]) -> Values:
     made = Namespace(("settings of the trainer", call.receiver), call.place, call.label, "transformers")
     several = call.do.several_processes
     known: dict[str, Value] = {
-        # One GPU for each process, all of them only where there is one process.
-        "n_gpu": Const(1) if several else Size(SizeKind.DEVICES, place=call.place),
+        "n_gpu": _gpus(call),
         "local_rank": Rank(RankKind.LOCAL, RankSource.FRAMEWORK, place=call.place) if several else Const(-1),
     }
     for name, value in known.items():

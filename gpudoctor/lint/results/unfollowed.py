@@ -264,7 +264,9 @@ def _in_full(program: Program, answer: Silence) -> Silence:
 
             charged = program.in_charge
             # Who adds a framework's options hands over the training later.
-            event = next((each for each in charged if each.call not in preparing()), charged[0])
+            own = [each for each in charged if each.call not in preparing()] or charged
+            # The settings of a trainer are made before it is.
+            event = next((each for each in own if not each.call.endswith(_SETTINGS)), own[0])
             chosen = as_chosen(event.condition, program.options)
             return replace(answer, what=_name(event.framework), at=event.location, about=chosen)
     return answer

@@ -299,7 +299,8 @@ SETTINGS = {
             def train(self):
                 reveal((self.args.n_gpu, self.args.local_rank))  #: (1, local rank)
                 reveal(self.args.fp16)  #: setting self.args.fp16
-        Trainer(args=transformers.TrainingArguments("out")).train()
+        model = transformers.AutoModel.from_pretrained("gpt2")
+        Trainer(model, transformers.TrainingArguments("out")).train()
         """,
     "the length of a path": """
         import argparse, os

@@ -24,7 +24,7 @@ def test_a_framework_that_runs_the_training(tell: Tell) -> None:
 def test_a_framework_is_told_where_its_trainer_is_made(tell: Tell) -> None:
     made = "from transformers import Trainer, TrainingArguments\nargs = TrainingArguments('out')\n"
     told = tell("train.py", train=made + "Trainer(args=args).train()\n")
-    assert told.lines[0].startswith("train.py: the Trainer of Transformers runs the training at line 3: ")
+    assert told.lines[0].startswith("train.py: the Trainer of Transformers takes charge at line 3: ")
 
 
 @pytest.mark.parametrize(

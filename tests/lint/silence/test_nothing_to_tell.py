@@ -33,13 +33,16 @@ NOT_READ = {
     "GPU203/good_batch_objects.py",
     "GPU213/good_score_on_the_cpu.py",
     "GPU214/good_decorator_from_elsewhere.py",
+    "GPU312/good_each_entry_reduced.py",
     "GPU401/good_helpers_of_libraries.py",
     "GPU401/good_made_by_a_module_that_is_not_here.py",
     "GPU401/good_world_size_to_unread_helper.py",
     "GPU403/good_address_from_outside.py",
     "GPU501/good_start_from_a_checkpointer.py",
+    "GPU601/good_rank_written_by_unread_code.py",
     "GPU606/good_saved_by_a_library.py",
     "GPU704/good_optimizer_of_many_ways.py",
+    "GPU711/good_reduce.py",
     "GPU801/good_model_on_cpu.py",
 }
 """Good programs, with no framework in charge, of which something was not read or not followed."""
