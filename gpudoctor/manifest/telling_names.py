@@ -18,8 +18,9 @@ _TRAINING = ("starts_ranks", "trains")
 
 COMMON = frozenset(
     """
-    backward bcast gather get_rank get_size get_state_dict grad init initialize irecv isend join launch load node
-    num_nodes num_tasks prepare_model process rank recv reduce run save_state scatter send size spawn
+    backward bcast evaluate fit gather get_rank get_size get_state_dict grad init initialize irecv isend join launch
+    load log node num_nodes num_tasks predict prepare_model process rank recv reduce run save save_state scatter send
+    size spawn test train validate
     """.split()
 )
 """Names of many things: they count with their library alone. A test compares them with what tensors and Python have."""
