@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fast import is_fast, starting_nothing
+from tests.support.fast import is_fast, put_slow_files_first, starting_nothing
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -34,12 +34,20 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
     monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(caches / str(next(_NUMBERS))))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep pytest-xdist from beginning with the files that have the most tests: these are the fast ones."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `pytest -m fast` runs."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what `pytest -m fast` runs, and leave it for the end where several workers share the tests."""
     for item in items:
         if is_fast(item):
             item.add_marker("fast")
+    if hasattr(config, "workerinput"):
+        put_slow_files_first(items)
 
 
 @pytest.fixture(autouse=True)

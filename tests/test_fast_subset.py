@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -68,3 +69,16 @@ def test_what_was_overlooked_cannot_start_anything_either() -> None:
     with starting_nothing(), pytest.raises(AssertionError, match="counts as fast starts a process"):
         _by_itself()
     _by_itself()
+
+
+def test_of_several_workers_none_is_left_with_something_slow(repository: Path, tmp_path: Path) -> None:
+    for name, tests, mark in (("few_slow", 2, "slow"), ("many_fast", 9, "fast"), ("few_fast", 2, "fast")):
+        body = f"import pytest\n\n@pytest.mark.parametrize('n', range({tests}))\ndef test_it(n): pass\n"
+        (tmp_path / f"test_{name}.py").write_text(body.replace("def", f"@pytest.mark.{mark}\ndef"))
+    (tmp_path / "conftest.py").write_text((repository / "tests" / "conftest.py").read_text())
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    fast\n    slow\n")
+    command = [sys.executable, "-m", "pytest", "-v", "-n", "1", "--dist", "loadfile", "-p", "no:cacheprovider", "."]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (repository, repository / "rules")))}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    ran = [line.partition("PASSED ")[2].partition("::")[0] for line in run.stdout.splitlines() if "PASSED" in line]
+    assert list(dict.fromkeys(ran)) == ["test_few_slow.py", "test_many_fast.py", "test_few_fast.py"], run.stdout

@@ -65,7 +65,7 @@ def test_what_was_found_until_the_job_is_ended(repository: Path, real_ranks: Non
 def _with_a_fault(repository: Path, fault: Fault) -> dict[str, Any]:
     """What two pods report of which one has this fault in the middle; it looks for processes by their environment."""
     given = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
-    faulty = variables(fault, stage="collectives")
+    faulty = {**variables(fault, stage="collectives"), "GPUDOCTOR_TEST_TIMEOUT": "15"}
     command = [sys.executable, "-m", "tests.support.given_rank", "device-arithmetic", *STAGES]
     kept = {**os.environ, "PYTHONPATH": _path(repository), "CUDA_VISIBLE_DEVICES": "", **given, **faulty}
     started = [

@@ -2,6 +2,8 @@
 
 Found out, not written down: a test, its fixtures and the helpers that they call are looked through for what starts a
 process. What that overlooks fails when it runs: nothing can be started inside `starting_nothing`.
+
+With several workers, files that are slow begin first: at the end each worker is to find something short to do.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -33,6 +36,13 @@ def is_fast(item: pytest.Item) -> bool:
     fixtures = [each.func for found in item._fixtureinfo.name2fixturedefs.values() for each in found]
     used = {mark.args for mark in item.iter_markers("usefixtures")}
     return not used and not any(map(starts, (item.function, *fixtures)))
+
+
+def put_slow_files_first(items: list[pytest.Item]) -> None:
+    """Order by files: those with the most tests that are not marked as fast, then those with the most tests."""
+    slow = Counter(item.path for item in items if item.get_closest_marker("fast") is None)
+    tests = Counter(item.path for item in items)
+    items.sort(key=lambda item: (-slow[item.path], -tests[item.path]))
 
 
 @cache
