@@ -1,6 +1,7 @@
 """Settings from `[tool.gpudoctor]` in a `pyproject.toml`, or from a `gpudoctor.toml`, which may be hidden.
 
-One file holds for one call: the nearest that has settings, looking upward. The command line wins over it.
+One file holds for one call: the nearest that has settings, looking upward, with those that it extends. The command line
+wins over it.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from importlib import import_module
 from typing import Any
 
 from gpudoctor.errors import ConfigError, nearest
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, field
 from gpudoctor.report.formats import FORMATS
 
 LAUNCHES = ("auto", "torchrun", "spawn", "single")
@@ -40,7 +41,8 @@ _DEEP_KEY = rb"(?<![\w-])(?:" + _PART + rb"[ \t]{0,9}\.[ \t]{0,9}){%d}" % _MAX_P
 class Config:
     """What a configuration file says; `origin` is the file as it is shown, empty where there is none.
 
-    Patterns of `exclude` and `per_file_ignores` are relative to `folder`. None stands for what was left out.
+    Patterns of `exclude` and `per_file_ignores` are relative to `folder`. None stands for what was left out. `notes`
+    say which files look like settings and are not read; `said_in` has the file of each setting, by its key.
     """
 
     origin: str = ""
@@ -55,15 +57,20 @@ class Config:
     target_torch: str = ""
     output_format: str | None = None
     fail_on: str | None = None
+    unsafe_fixes: bool = False
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    said_in: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
 
 def find_config(start: str) -> Config:
     """The settings for a file or a folder: those of the nearest file that has any."""
-    for path in _candidates(start):
+    notes: list[str] = []
+    for path in _candidates(start, notes):
         settings = _settings(path)
         if settings is not None:
-            return _config(path, settings)
-    return Config()
+            notes += _outvoted(path)
+            return _config(path, settings, tuple(notes))
+    return Config(notes=tuple(notes))
 
 
 def read_config(path: str) -> Config:
@@ -75,7 +82,8 @@ def read_config(path: str) -> Config:
 
 def matches(pattern: str, path: str, folder: str) -> bool:
     """A path is meant by a pattern: as a whole relative to `folder`, by its name, or by a folder above it."""
-    relative = os.path.relpath(path, folder or ".").replace(os.sep, "/")
+    relative = os.path.abspath(path) if pattern.startswith("/") else os.path.relpath(path, folder or ".")
+    relative = relative.replace(os.sep, "/")
     pattern = pattern.removeprefix("./").rstrip("/")
     parts = relative.split("/")
     above = ("/".join(parts[:end]) for end in range(1, len(parts) + 1))
@@ -92,11 +100,18 @@ def is_ignored(code: str, path: str, per_file: Iterable[tuple[str, Container[str
     return any(code in codes and matches(pattern, path, folder) for pattern, codes in per_file)
 
 
-def _candidates(start: str) -> Iterator[str]:
+def _candidates(start: str, notes: list[str]) -> Iterator[str]:
+    """The files that may hold the settings, the nearest first. What looks like one and is none goes into `notes`."""
     folder = os.path.abspath(start)
     if not os.path.isdir(folder):
         folder = os.path.dirname(folder)
+    top = False
     while True:
+        if not top:
+            names = _names_in(folder)
+            notes += _misspelt(folder, names)
+            # Whatever lies above a project is none of ours, and may be large.
+            top = SHARED_FILE in names or ".git" in names
         # In one folder the tool's own file wins over the shared one, and a hidden one over both, as with ruff.
         for name in (*OWN_FILES, SHARED_FILE):
             path = os.path.join(folder, name)
@@ -108,13 +123,53 @@ def _candidates(start: str) -> Iterator[str]:
         folder = above
 
 
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _misspelt(folder: str, names: Iterable[str]) -> Iterator[str]:
+    """A note for each file of a folder that is called nearly as one of ours."""
+    for name in names:
+        stem, dot, suffix = name.lower().removeprefix(".").partition(".")
+        # Most names are no settings at all, and the closer look costs more.
+        if not ("doc" in stem or "gpu" in stem) or f"{dot}{suffix}" not in _SUFFIXES or name in OWN_FILES:
+            continue
+        from difflib import SequenceMatcher
+
+        alike = SequenceMatcher(None, stem.removesuffix("rc"), "gpudoctor").ratio() >= _ALIKE
+        if alike and os.path.isfile(os.path.join(folder, name)):
+            right = f".{OWN_FILES[1]}" if name.startswith(".") else OWN_FILES[1]
+            yield f"{os.path.relpath(os.path.join(folder, name))} is not read: settings stand in `{right}`"
+
+
+def _outvoted(path: str) -> Iterator[str]:
+    """A note for each file with settings in the folder of the one that counts."""
+    folder, name = os.path.split(path)
+    names = (*OWN_FILES, SHARED_FILE)
+    for other in names[names.index(name) + 1 :]:
+        beside = os.path.join(folder, other)
+        if os.path.isfile(beside) and (other in OWN_FILES or _addressed(_raw(beside))):
+            yield f"{os.path.relpath(beside)}: its settings are not read: {name} beside it has some"
+
+
+def _addressed(raw: bytes) -> bool:
+    return b"gpudoctor" in raw and re.search(_ADDRESSED, raw) is not None
+
+
+_SUFFIXES = ("", ".toml", ".tml", ".tolm", ".tmol", ".ini", ".cfg", ".conf", ".yaml", ".yml")
+_ALIKE = 0.85
+
+
 def _settings(path: str) -> dict[str, Any] | None:
     """The table of settings in a file, None where a shared file has none."""
     # A file that `--config` names may be called anything, and is ours.
     own = os.path.basename(path) != SHARED_FILE
     raw = _raw(path)
     # Most projects say nothing to gpudoctor, though some depend on it, and the parser costs more than the look.
-    if not own and not (b"gpudoctor" in raw and re.search(_ADDRESSED, raw)):
+    if not own and not _addressed(raw):
         return None
     document = _parsed(path, raw)
     if own:
@@ -158,17 +213,72 @@ def _parsed(path: str, raw: bytes) -> dict[str, Any]:
     return document
 
 
-def _config(path: str, settings: object) -> Config:
-    if not isinstance(settings, dict):
-        raise ConfigError(f"{path}: `tool.gpudoctor` must be a table")
+def _config(path: str, settings: object, notes: tuple[str, ...] = ()) -> Config:
     values: dict[str, Any] = {}
+    said_in: dict[str, str] = {}
+    folder = os.path.dirname(os.path.abspath(path))
+    # What a file extends comes first, and what it says itself wins.
+    for file, said in reversed(_extended(path, settings)):
+        shown = os.path.relpath(file)
+        for key, value in _checked(file, said).items():
+            if key in _NOT_KEPT:
+                continue
+            values[key.replace("-", "_")] = _counted_from(value, key, os.path.dirname(os.path.abspath(file)), folder)
+            said_in[key] = shown
+    return Config(origin=os.path.relpath(path), folder=folder, notes=notes, said_in=tuple(said_in.items()), **values)
+
+
+def _extended(path: str, settings: object) -> list[tuple[str, dict[str, Any]]]:
+    """A file and those that it extends, each with what it says."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    while True:
+        if not isinstance(settings, dict):
+            raise ConfigError(f"{path}: `tool.gpudoctor` must be a table")
+        # Before anything else: what a later version knows is unknown to this one.
+        if (wanted := settings.get("required-version")) is not None:
+            from gpudoctor.required_version import refuse_other_version
+
+            refuse_other_version(wanted, path)
+        found.append((path, settings))
+        if (base := settings.get("extend")) is None:
+            return found
+        where = f"{path}: `extend`"
+        above = os.path.join(os.path.dirname(path), os.path.expanduser(_string(where, base)))
+        if not os.path.isfile(above):
+            raise ConfigError(f"{where}: there is no file `{base}`")
+        if any(os.path.realpath(each) == os.path.realpath(above) for each, _ in found):
+            raise ConfigError(f"{where}: `{base}` extends this file itself")
+        path, settings = os.path.normpath(above), _settings(above)
+        if settings is None:
+            raise ConfigError(f"{where}: `{base}` has no `[tool.gpudoctor]`")
+
+
+def _checked(path: str, settings: dict[str, Any]) -> dict[str, Any]:
+    values = {}
     for key, value in settings.items():
         # A misspelt key would switch off nothing, and nobody would notice.
-        if key not in _KEYS:
-            hint = "; here the keys stand without `[tool.gpudoctor]`" if key == "tool" else nearest(key, _KEYS)
+        if key not in SETTINGS:
+            hint = "; here the keys stand without `[tool.gpudoctor]`" if key == "tool" else nearest(key, SETTINGS)
             raise ConfigError(f"{path}{_line_of(key, path)}: unknown key `{key}`{hint}")
-        values[key.replace("-", "_")] = _KEYS[key](f"{path}: `{key}`", value)
-    return Config(origin=os.path.relpath(path), folder=os.path.dirname(os.path.abspath(path)), **values)
+        values[key] = SETTINGS[key].read(f"{path}: `{key}`", value)
+    return values
+
+
+def _counted_from(value: Any, key: str, said_in: str, folder: str) -> Any:
+    """A value of a file that is extended: its patterns count from the folder of that file."""
+    if said_in == folder or key not in ("exclude", "per-file-ignores"):
+        return value
+    if key == "exclude":
+        return tuple(_absolute(pattern, said_in) for pattern in value)
+    return tuple((_absolute(pattern, said_in), rules) for pattern, rules in value)
+
+
+def _absolute(pattern: str, folder: str) -> str:
+    # Without a slash a pattern means a name anywhere.
+    if "/" not in pattern.rstrip("/"):
+        return pattern
+    literal = re.sub(r"([*?[])", r"[\1]", folder)
+    return os.path.normpath(f"{literal}/{pattern}").replace(os.sep, "/")
 
 
 def _line_of(key: str, path: str) -> str:
@@ -186,6 +296,12 @@ def _strings(where: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _string(where: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{where} must be a string, not {value!r}")
+    return value
+
+
 def _table(where: str, value: object) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise ConfigError(f"{where} must be a table of patterns with a list of rules each, not {value!r}")
@@ -199,12 +315,15 @@ def _switch(where: str, value: object) -> bool:
 
 
 def _version(where: str, value: object) -> str:
-    if not isinstance(value, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?", value):
+    if not isinstance(value, str) or not re.fullmatch(TORCH_VERSION, value):
         raise ConfigError(f'{where} must be a version of PyTorch such as "2.4", not {value!r}')
     return value
 
 
-def _one_of(*choices: str) -> Callable[[str, object], str]:
+TORCH_VERSION = r"\d+\.\d+(\.\d+)?"
+
+
+def _one_of(choices: Sequence[str]) -> Callable[[str, object], str]:
     def check(where: str, value: object) -> str:
         if not isinstance(value, str) or value not in choices:
             hint = nearest(value, choices) if isinstance(value, str) else ""
@@ -214,15 +333,35 @@ def _one_of(*choices: str) -> Callable[[str, object], str]:
     return check
 
 
-_KEYS: dict[str, Callable[[str, object], Any]] = {
-    "select": _strings,
-    "ignore": _strings,
-    "extend-select": _strings,
-    "per-file-ignores": _table,
-    "exclude": _strings,
-    "respect-gitignore": _switch,
-    "launch": _one_of(*LAUNCHES),
-    "target-torch": _version,
-    "output-format": _one_of(*FORMATS),
-    "fail-on": _one_of(*FAIL_ON),
+@dataclass(frozen=True)
+class Setting:
+    """A key of a settings file: how its value is read, what it means, and the words that it may be."""
+
+    read: Callable[[str, object], Any]
+    meaning: str
+    choices: tuple[str, ...] = ()
+
+
+def _choice(meaning: str, choices: Iterable[str]) -> Setting:
+    words = tuple(choices)
+    return Setting(_one_of(words), meaning, words)
+
+
+SETTINGS: dict[str, Setting] = {
+    "extend": Setting(_string, "Another settings file, relative to this one, whose settings hold where this has none."),
+    "required-version": Setting(_string, "Versions of gpudoctor that these settings are for, such as `>=0.1,<0.3`."),
+    "select": Setting(_strings, "Only these rules: codes, beginnings of codes, names, or ALL."),
+    "ignore": Setting(_strings, "Without these rules."),
+    "extend-select": Setting(_strings, "These rules as well; those of severity `info` are off by default."),
+    "per-file-ignores": Setting(_table, "Rules that are silent in files, by patterns relative to this file's folder."),
+    "exclude": Setting(_strings, "Files and folders to leave out: patterns relative to this file's folder, or names."),
+    "respect-gitignore": Setting(_switch, "Leave out what git ignores, where a folder is searched."),
+    "launch": _choice("How programs are started; `auto` sees it from each program.", LAUNCHES),
+    "target-torch": Setting(_version, "The version of PyTorch that the programs are for, such as `2.4`."),
+    "output-format": _choice("The format of the report.", FORMATS),
+    "fail-on": _choice("From which severity on the exit code is 1.", FAIL_ON),
+    "unsafe-fixes": Setting(_switch, "`--fix` and `--diff` make unsafe fixes, too."),
 }
+"""All that a settings file may say."""
+_NOT_KEPT = ("extend", "required-version")
+"""They say how the file is read, and nothing of lint."""

@@ -5,11 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.config import MAX_BYTES, Config, find_config, matches, read_config
+from gpudoctor.config import MAX_BYTES, Config, find_config, is_excluded, is_ignored, matches, read_config
 from gpudoctor.errors import ConfigError
+from gpudoctor.lint.lint_options import LintOptions, request_of
+from gpudoctor.registry import find_rules
+from gpudoctor.required_version import refuse_other_version
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.request import Request
 
 Write = Callable[..., Path]
 
@@ -37,6 +44,7 @@ launch = "torchrun"
 target-torch = "2.4"
 output-format = "json"
 fail-on = "error"
+unsafe-fixes = true
 [per-file-ignores]
 "tests/*" = ["ALL"]
 """
@@ -57,6 +65,7 @@ def test_every_key(write: Write, tmp_path: Path) -> None:
         target_torch="2.4",
         output_format="json",
         fail_on="error",
+        unsafe_fixes=True,
     )
 
 
@@ -199,3 +208,145 @@ def test_patterns_count_from_the_folder_of_the_file(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path / "sub")
     assert matches("sub/*.py", "train.py", str(tmp_path))
     assert not matches("sub/*.py", "train.py", str(tmp_path / "sub"))
+
+
+class TestExtend:
+    def test_what_a_file_says_itself_wins(self, write: Write) -> None:
+        write("base.toml", 'launch = "spawn"\nfail-on = "error"\nselect = ["GPU3"]\n')
+        write("pyproject.toml", '[tool.gpudoctor]\nextend = "base.toml"\nlaunch = "single"\n')
+        found = find_config(".")
+        assert (found.launch, found.fail_on, found.select) == ("single", "error", ("GPU3",))
+        assert found.origin == "pyproject.toml"
+        assert dict(found.said_in) == {
+            "launch": "pyproject.toml",
+            "fail-on": "base.toml",
+            "select": "base.toml",
+        }
+
+    def test_over_several_files(self, write: Write) -> None:
+        write("pyproject.toml", '[tool.gpudoctor]\nlaunch = "spawn"\nfail-on = "error"\n')
+        write("a/gpudoctor.toml", 'extend = "../pyproject.toml"\nfail-on = "perf"\n')
+        write("a/b/gpudoctor.toml", 'extend = "../gpudoctor.toml"\n')
+        found = find_config("a/b")
+        assert (found.launch, found.fail_on) == ("spawn", "perf")
+
+    def test_patterns_count_from_the_file_that_says_them(self, write: Write, tmp_path: Path) -> None:
+        write(
+            "shared/base.toml",
+            'exclude = ["old/*", "vendor"]\n[per-file-ignores]\n"../app/gen/*.py" = ["GPU3"]\n"x.py" = ["GPU4"]\n',
+        )
+        write("app/gpudoctor.toml", 'extend = "../shared/base.toml"\n')
+        found = find_config("app")
+        assert is_excluded("shared/old/train.py", request(found).exclude)
+        assert not is_excluded("app/old/train.py", request(found).exclude)
+        assert is_excluded("app/vendor/train.py", request(found).exclude)
+        silent = [(pattern, set(rules)) for pattern, rules in found.per_file_ignores]
+        assert is_ignored("GPU3", "app/gen/a.py", silent, found.folder)
+        assert not is_ignored("GPU3", "gen/a.py", silent, found.folder)
+        assert is_ignored("GPU4", "app/sub/x.py", silent, found.folder)
+
+    @pytest.mark.parametrize(
+        ("text", "complaint"),
+        [
+            ('extend = "gone.toml"', "`extend`: there is no file `gone.toml`"),
+            ('extend = "gpudoctor.toml"', "`extend`: `gpudoctor.toml` extends this file itself"),
+            ('extend = "other.toml"', "other.toml: `extend`: `gpudoctor.toml` extends this file itself"),
+            ('extend = "empty/pyproject.toml"', r"`empty/pyproject.toml` has no `\[tool.gpudoctor\]`"),
+            ("extend = 3", "`extend` must be a string"),
+            ('extend = "wrong.toml"', "wrong.toml:1: unknown key `selct`"),
+        ],
+    )
+    def test_what_cannot_be_extended(self, text: str, complaint: str, write: Write) -> None:
+        write("other.toml", 'extend = "gpudoctor.toml"\n')
+        write("empty/pyproject.toml", "[project]\n")
+        write("wrong.toml", "selct = []\n")
+        write("gpudoctor.toml", text)
+        with pytest.raises(ConfigError, match=complaint):
+            find_config(".")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version", "allowed"),
+    [
+        ("0.1", "0.1.0", True),
+        (">=0.1", "0.1.0", True),
+        (">=0.2", "0.1.9", False),
+        (">= 0.1, <0.3", "0.2.7", True),
+        (">=0.1,<0.3", "0.3.0", False),
+        ("!=0.2.1", "0.2.1", False),
+        ("~=0.2.1", "0.2.9", True),
+        ("~=0.2.1", "0.3.0", False),
+        (">0.9", "0.10.0", True),
+        (">=0.2", "0.2.0.dev3", True),
+    ],
+)
+def test_required_version(wanted: str, version: str, allowed: bool) -> None:
+    if allowed:
+        refuse_other_version(wanted, "gpudoctor.toml", version)
+    else:
+        with pytest.raises(ConfigError, match=f"`required-version` is {wanted}, and this is gpudoctor {version}"):
+            refuse_other_version(wanted, "gpudoctor.toml", version)
+
+
+@pytest.mark.parametrize("wrong", ['"new"', '">=0.1 <0.3"', "0.1", '""'])
+def test_a_required_version_that_is_none(wrong: str, write: Write) -> None:
+    write("gpudoctor.toml", f"required-version = {wrong}")
+    with pytest.raises(ConfigError, match="`required-version` must be"):
+        find_config(".")
+
+
+def test_settings_of_a_later_version_are_told_before_keys_that_only_it_knows(write: Write) -> None:
+    write("gpudoctor.toml", 'of-the-future = true\nrequired-version = ">=99"\n')
+    with pytest.raises(ConfigError, match="`required-version` is >=99"):
+        find_config(".")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".gpudocter.toml",
+        "gpudoctor.tml",
+        "gpu-doctor.toml",
+        ".gpudoctor",
+        ".gpudoctorrc",
+        "gpudoctor.yaml",
+        "GPUDoctor.toml",
+    ],
+)
+def test_a_file_that_nearly_has_the_name_is_told(name: str, write: Write) -> None:
+    write(name, 'launch = "spawn"\n')
+    found = find_config(".")
+    assert found.launch is None
+    right = "`.gpudoctor.toml`" if name.startswith(".") else "`gpudoctor.toml`"
+    assert found.notes == (f"{name} is not read: settings stand in {right}",)
+
+
+@pytest.mark.parametrize(
+    "name", ["gpudoctor.json", "gpudoctor.sarif", "gpu.toml", "doctor.toml", "docker.toml", "gpudoctor.py"]
+)
+def test_other_files_are_not_mistaken_for_settings(name: str, write: Write) -> None:
+    write(name, "")
+    assert find_config(".").notes == ()
+
+
+def test_folders_above_the_project_are_not_looked_through(write: Write) -> None:
+    write("gpudocter.toml", "")
+    write("project/pyproject.toml", "[project]\nname = 'x'\n")
+    write("project/sub/train.py", "")
+    assert find_config("project/sub").notes == ()
+
+
+def test_settings_beside_those_that_count(write: Write) -> None:
+    write(".gpudoctor.toml", "")
+    write("gpudoctor.toml", 'launch = "spawn"\n')
+    write("pyproject.toml", '[tool.gpudoctor]\nlaunch = "single"\n')
+    assert find_config(".").notes == (
+        "gpudoctor.toml: its settings are not read: .gpudoctor.toml beside it has some",
+        "pyproject.toml: its settings are not read: .gpudoctor.toml beside it has some",
+    )
+    write("pyproject.toml", '[project]\ndependencies = ["gpudoctor"]\n')
+    assert len(find_config(".").notes) == 1
+
+
+def request(config: Config) -> Request:
+    return request_of((".",), LintOptions(), config, find_rules())

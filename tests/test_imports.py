@@ -27,7 +27,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     # A table of stubs that was read anew is kept for the next start.
     "gpudoctor.manifest": {"gpudoctor.drafts"},
     # Which formats may be asked for.
-    "gpudoctor.config": {"gpudoctor.report", "gpudoctor.diagnostic", "gpudoctor.errors"},
+    "gpudoctor.config": {
+        "gpudoctor.required_version",
+        "gpudoctor.report",
+        "gpudoctor.diagnostic",
+        "gpudoctor.errors",
+    },
+    "gpudoctor.required_version": {"gpudoctor", "gpudoctor.errors"},
     # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
     "gpudoctor.lint.flow": set(),
     "gpudoctor.lint.domain": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
@@ -441,6 +447,8 @@ BY_ALL = "gpudoctor.record"
 NEEDED_LATE = {"rich", "libcst", "tree_sitter", "tree_sitter_bash", "yaml", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
+    # Most settings files are for any version.
+    "gpudoctor.required_version",
     # What a report says of a program; where all is known already, no event is looked at.
     "gpudoctor.lint.events.knowledge",
     "gpudoctor.lint.analyze",

@@ -35,6 +35,11 @@ class Lint(Command):
 
     def run(self, options: argparse.Namespace) -> int:
         settings = settings_for(options)
+        if options.show_settings:
+            # Imported late, like all that most runs do without.
+            from gpudoctor.cli.show_settings import show_settings
+
+            return show_settings(settings, options)
         # Before the work: an unwritable target must not cost a whole run.
         if settings.output_file:
             refuse_bad_target(settings.output_file)
@@ -45,7 +50,6 @@ class Lint(Command):
             return fix_files(settings, options.arguments)
         choose = None
         if settings.baseline or settings.since:
-            # Imported late, like all that most runs do without.
             from gpudoctor.cli.triage_report import chooser
 
             choose = chooser(settings)
@@ -83,6 +87,9 @@ def _declare_input(parser: argparse.ArgumentParser) -> None:
     where = group.add_mutually_exclusive_group()
     where.add_argument("--config", metavar="FILE", help="read this configuration file instead of the nearest")
     where.add_argument("--no-config", action="store_true", help="read no configuration file")
+    group.add_argument(
+        "--show-settings", action="store_true", help="show what holds, and which file or option says so; read nothing"
+    )
 
 
 def _declare_rules(parser: argparse.ArgumentParser) -> None:
@@ -95,7 +102,9 @@ def _declare_rules(parser: argparse.ArgumentParser) -> None:
 def _declare_fixes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to change")
     group.add_argument("--fix", action="store_true", help="apply the fixes that keep what the program means")
-    group.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: the other fixes, too")
+    unsafe = group.add_mutually_exclusive_group()
+    unsafe.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: the other fixes, too")
+    unsafe.add_argument("--no-unsafe-fixes", action="store_true", help="without them, whatever the configuration says")
     group.add_argument("--diff", action="store_true", help="show what --fix would change, and write nothing")
     group.add_argument(
         "--add-ignores", action="store_true", help="silence all that is found by comments (with --diff: show them)"

@@ -70,6 +70,8 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
     """Write what is not a finding to standard error."""
     for problem in (*outcome.problems, *outcome.unread):
         say(f"gpudoctor: {problem}")
+    if not settings.quiet:
+        say(*(f"gpudoctor: {note}" for note in settings.config.notes))
     if settings.verbose:
         say(f"Configuration: {settings.config.origin or 'none'}")
         say(f"Rules: {' '.join(card.code for card in settings.request.rules)}")
@@ -85,19 +87,19 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
         say(summary(outcome.findings, outcome.files, missed + outcome.too_new, partly=partly))
-        _tell_fixable(outcome.findings)
+        _tell_fixable(outcome.findings, unsafe=settings.unsafe_fixes)
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)
     if outcome.failures[1:]:
         say(f"There are {len(outcome.failures) - 1} more of this kind.")
 
 
-def _tell_fixable(findings: Sequence[Finding]) -> None:
+def _tell_fixable(findings: Sequence[Finding], *, unsafe: bool) -> None:
     if findings:
         # Imported late: most runs find nothing.
         from gpudoctor.report.fixable import fixable
 
-        say(*filter(None, [fixable(findings)]))
+        say(*filter(None, [fixable(findings, unsafe=unsafe)]))
 
 
 def _tell_silence(outcome: Outcome, all_of_them: bool) -> tuple[int, bool]:

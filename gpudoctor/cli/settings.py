@@ -59,7 +59,7 @@ def settings_for(options: argparse.Namespace) -> Settings:
         verbose=options.verbose,
         statistics=options.statistics,
         fix=options.fix,
-        unsafe_fixes=options.unsafe_fixes,
+        unsafe_fixes=(options.unsafe_fixes or config.unsafe_fixes) and not options.no_unsafe_fixes,
         diff=options.diff,
         add_ignores=options.add_ignores,
         baseline=options.baseline or "",
@@ -70,7 +70,7 @@ def settings_for(options: argparse.Namespace) -> Settings:
 
 def _refuse_mixed(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
     """Options that do not go together."""
-    if options.unsafe_fixes and not (options.fix or options.diff):
+    if options.unsafe_fixes and not (options.fix or options.diff or options.show_settings):
         raise UsageError("--unsafe-fixes says which fixes are made: give `--fix` or `--diff` as well")
     if options.update_baseline and not options.baseline:
         raise UsageError("--update-baseline: which one? give `--baseline FILE` as well")

@@ -73,7 +73,7 @@ def request_of(
 
 def _from_here(glob: str, folder: str) -> str:
     """A pattern that counts from the configuration file's folder, as it counts from the working directory."""
-    # Without a slash a pattern means a name anywhere.
-    if "/" not in glob.rstrip("/"):
+    # Without a slash a pattern means a name anywhere, and with one at its beginning it counts from nowhere.
+    if "/" not in glob.rstrip("/") or glob.startswith("/"):
         return glob
     return os.path.relpath(os.path.join(folder, glob)).replace(os.sep, "/")

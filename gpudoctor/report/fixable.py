@@ -10,18 +10,20 @@ from gpudoctor.report.story import FIXABLE, PERHAPS
 _OPTIONS = {Safety.SAFE: "`--fix`", Safety.UNSAFE: "`--fix --unsafe-fixes`"}
 
 
-def fixable(findings: Iterable[Finding]) -> str:
-    """How many findings fixes would mend, with the marks that they bear; empty where there are none."""
+def fixable(findings: Iterable[Finding], *, unsafe: bool = False) -> str:
+    """How many findings fixes would mend, with the marks that they bear; empty where there are none. With `unsafe`,
+    `--fix` makes those that are unsafe as well."""
     every = list(findings)
     told: list[str] = []
     for safety, options in _OPTIONS.items():
         number = sum(each.fix is not None and each.fix.safety is safety for each in every)
         if number:
-            told.append(f"{FIXABLE[safety]} {number} {'more ' if told else ''}fixable with {options}")
+            more = "more " if told else ""
+            told.append(f"{FIXABLE[safety]} {number} {more}fixable with {_OPTIONS[Safety.SAFE] if unsafe else options}")
     # Of a large program a fix is written only where it is asked for.
     number = sum(each.fix is None and each.unwritten is not None for each in every)
     if number:
-        unsafe = any(each.unwritten is Safety.UNSAFE for each in every)
+        asked = not unsafe and any(each.unwritten is Safety.UNSAFE for each in every)
         more = "more" if told else "fixable"
-        told.append(f"{PERHAPS} up to {number} {more}: `--diff{' --unsafe-fixes' if unsafe else ''}` tells")
+        told.append(f"{PERHAPS} up to {number} {more}: `--diff{' --unsafe-fixes' if asked else ''}` tells")
     return f"{', '.join(told)}." if told else ""

@@ -22,8 +22,9 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 # What scripts, hooks and editors rely on. To add one is fine, to take one away breaks somebody.
 OPTIONS = {
     "lint": """--add-ignores --baseline --color --config --diff --exclude --extend-select --fail-on --fix --help
-        --ignore --jobs --launch --no-cache --no-config --no-respect-gitignore --output-file --output-format --quiet
-        --select --since --statistics --stdin-filename --unsafe-fixes --update-baseline --verbose""",
+        --ignore --jobs --launch --no-cache --no-config --no-respect-gitignore --no-unsafe-fixes --output-file
+        --output-format --quiet --select --show-settings --since --statistics --stdin-filename --unsafe-fixes
+        --update-baseline --verbose""",
     "explain": "--color --help",
     "rules": "--color --help --output-format",
     "plan": "--color --help --launch --output-format",
