@@ -24,6 +24,7 @@ COMMANDS = {
     "plan": "Show what was understood of a training program.",
     "probe": "Prove that this machine trains on all its GPUs.",
     "run": "Watch your own training and say what really happens.",
+    "read": "Say from the logs of a failed job who failed first, and why.",
     "env": "Show what a report about a training run should say of the machine.",
     "completion": "Print what makes a shell complete commands, options and rules.",
 }

@@ -1,0 +1,225 @@
+"""`gpudoctor read`: the log of a job that has failed, and who failed first."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.cli.command import Command, one_of
+from gpudoctor.cli.output import write_lines, write_out
+from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.logs.read import read_logs
+from gpudoctor.registry import find_rules
+from gpudoctor.report.text import Style, wrap
+
+if TYPE_CHECKING:
+    import argparse
+
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.logs.diagnosis import FollowingRanks, LogDiagnosis, LoggedFailure
+    from gpudoctor.rule import RuleCard
+
+_MOST_GROUPS = 12
+
+
+class Read(Command):
+    """Say from its logs why a training job ended: which rank failed first, where, and what the error means.
+
+    Reads the output of torchrun, SLURM, Kubernetes or a script, in one file or one a rank, also compressed by gzip;
+    NCCL's debug logs; and dumps of the flight recorder. All that are named are taken for logs of one job.
+    """
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("logs", metavar="LOG", nargs="+", help="a file, a folder of them, or - for standard input")
+        parser.add_argument("--code", metavar="DIR", help="lint this program or folder, too, and say what fits the log")
+        parser.add_argument(
+            "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
+        )
+        parser.add_argument(
+            "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
+        )
+
+    def run(self, options: argparse.Namespace) -> int:
+        diagnosis = read_logs(options.logs)
+        fitting = _fitting(diagnosis, options.code) if options.code else ()
+        if options.output_format == "json":
+            write_out(_document(diagnosis, fitting))
+        else:
+            write_lines(_page(diagnosis, fitting, style_for(sys.stdout, options.color)))
+        return 1 if diagnosis.first else 0
+
+
+def _fitting(diagnosis: LogDiagnosis, code: str) -> tuple[Finding, ...]:
+    """Findings of lint that are of a rule that the error speaks of, or stand at the line where it was raised."""
+    from gpudoctor.api import lint_paths
+
+    first = diagnosis.first
+    if first is None:
+        return ()
+    rules = _codes(first)
+    outcome = lint_paths([code])
+    return tuple(finding for finding in outcome.findings if finding.code in rules or _at(finding, first))
+
+
+def _at(finding: Finding, failure: LoggedFailure) -> bool:
+    place = failure.place
+    return (
+        place is not None
+        and finding.location.line == place.line
+        and place.path.replace("\\", "/").endswith(finding.location.path.rpartition("/")[2])
+    )
+
+
+def _codes(failure: LoggedFailure) -> tuple[str, ...]:
+    meaning = failure.meaning
+    return () if meaning is None else (*([meaning.code] if meaning.code else []), *meaning.likely)
+
+
+def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> Iterator[str]:
+    yield style.paint("gpudoctor read", "bold")
+    yield ""
+    first = diagnosis.first
+    if first is None:
+        yield from wrap(f"No error was found in {_logs(diagnosis)}.", style.width, "  ")
+        return
+    yield from wrap(_headline(diagnosis, first), style.width, "  ")
+    for line in first.text.splitlines()[:6]:
+        if line.strip():
+            yield from wrap(style.paint(line.strip(), "error"), style.width, "    ")
+    yield from wrap(f"{first.at.path}:{first.at.line}; {diagnosis.because}.", style.width, "    ")
+    yield ""
+    yield from _meaning(first, diagnosis, style)
+    for finding in fitting:
+        told = f"lint finds {finding.code} {finding.name} at {finding.location.start}: {finding.message}"
+        yield from wrap(told, style.width, "    ", f"  {style.paint('in your code', 'error')}: ")
+    if fitting:
+        yield ""
+    yield from _others(diagnosis.following, style)
+
+
+def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
+    who = _who(first)
+    alike = diagnosis.alike
+    if len(alike) > 1:
+        who = f"Ranks {_numbers(alike)}"
+    at = f", at {first.place.path}:{first.place.line}" if first.place else ""
+    inside = f" in `{first.place.function}`" if first.place and first.place.function.isidentifier() else ""
+    match first.role.value:
+        case "wait":
+            return (
+                f"No rank is known to have failed by itself: {who[0].lower()}{who[1:]} waited for others{at}{inside}."
+            )
+        case "peer":
+            gone = f"{who} noticed that another process was gone{at}{inside}."
+            return f"{gone} That one failed first, and is not in this log."
+        case "stopped":
+            return f"{who} was told to end{at}{inside}. Nothing failed before, as far as the log tells."
+    fails = "fail alike" if len(alike) > 1 else "failed first" if diagnosis.following else "failed"
+    return f"{who} {'' if diagnosis.sure else 'probably '}{fails}{at}{inside}."
+
+
+def _who(failure: LoggedFailure) -> str:
+    by = failure.by
+    host = f" on {by.host}" if by.host else ""
+    if by.rank is not None:
+        return f"Rank {by.rank}{host}"
+    if by.local_rank is not None:
+        return f"The process with local rank {by.local_rank}{host}"
+    return f"A process{host} whose rank the log does not tell"
+
+
+def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Iterator[str]:
+    meaning = first.meaning
+    if meaning is None:
+        yield from wrap("gpudoctor has no entry for this error: it is shown as it is.", style.width, "  ")
+        yield ""
+        return
+    yield from wrap(meaning.means, style.width, "  ")
+    if meaning.do:
+        yield from wrap(meaning.do, style.width, "    ", f"  {style.paint('help', 'help')}: ")
+    cards = find_rules().by_code
+    mismatch = diagnosis.missing is not None and diagnosis.missing.mismatch
+    certain = "GPU512" if mismatch else meaning.code
+    if certain in cards:
+        yield from _rule("rule", cards[certain], style)
+    else:
+        for code in meaning.likely:
+            if code in cards:
+                yield from _rule("often", cards[code], style)
+    yield ""
+
+
+def _rule(label: str, card: RuleCard, style: Style) -> Iterator[str]:
+    text = f"{card.code} {card.name}: {card.summary} `gpudoctor explain {card.code}`"
+    yield from wrap(text, style.width, "    ", f"  {style.paint(label, 'dim')}: ")
+
+
+def _others(following: Sequence[FollowingRanks], style: Style) -> Iterator[str]:
+    if not following:
+        return
+    yield style.paint("  After it", "bold")
+    for group in following[:_MOST_GROUPS]:
+        failure = group.failure
+        at = f" at {failure.place.path}:{failure.place.line}" if failure.place else ""
+        who = f"ranks {_numbers(group.ranks)}" if len(group.ranks) > 1 else _lower(_who(failure))
+        yield from wrap(
+            f"{who}: {failure.summary}{at} ({failure.at.path}:{failure.at.line})", style.width, "      ", "    "
+        )
+    if len(following) > _MOST_GROUPS:
+        yield f"    and {len(following) - _MOST_GROUPS} more"
+    yield ""
+
+
+def _lower(text: str) -> str:
+    return f"{text[0].lower()}{text[1:]}"
+
+
+def _numbers(ranks: Sequence[int]) -> str:
+    """`0-3, 5`"""
+    runs: list[list[int]] = []
+    for rank in ranks:
+        if runs and rank == runs[-1][-1] + 1:
+            runs[-1].append(rank)
+        else:
+            runs.append([rank])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+
+
+def _logs(diagnosis: LogDiagnosis) -> str:
+    return "this log" if diagnosis.files == 1 else f"these {diagnosis.files} logs"
+
+
+def _document(diagnosis: LogDiagnosis, fitting: Sequence[Finding]) -> str:
+    import json
+
+    from gpudoctor.report.json import document_of
+
+    missing = diagnosis.missing
+    said = {
+        "first": _entry(diagnosis.first) if diagnosis.first else None,
+        "alike": list(diagnosis.alike),
+        "because": diagnosis.because,
+        "sure": diagnosis.sure,
+        "missing": None if missing is None else {"ranks": list(missing.ranks), "operation": missing.operation},
+        "following": [{**_entry(each.failure), "ranks": list(each.ranks)} for each in diagnosis.following],
+    }
+    return json.dumps({**document_of(tuple(fitting)), **said}, indent=2) + "\n"
+
+
+def _entry(failure: LoggedFailure) -> dict[str, Any]:
+    meaning, place = failure.meaning, failure.place
+    return {
+        "rank": failure.by.rank,
+        "local_rank": failure.by.local_rank,
+        "host": failure.by.host,
+        "text": failure.text,
+        "role": failure.role.value,
+        "means": meaning.means if meaning else "",
+        "help": meaning.do if meaning else "",
+        "code": meaning.code if meaning else "",
+        "likely": list(meaning.likely) if meaning else [],
+        "path": place.path if place else None,
+        "line": place.line if place else None,
+        "log": {"path": failure.at.path, "line": failure.at.line},
+    }

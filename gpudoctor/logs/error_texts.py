@@ -1,0 +1,440 @@
+"""What the errors of distributed training mean, as data: one record a text.
+
+`pattern` is searched in the text of an error with its type in front (`RuntimeError: ...`), so it holds what is the same
+on every machine: no address, number or path. The first record that matches counts; special ones stand before general
+ones. `since` and `until` are versions of the library that raises it, and empty where the text has always been so.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from functools import cache
+
+from gpudoctor.record import dataclass
+
+
+class Role(enum.Enum):
+    """What an error says of the order in which ranks failed."""
+
+    OWN = "own"
+    """This process did, or met, something wrong itself."""
+    PEER = "peer"
+    """Another process had gone before."""
+    WAIT = "wait"
+    """Others did not come in time, or this process did not go on."""
+    STOPPED = "stopped"
+    """The launcher, the scheduler or a person ended it."""
+
+
+@dataclass(frozen=True)
+class ErrorText:
+    """One text. `code` is the rule of the mistake behind it, where there is one and no other cause; `likely` names
+    rules that are only the usual causes."""
+
+    pattern: str
+    role: Role
+    means: str
+    do: str = ""
+    code: str = ""
+    likely: tuple[str, ...] = ()
+    library: str = "torch"
+    since: str = ""
+    until: str = ""
+
+
+_OWN, _PEER, _WAIT, _STOPPED = Role.OWN, Role.PEER, Role.WAIT, Role.STOPPED
+
+ERROR_TEXTS: tuple[ErrorText, ...] = (
+    # --- memory ---
+    ErrorText(
+        r"CUDA out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc",
+        _OWN,
+        "The GPU of this rank had no memory left.",
+        "Lower the batch of each rank, accumulate gradients, or shard the model (FSDP). Where one rank alone runs out, "
+        "look for what others put on its GPU: `map_location`, `cuda:0`, evaluation on rank 0.",
+        likely=("GPU209", "GPU204", "GPU710"),
+    ),
+    ErrorText(
+        r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: Bus error|exited unexpectedly.*shared memory)|"
+        r"insufficient shared memory|No space left on device.*/dev/shm|"
+        r"unable to (?:mmap|write to file|open shared memory)",
+        _OWN,
+        "Workers of a loader ran out of shared memory.",
+        "Give the container more (`--shm-size=16g`, `--ipc=host`), or lower `num_workers`.",
+        code="GPU431",
+    ),
+    ErrorText(
+        r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: (?:Killed|Segmentation)|exited unexpectedly)",
+        _OWN,
+        "A worker of a loader was killed, mostly because the node had no memory left.",
+        "Lower `num_workers` or what each worker holds, and look into the kernel's log for `Out of memory: Killed`.",
+    ),
+    ErrorText(
+        r"oom[-_]kill|Out of memory: Killed|OOMKilled|task \d+: Out Of Memory",
+        _OWN,
+        "The node, or the job's share of it, had no memory left, and the kernel killed a process.",
+        "Ask for more memory (`--mem`, the container's limit), or lower `num_workers` and what each rank loads.",
+        library="kernel",
+    ),
+    ErrorText(
+        r"Cannot allocate memory|DefaultCPUAllocator: (?:can't|not enough)|std::bad_alloc|\bMemoryError\b",
+        _OWN,
+        "The node had no memory left.",
+        "Each rank loads its own copy: lower `num_workers`, map files instead of reading them, or ask for more memory.",
+    ),
+    ErrorText(
+        r"Too many open files|received 0 items of ancdata",
+        _OWN,
+        "The process had as many files open as it may: tensors of loader workers are handed over as files.",
+        "Raise the limit (`ulimit -n`), or `torch.multiprocessing.set_sharing_strategy('file_system')`.",
+    ),
+    # --- wrapping ---
+    ErrorText(
+        r"Expected to have finished reduction in the prior iteration",
+        _OWN,
+        "Some parameters of the wrapped model got no gradient in this step, and DDP waits for them.",
+        "Take the layers out of the model, use them, or wrap with `find_unused_parameters=True`. "
+        "`TORCH_DISTRIBUTED_DEBUG=DETAIL` names them.",
+        code="GPU112",
+    ),
+    ErrorText(
+        r"Expected to mark a variable ready only once",
+        _OWN,
+        "A parameter was used by two backwards of one step: reentrant checkpointing, or two forwards that share it.",
+        "Use `checkpoint(..., use_reentrant=False)`.",
+        likely=("GPU708", "GPU707"),
+    ),
+    ErrorText(
+        r"DDP expects same model across all ranks|appears not to match (?:sizes|strides) of the same param",
+        _OWN,
+        "The model is not the same on all ranks.",
+        "Build it from the same settings on every rank, and nothing in it from the rank or from data.",
+    ),
+    ErrorText(
+        r"DistributedDataParallel is not needed when a module doesn't have any parameters that require a gradient",
+        _OWN,
+        "A module in which nothing is trained was wrapped.",
+        "Wrap after the layers that train are unfrozen, or do not wrap it.",
+        code="GPU118",
+    ),
+    ErrorText(
+        r"module must (?:be on the same type of devices|have its parameters and buffers on device)|"
+        r"device_ids and output_device arguments only work with single-device|"
+        r"device_ids can only be None or contain a single element",
+        _OWN,
+        "The model is not on the GPU that its wrapper was told.",
+        "Move the model to the rank's GPU first: `model.to(local_rank)`, then `DDP(model, device_ids=[local_rank])`.",
+        likely=("GPU207", "GPU208"),
+    ),
+    ErrorText(
+        r"'(?:DistributedDataParallel|DataParallel|FullyShardedDataParallel|OptimizedModule)' object has no attribute",
+        _OWN,
+        "An attribute of the model was asked of its wrapper.",
+        "Ask the model: `model.module.…`.",
+        code="GPU104",
+    ),
+    ErrorText(
+        r"(?:Missing|Unexpected) key\(s\) in state_dict: \"module\.|"
+        r"Missing key\(s\)[\s\S]*Unexpected key\(s\)[^:]*: \"module\.",
+        _OWN,
+        "The checkpoint has the names of the wrapper (`module.`), and the model does not, or the other way round.",
+        "Save `model.module.state_dict()`.",
+        code="GPU603",
+    ),
+    ErrorText(
+        r"modified by an inplace operation",
+        _OWN,
+        "A tensor that a backward needs was changed before it. Under DDP that often is a second forward in the same "
+        "step, which copies the buffers anew.",
+        "Call the wrapped model once a step, or wrap with `broadcast_buffers=False`.",
+        likely=("GPU117",),
+    ),
+    ErrorText(
+        r"grad can be implicitly created only for scalar outputs",
+        _OWN,
+        "The loss has several numbers: `DataParallel` gathers one from each GPU.",
+        "Call `loss.mean().backward()`.",
+        likely=("GPU108",),
+    ),
+    # --- devices ---
+    ErrorText(
+        r"Expected all tensors to be on the same device",
+        _OWN,
+        "Tensors of one operation are on different devices.",
+        "Move the batch, and what `forward` makes, to the rank's GPU.",
+        likely=("GPU201", "GPU213", "GPU211", "GPU212"),
+    ),
+    ErrorText(
+        r"Input type \((?:torch\.)?\w*FloatTensor\) and weight type",
+        _OWN,
+        "The batch and the weights are on different devices, or have different types.",
+        "Move both to the rank's GPU.",
+        likely=("GPU201", "GPU202"),
+    ),
+    ErrorText(
+        r"[Dd]uplicate GPU detected",
+        _OWN,
+        "Two ranks use the same GPU.",
+        "Call `torch.cuda.set_device(int(os.environ['LOCAL_RANK']))` before the process group is made.",
+        code="GPU204",
+        library="nccl",
+    ),
+    ErrorText(
+        r"invalid device ordinal",
+        _OWN,
+        "A rank asked for a GPU that this node does not have, or does not show to it.",
+        "Take `LOCAL_RANK`, not `RANK`, as the number of the GPU, and start no more processes than there are GPUs.",
+        likely=("GPU205", "GPU423", "GPU428"),
+    ),
+    ErrorText(
+        r"Cannot re-initialize CUDA in forked subprocess",
+        _OWN,
+        "CUDA was started before processes were forked.",
+        "Use the start method `spawn`, or touch no GPU before.",
+        likely=("GPU406", "GPU216"),
+    ),
+    ErrorText(
+        r"device-side assert triggered",
+        _OWN,
+        "A kernel met a value that it refuses, mostly an index out of its range: labels, tokens, positions.",
+        "Start once more with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
+        library="cuda",
+    ),
+    ErrorText(
+        r"illegal memory access|misaligned address|unspecified launch failure|an illegal instruction",
+        _OWN,
+        "A kernel read or wrote where it may not.",
+        "Start once more with `CUDA_LAUNCH_BLOCKING=1`: the line that is named then is the right one.",
+        library="cuda",
+    ),
+    ErrorText(
+        r"uncorrectable ECC|Xid.*?: (?:48|63|64|74|79|92|94|95)\b|GPU has fallen off the bus|CUDA error: unknown error|"
+        r"Unable to determine the device handle|GPU is lost",
+        _OWN,
+        "The GPU or its link has failed.",
+        "Take the node out of service, and have it examined (`nvidia-smi -q`, `dcgmi diag -r 3`).",
+        library="driver",
+    ),
+    ErrorText(
+        r"no kernel image is available|not compatible with the current PyTorch installation",
+        _OWN,
+        "This build of PyTorch, or of an extension, has no kernels for this kind of GPU.",
+        "Install a build for its compute capability.",
+        library="cuda",
+    ),
+    ErrorText(
+        r"driver (?:version is insufficient|on your system is too old)|forward compatibility was attempted",
+        _OWN,
+        "The driver is older than this build of PyTorch needs.",
+        "Renew the driver, or install a build for an older CUDA.",
+        library="cuda",
+    ),
+    ErrorText(
+        r"No CUDA GPUs are available|no CUDA-capable device|Torch not compiled with CUDA enabled|"
+        r"ProcessGroupNCCL is only supported with GPUs",
+        _OWN,
+        "The process sees no GPU, or PyTorch was built for the CPU.",
+        "Look at `CUDA_VISIBLE_DEVICES`, at what the scheduler gives each task, and at `torch.version.cuda`.",
+        likely=("GPU210", "GPU428"),
+    ),
+    ErrorText(
+        r"CUDA-capable device\(s\) is/are busy or unavailable|exclusive process|device busy",
+        _OWN,
+        "Another process has the GPU for itself.",
+        "End it (`nvidia-smi` names it); start no second job on the same GPUs.",
+        library="cuda",
+    ),
+    ErrorText(
+        r"CUBLAS_STATUS_|CUDNN_STATUS_|cusolver error",
+        _OWN,
+        "A library of CUDA failed: often memory that had run out, or an index out of its range before.",
+        "Start once more with `CUDA_LAUNCH_BLOCKING=1`, and with a smaller batch.",
+        library="cuda",
+    ),
+    # --- the process group ---
+    ErrorText(
+        r"Default process group has not been initialized",
+        _OWN,
+        "Something needs the process group, which was never made, or not yet.",
+        "Call `torch.distributed.init_process_group()` first, and start with torchrun.",
+        likely=("GPU401", "GPU106"),
+    ),
+    ErrorText(
+        r"initialize the default process group twice",
+        _OWN,
+        "The process group was made a second time.",
+        "Ask `torch.distributed.is_initialized()` first.",
+        code="GPU410",
+    ),
+    ErrorText(
+        r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected|"
+        r"KeyError: '(?:(?:LOCAL_)?RANK|WORLD_SIZE)'",
+        _OWN,
+        "The program wants to be started by a launcher, and was started by `python`.",
+        "Start it with `torchrun --nproc-per-node=N`.",
+        likely=("GPU403", "GPU422"),
+    ),
+    ErrorText(
+        r"unrecognized arguments: --local[-_]rank",
+        _OWN,
+        "The launcher passes the local rank as an option that the program does not know in this spelling.",
+        "Read `LOCAL_RANK` from the environment, and start with torchrun.",
+        code="GPU411",
+    ),
+    ErrorText(
+        r"EADDRINUSE|[Aa]ddress already in use|failed to listen on any local network address",
+        _OWN,
+        "Another process listens on the port of the rendezvous: a second training, or one that did not end.",
+        "Start with `torchrun --standalone`, or give each training a `--master-port` of its own.",
+        code="GPU425",
+    ),
+    ErrorText(
+        r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
+        r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
+        r"No route to host|Name or service not known|getaddrinfo|Connection refused",
+        _WAIT,
+        "Not all processes have found each other: one was never started, died before, or has another address or port.",
+        "Compare `--nnodes`, `--node-rank` and the address on all nodes, and look for the one that is missing.",
+        likely=("GPU429", "GPU403"),
+    ),
+    ErrorText(
+        r"Detected mismatch between collectives on ranks",
+        _OWN,
+        "The ranks have called different collectives, or with tensors of different shapes.",
+        "Let every rank call the same collectives in the same order.",
+        code="GPU512",
+    ),
+    ErrorText(
+        r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes|enforce fail.*nbytes",
+        _OWN,
+        "Collectives met that do not belong together: the ranks call them in different orders, or some ranks call one "
+        "that the others do not.",
+        "Let every rank call the same collectives in the same order.",
+        likely=("GPU501", "GPU512"),
+        library="gloo",
+    ),
+    ErrorText(
+        r"No backend type associated with device type cpu|Tensors must be CUDA and dense",
+        _OWN,
+        "A tensor on the CPU was handed to a collective of NCCL.",
+        "Move it to the rank's GPU, or make the group with `cpu:gloo,cuda:nccl`.",
+        code="GPU510",
+    ),
+    ErrorText(
+        r"failed to pass monitoredBarrier|but received errors while waiting for send/recv from rank",
+        _WAIT,
+        "Some ranks did not reach the barrier in its time; the text names them.",
+        "Look at what those ranks did instead.",
+        likely=("GPU501", "GPU412"),
+    ),
+    # --- those who wait, and those who follow ---
+    ErrorText(
+        r"watchdog got stuck|Heartbeat monitor timed out",
+        _WAIT,
+        "NCCL's own thread did not get to work: a kernel or a call of CUDA is stuck, or a thread keeps Python's lock.",
+        "Take stacks of the rank (`py-spy dump --native`) while it is stuck.",
+        library="nccl",
+        since="2.2",
+    ),
+    ErrorText(
+        r"Watchdog caught collective operation timeout|collective operation timeout|Timed out waiting \d+ms for|"
+        r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
+        r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
+        _WAIT,
+        "A collective did not end in its time: some rank did not call it, came late, or the network stood still.",
+        likely=("GPU501", "GPU502", "GPU503", "GPU412"),
+    ),
+    ErrorText(
+        r"ncclRemoteError|remote process (?:has )?exit|Connection closed by (?:remote )?peer|Connection reset by peer|"
+        r"Broken pipe|Connection was likely closed|Did the remote server shutdown|socketProgress|socketPollConnect|"
+        r"Call to recv from .* failed|Read error \[|Socket closed|peer .* (?:has )?(?:died|left)|"
+        r"NCCL communicator was aborted|ncclCommAbort|sendBytes failed|recvValue failed|failed to recv, got 0 bytes",
+        _PEER,
+        "Another process of the job had ended before: look for the one that failed first.",
+    ),
+    ErrorText(
+        r"SignalException: Process \d+ got signal|KeyboardInterrupt|got signal: (?:15|2)|SIGTERM|DUE TO TIME LIMIT|"
+        r"CANCELLED AT|terminated with signal SIGTERM",
+        _STOPPED,
+        "The process was told to end: by its launcher, the scheduler or a person.",
+    ),
+    ErrorText(
+        r"ncclInvalidUsage",
+        _OWN,
+        "NCCL was used in a way that it refuses: often two ranks on one GPU, or ranks that disagree.",
+        "`NCCL_DEBUG=WARN` says what.",
+        likely=("GPU204", "GPU206"),
+        library="nccl",
+    ),
+    ErrorText(
+        r"ncclUnhandledCudaError|unhandled cuda error",
+        _OWN,
+        "A call of CUDA inside of NCCL failed.",
+        "`NCCL_DEBUG=INFO` says which; often memory has run out, or peers cannot reach each other.",
+        library="nccl",
+    ),
+    ErrorText(
+        r"ncclSystemError|unhandled system error|no socket interface found|ibv_\w+ failed",
+        _OWN,
+        "NCCL could not use the network, or the shared memory, of the node.",
+        "`NCCL_DEBUG=INFO` says what failed; often `NCCL_SOCKET_IFNAME` names the wrong interface, or /dev/shm is "
+        "full.",
+        likely=("GPU431",),
+        library="nccl",
+    ),
+    ErrorText(
+        r"ncclInternalError|internal error - please report",
+        _OWN,
+        "NCCL stopped on an error of its own: often versions or topologies differ between nodes.",
+        "`NCCL_DEBUG=INFO` says where.",
+        library="nccl",
+    ),
+    ErrorText(
+        r"INTERNAL ASSERT FAILED",
+        _OWN,
+        "PyTorch stopped on an error of its own.",
+        library="torch",
+    ),
+    ErrorText(
+        r"CUDA error: (?:the )?launch timed out|CUDA error",
+        _OWN,
+        "A call of CUDA failed; it may have been an earlier one than the line that is named.",
+        "Start once more with `CUDA_LAUNCH_BLOCKING=1`.",
+        library="cuda",
+    ),
+    ErrorText(
+        r"Segmentation fault|Bus error|Signal 11|SIGSEGV|SIGBUS",
+        _OWN,
+        "The process was killed by an error in native code: an extension, a driver, or shared memory that is full.",
+        "Start it with `python -X faulthandler`, which prints where Python was.",
+    ),
+)
+
+# What no text says, but how processes have ended.
+SIGKILL = ErrorText(
+    r"killed by SIGKILL",
+    Role.OWN,
+    "Something killed the process from outside, mostly the kernel, because the node had no memory left.",
+    "Look into the kernel's log of the node (`dmesg`) for `Out of memory: Killed process`; ask for more memory, or "
+    "lower `num_workers` and what each rank loads.",
+    library="kernel",
+)
+LEFT_BEHIND = ErrorText(
+    r"",
+    Role.WAIT,
+    "The other ranks had come to the end of their program without an error when this rank called a collective: it "
+    "calls one more than they do.",
+    "Look for a test of the rank around this call, and for loops that make more rounds on one rank.",
+    likely=("GPU501", "GPU503", "GPU316"),
+)
+
+
+@cache
+def _compiled() -> tuple[tuple[re.Pattern[str], ErrorText], ...]:
+    return tuple((re.compile(each.pattern), each) for each in ERROR_TEXTS)
+
+
+def meaning_of(text: str) -> ErrorText | None:
+    """The record that a text matches, None where nobody has declared it."""
+    return next((each for pattern, each in _compiled() if pattern.search(text)), None)

@@ -1,0 +1,101 @@
+"""The lines of files, one at a time: a log may be larger than memory."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from gpudoctor.errors import UsageError, nearest
+from gpudoctor.record import dataclass
+
+LONGEST = 16 * 1024
+"""Bytes of a line that are looked at: a progress bar can make one line of a whole night."""
+_GZIP = b"\x1f\x8b"
+_CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|\[\d+m(?=\()")
+"""What colours a terminal, also where something has swallowed the escape."""
+_NOT_LOGS = frozenset(
+    ".py .pyc .ipynb .pt .pth .ckpt .bin .safetensors .npy .npz .png .jpg .svg .zip .tar .so .h5 .parquet".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line: its file as it was named, its number from 1, and its text without colours."""
+
+    path: str
+    number: int
+    text: str
+
+
+def files_in(named: Iterable[str]) -> list[str]:
+    """The files that are meant: those of a folder, too. `-` is what comes through a pipe.
+
+    Raises:
+        UsageError: There is no such file, or nothing in a folder.
+    """
+    found: list[str] = []
+    for name in named:
+        path = Path(name)
+        if name == "-" or path.is_file() or (path.exists() and not path.is_dir()):
+            found.append(name)
+        elif path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.is_file() and each.suffix not in _NOT_LOGS)
+            if not inside:
+                raise UsageError(f"{name}: there is no log in this folder")
+            found += map(str, inside)
+        else:
+            beside = os.listdir(path.parent) if path.parent.is_dir() else []
+            raise UsageError(f"{name}: there is no such file{nearest(path.name, beside)}")
+    return found
+
+
+def lines_of(path: str) -> Iterator[LogLine]:
+    """The lines of one file. Where a progress bar has gone back to the begin of its line, that is a line, too.
+
+    Raises:
+        UsageError: It cannot be read.
+    """
+    name = "stdin" if path == "-" else path
+    number = 0
+    try:
+        with _opened(path) as file:
+            while raw := file.readline(LONGEST):
+                whole = raw.endswith(b"\n")
+                number += 1
+                for part in raw.rstrip(b"\r\n").split(b"\r"):
+                    yield LogLine(name, number, _plain(part))
+                while not whole and (rest := file.readline(LONGEST)):
+                    whole = rest.endswith(b"\n")
+    except (OSError, EOFError, gzip.BadGzipFile) as error:
+        if not number:
+            raise UsageError(f"{name}: it cannot be read: {error}") from error
+        # A file that is cut off in the middle of its compression still has what came before.
+
+
+def head_of(path: str, size: int) -> bytes:
+    """Its first bytes, uncompressed; empty for a pipe, which can be read only once."""
+    if path == "-":
+        return b""
+    try:
+        with _opened(path) as file:
+            return file.read(size)
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path}: it cannot be read: {error}") from error
+
+
+def _opened(path: str) -> BinaryIO:
+    if path == "-":
+        return sys.stdin.buffer
+    with open(path, "rb") as file:
+        packed = file.read(2) == _GZIP
+    return gzip.open(path, "rb") if packed else open(path, "rb")  # type: ignore[return-value]
+
+
+def _plain(raw: bytes) -> str:
+    text = raw.decode("utf-8", "replace")
+    return _CONTROL.sub("", text) if "\x1b" in text or "m(" in text else text

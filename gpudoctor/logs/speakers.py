@@ -1,0 +1,93 @@
+"""Which process says a line: launchers and schedulers write that in front of it, or into the name of the file."""
+
+from __future__ import annotations
+
+import re
+
+from gpudoctor.record import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """As much as is known of the process that wrote a line. `tag` keeps apart those of which no rank is known."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str = ""
+    tag: str = ""
+
+    @property
+    def is_known(self) -> bool:
+        return self.rank is not None or self.local_rank is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line without what stands in front of it. `at` is the time that stood there, as it was written."""
+
+    by: Speaker
+    text: str
+    at: str = ""
+
+
+_FRONTS = (
+    # Kubernetes, Docker and log collectors.
+    re.compile(
+        r"(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s(?:std(?:out|err)\s[FP]\s)?"
+    ),
+    re.compile(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]\s?"),
+    # An excepthook of torch, and its loggers in C++: the rank of the job.
+    re.compile(r"\[rank(?P<rank>\d+)\]:\s?"),
+    # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
+    re.compile(r"\[(?!rank)(?P<role>[A-Za-z_][\w-]*?)(?P<local>\d+)\]:\s?"),
+    # mpirun --tag-output
+    re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
+    # Ray
+    re.compile(r"\((?P<tag>[\w.:]+(?:\([^)]*\))? pid=\d+)(?:, ip=(?P<host>[\w.:]+))?\)\s?"),
+    # srun --label, where what follows is surely a line of its own.
+    re.compile(r"\s{0,4}(?P<rank>\d{1,5}):\s(?=Traceback|  File |\[rank|\[E|\w+(?:Error|Exception)\b)"),
+    # pdsh, which DeepSpeed starts its nodes with.
+    re.compile(r"(?P<host>[A-Za-z][\w.-]*):\s(?=Traceback|  File |\[rank|\[E |\[default)"),
+    # Numbers of lines that an editor has put there.
+    re.compile(r"\[\d+\]\s(?=\[rank)"),
+)
+_IN_FRONT = frozenset("[( 0123456789")
+
+
+def said(text: str, known: Speaker) -> Said:
+    """Take off what stands in front of a line, and learn from it. `known` is what its file says."""
+    at = ""
+    for _ in range(4):
+        if not text or (text[0] not in _IN_FRONT and ": " not in text[:64]):
+            break
+        match = next((found for front in _FRONTS if (found := front.match(text))), None)
+        if match is None:
+            break
+        parts = {name: value for name, value in match.groupdict().items() if value}
+        at = parts.get("at", at)
+        if "rank" in parts:
+            known = replace(known, rank=int(parts["rank"]))
+        if "local" in parts:
+            known = replace(known, local_rank=int(parts["local"]), tag=f"{parts['role']}{parts['local']}")
+        if "host" in parts or "tag" in parts:
+            known = replace(known, host=parts.get("host", known.host), tag=parts.get("tag", known.tag))
+        text = text[match.end() :]
+    return Said(known, text, at)
+
+
+_FILES = (
+    # torchrun --log-dir: .../attempt_0/3/stderr.log
+    (re.compile(r"attempt_\d+/(?P<local>\d+)/std(?:out|err)\.log"), "local"),
+    (re.compile(r"(?:^|[^a-z])rank[_.-]?(?P<rank>\d+)(?:\D|$)"), "rank"),
+    # DeepSpeed's launcher writes these.
+    (re.compile(r"_rank_(?P<rank>\d+)_local_rank_\d+\."), "rank"),
+)
+
+
+def speaker_of(path: str) -> Speaker:
+    """What the name of a file says of who wrote it."""
+    for pattern, kind in _FILES:
+        if found := pattern.search(path.replace("\\", "/")):
+            number = int(found[1])
+            return Speaker(rank=number) if kind == "rank" else Speaker(local_rank=number, tag=path)
+    return Speaker()

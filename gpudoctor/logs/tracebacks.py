@@ -1,0 +1,152 @@
+"""Tracebacks of Python, put together from lines that may come from several processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.logs.facts import LoggedCrash, LoggedFrame, LogPlace
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.logs.speakers import Speaker
+
+BEGIN = "Traceback (most recent call last)"
+_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?::\s?(?P<text>.*))?$")
+_ERROR_NAME = re.compile(
+    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
+)
+_CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
+_SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
+_ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
+_ENDS = re.compile(r"\s*$|Traceback |=====|-----|\[E|\[W|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from ")
+_MOST_LINES = 24
+"""Lines of an exception's text that are kept."""
+_MOST_FRAMES = 2_000
+
+
+class _OpenTraceback:
+    """A traceback whose error has not come yet. `begun` counts those that began before one of them ended."""
+
+    def __init__(self, by: Speaker, at: LogPlace) -> None:
+        self.by = by
+        self.at = at
+        self.begun = 1
+        self.mixed = False
+        self.frames: list[LoggedFrame] = []
+
+
+class _OpenError:
+    """An exception whose text may go on."""
+
+    def __init__(self, crash: LoggedCrash) -> None:
+        self.crash = crash
+        self.lines = [crash.text] if crash.text else []
+
+    def closed(self) -> LoggedCrash:
+        return replace(self.crash, text="\n".join(self.lines))
+
+
+class TracebackReader:
+    """Follows the tracebacks of all speakers of one file."""
+
+    def __init__(self) -> None:
+        self._open: dict[Speaker, _OpenTraceback] = {}
+        self._texts: dict[Speaker, _OpenError] = {}
+        self._earlier: dict[Speaker, LoggedCrash] = {}
+        self._spawned: int | None = None
+
+    def follows(self, by: Speaker) -> bool:
+        """Something of this speaker is open, so that its next lines matter."""
+        return by in self._open or by in self._texts or by in self._earlier
+
+    def feed(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
+        """One line; the exceptions that are complete with it."""
+        if spawned := _SPAWNED.search(text):
+            # `mp.spawn` tells in the parent what happened in a rank.
+            self._spawned = int(spawned["rank"])
+            self._texts.pop(by, None)
+            return
+        if BEGIN in text:
+            yield from self._begin(by, text, at)
+        elif by in self._open:
+            self._inside(self._open[by], by, text)
+        elif by in self._texts:
+            yield from self._text(by, text)
+        elif text.startswith(_CONTEXT) and by in self._earlier:
+            return
+        elif text.strip() and (earlier := self._earlier.pop(by, None)) is not None:
+            yield earlier
+
+    def end(self) -> Iterator[LoggedCrash]:
+        """What was open when the file ended."""
+        for error in self._texts.values():
+            yield self._with_earlier(error)
+        yield from self._earlier.values()
+        self._open.clear()
+        self._texts.clear()
+        self._earlier.clear()
+
+    def _begin(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
+        if by in self._open:
+            # Processes without a name write at once: whose a line is cannot be told.
+            opened = self._open[by]
+            opened.begun += 1
+            opened.mixed = True
+            return
+        if by in self._texts:
+            error = self._texts.pop(by)
+            if "Original Traceback" in text or (self._spawned is not None and not error.crash.frames):
+                # The text of an exception holds the traceback of where it was raised: that is the one to show.
+                self._earlier.pop(by, None)
+            else:
+                yield self._with_earlier(error)
+        who = by if self._spawned is None else replace(by, rank=self._spawned)
+        self._spawned = None
+        self._open[by] = _OpenTraceback(who, at)
+
+    def _inside(self, opened: _OpenTraceback, by: Speaker, text: str) -> None:
+        if found := _FRAME.match(text):
+            if len(opened.frames) < _MOST_FRAMES:
+                opened.frames.append(LoggedFrame(found["path"], int(found["line"]), found["function"] or ""))
+            return
+        if not text.strip() or text[0] in " \t":
+            return
+        error = _ERROR.match(text)
+        if error is None or not (_ERROR_NAME.search(error["type"]) or error["text"] is not None):
+            # Output of somebody else, in between.
+            return
+        if error["text"] is not None and not _ERROR_NAME.search(error["type"]) and " " in error["type"]:
+            return
+        crash = LoggedCrash(
+            opened.by, opened.at, error["type"], error["text"] or "", tuple(opened.frames), mixed=opened.mixed
+        )
+        opened.begun -= 1
+        if not opened.begun:
+            del self._open[by]
+        self._texts[by] = _OpenError(crash)
+
+    def _text(self, by: Speaker, text: str) -> Iterator[LoggedCrash]:
+        error = self._texts[by]
+        if text.startswith(_CONTEXT):
+            del self._texts[by]
+            self._earlier[by] = self._with_earlier(error)
+        elif len(error.lines) >= _MOST_LINES or (_ENDS.match(text) and error.lines and not _ELSEWHERE.search(text)):
+            if text.strip():
+                del self._texts[by]
+                yield self._with_earlier(error)
+            # An empty line may be followed by "During handling of ...", or belong to the text.
+            elif len(error.lines) < _MOST_LINES:
+                error.lines.append("")
+                if error.lines[-2:] == ["", ""]:
+                    del self._texts[by]
+                    yield self._with_earlier(error)
+        else:
+            error.lines.append(text)
+
+    def _with_earlier(self, error: _OpenError) -> LoggedCrash:
+        crash = error.closed()
+        earlier = self._earlier.pop(crash.by, None)
+        return replace(crash, text=crash.text.rstrip(), raised_first=earlier)
