@@ -419,7 +419,12 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.config",
         # Which collectives there are.
         "gpudoctor.manifest",
+        # What an error means that no rule has seen coming.
+        "gpudoctor.logs.error_texts",
     },
+    # What a job left behind is read without torch and without its program.
+    "gpudoctor.logs.error_texts": set(),
+    "gpudoctor.logs": {"gpudoctor.logs.error_texts", "gpudoctor.errors"},
     "gpudoctor.run.page": {
         "gpudoctor.html",
         "gpudoctor.report",

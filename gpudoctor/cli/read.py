@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
-from gpudoctor.logs.read import read_logs
+from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style, wrap
 

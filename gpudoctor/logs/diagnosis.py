@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpudoctor.logs.error_texts import LEFT_BEHIND, SIGKILL, ErrorText, Role, meaning_of
-from gpudoctor.logs.facts import (
+from gpudoctor.logs.error_texts import LEFT_BEHIND, SIGKILL, ErrorText, FailureRole, meaning_of
+from gpudoctor.logs.log_facts import (
     CollectiveStack,
-    Exit,
-    Fact,
+    LogFact,
     LoggedCrash,
     LoggedFrame,
     LogPlace,
     Notice,
+    ProcessExit,
     Timeout,
 )
-from gpudoctor.logs.missing_ranks import Missing, missing_from
+from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
 from gpudoctor.logs.speakers import Speaker
 from gpudoctor.record import dataclass, replace
 
@@ -45,7 +45,7 @@ class LoggedFailure:
     by: Speaker
     at: LogPlace
     text: str
-    role: Role
+    role: FailureRole
     meaning: ErrorText | None = None
     place: LoggedFrame | None = None
     time: str = ""
@@ -80,18 +80,18 @@ class LogDiagnosis:
     alike: tuple[int, ...]
     because: str
     sure: bool
-    missing: Missing | None
+    missing: MissingRanks | None
     following: tuple[FollowingRanks, ...]
     lines: int
     """The last line of the logs that said something."""
     files: int
 
 
-def diagnose(facts: Iterable[Fact], files: int) -> LogDiagnosis:
+def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     """Put the facts of all logs of one job in order."""
     known = list(facts)
     failures = _joined(list(_failures(known)))
-    own = [each for each in failures if each.role is Role.OWN]
+    own = [each for each in failures if each.role is FailureRole.OWN]
     roots = [each for each in failures if each.root]
     missing = missing_from(known)
     first: LoggedFailure | None
@@ -105,7 +105,7 @@ def diagnose(facts: Iterable[Fact], files: int) -> LogDiagnosis:
     return LogDiagnosis(first, alike, because, sure, missing if not own else None, _grouped(others), last, files)
 
 
-def _failures(facts: Sequence[Fact]) -> Iterator[LoggedFailure]:
+def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
     for fact in facts:
         if isinstance(fact, LoggedCrash):
@@ -113,7 +113,7 @@ def _failures(facts: Sequence[Fact]) -> Iterator[LoggedFailure]:
                 yield _crash(fact)
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
-        elif isinstance(fact, Exit):
+        elif isinstance(fact, ProcessExit):
             yield _exit(fact)
         elif isinstance(fact, Notice):
             meaning = meaning_of(fact.text)
@@ -129,7 +129,7 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     told = next((each for each in chain if meaning_of(f"{each.type}: {each.text}")), crash)
     text = f"{told.type}: {told.text}" if told.text else told.type
     meaning = meaning_of(text)
-    role = meaning.role if meaning else Role.OWN
+    role = meaning.role if meaning else FailureRole.OWN
     place = next((each.place for each in (told, *chain) if each.place), None)
     return LoggedFailure(crash.by, crash.at, text, role, meaning, place)
 
@@ -139,22 +139,22 @@ def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
     text = f"NCCL's watchdog: {fact.operation}{number} did not end within {fact.seconds:.0f} s"
     stack = next((each for each in stacks if each.by.rank == fact.by.rank), None)
     place = next((frame for frame in stack.frames if frame.own), None) if stack else None
-    return LoggedFailure(fact.by, fact.at, text, Role.WAIT, meaning_of("collective operation timeout"), place)
+    return LoggedFailure(fact.by, fact.at, text, FailureRole.WAIT, meaning_of("collective operation timeout"), place)
 
 
-def _exit(fact: Exit) -> LoggedFailure:
+def _exit(fact: ProcessExit) -> LoggedFailure:
     if not fact.signal:
-        return _ended(fact, f"exit code {fact.code}", Role.OWN, None)
+        return _ended(fact, f"exit code {fact.code}", FailureRole.OWN, None)
     name = _KILLED.get(fact.signal, f"signal {fact.signal}")
     text = f"killed by {name}"
     if fact.signal == 9:
-        return _ended(fact, text, Role.OWN, SIGKILL)
+        return _ended(fact, text, FailureRole.OWN, SIGKILL)
     if fact.signal in (2, 15):
-        return _ended(fact, text, Role.STOPPED, meaning_of("SIGTERM"))
-    return _ended(fact, text, Role.OWN, meaning_of(name))
+        return _ended(fact, text, FailureRole.STOPPED, meaning_of("SIGTERM"))
+    return _ended(fact, text, FailureRole.OWN, meaning_of(name))
 
 
-def _ended(fact: Exit, text: str, role: Role, meaning: ErrorText | None) -> LoggedFailure:
+def _ended(fact: ProcessExit, text: str, role: FailureRole, meaning: ErrorText | None) -> LoggedFailure:
     return LoggedFailure(fact.by, fact.at, text, role, meaning, time=fact.time, root=fact.root, exit=True)
 
 
@@ -232,7 +232,7 @@ def _first_of(
         earliest = min(said_more, key=lambda each: (each.at.at if by_time else "", each.at.order))
     alone = all(_same(each, earliest) for each in own)
     if alone:
-        others = any(each.role in (Role.PEER, Role.WAIT, Role.STOPPED) for each in failures)
+        others = any(each.role in (FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED) for each in failures)
         because = "the others ended because of it" if others else "it is the only error in the log"
         return earliest, because, True
     if by_time:
@@ -247,27 +247,27 @@ def _same_process(one: LoggedFailure, other: LoggedFailure) -> bool:
 
 
 def _first_waiting(
-    failures: Sequence[LoggedFailure], missing: Missing | None
+    failures: Sequence[LoggedFailure], missing: MissingRanks | None
 ) -> tuple[LoggedFailure | None, str, bool]:
-    waits = [each for each in failures if each.role is Role.WAIT]
+    waits = [each for each in failures if each.role is FailureRole.WAIT]
     if waits:
         placed = next((each for each in waits if each.place), waits[0])
         because = missing.because if missing else "no process of this log failed by itself"
         return placed, because, missing.sure if missing else False
-    gone = [each for each in failures if each.role is Role.PEER]
+    gone = [each for each in failures if each.role is FailureRole.PEER]
     if gone:
         if any(each.root for each in gone):
             # A launcher tells each process that fails.
             return _left_behind(gone), "the launcher saw no other process fail", True
         return gone[0], "the process that ended first is not in this log", False
-    stopped = [each for each in failures if each.role is Role.STOPPED]
+    stopped = [each for each in failures if each.role is FailureRole.STOPPED]
     return (stopped[0], "nothing failed before", True) if stopped else (None, "", True)
 
 
 def _left_behind(gone: Sequence[LoggedFailure]) -> LoggedFailure:
     """The others came to the end of their program without an error, and this rank still wanted them."""
     first = next(each for each in gone if each.root)
-    return replace(first, role=Role.WAIT, meaning=LEFT_BEHIND)
+    return replace(first, role=FailureRole.WAIT, meaning=LEFT_BEHIND)
 
 
 def _same(one: LoggedFailure, other: LoggedFailure | None) -> bool:

@@ -14,7 +14,7 @@ from functools import cache
 from gpudoctor.record import dataclass
 
 
-class Role(enum.Enum):
+class FailureRole(enum.Enum):
     """What an error says of the order in which ranks failed."""
 
     OWN = "own"
@@ -33,7 +33,7 @@ class ErrorText:
     rules that are only the usual causes."""
 
     pattern: str
-    role: Role
+    role: FailureRole
     means: str
     do: str = ""
     code: str = ""
@@ -43,7 +43,7 @@ class ErrorText:
     until: str = ""
 
 
-_OWN, _PEER, _WAIT, _STOPPED = Role.OWN, Role.PEER, Role.WAIT, Role.STOPPED
+_OWN, _PEER, _WAIT, _STOPPED = FailureRole.OWN, FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED
 
 ERROR_TEXTS: tuple[ErrorText, ...] = (
     # --- memory ---
@@ -112,7 +112,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "Build it from the same settings on every rank, and nothing in it from the rank or from data.",
     ),
     ErrorText(
-        r"DistributedDataParallel is not needed when a module doesn't have any parameters that require a gradient",
+        r"DistributedDataParallel is not needed when a module doesn't have any parameters? that requires? a gradient",
         _OWN,
         "A module in which nothing is trained was wrapped.",
         "Wrap after the layers that train are unfrozen, or do not wrap it.",
@@ -239,7 +239,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU210", "GPU428"),
     ),
     ErrorText(
-        r"CUDA-capable device\(s\) is/are busy or unavailable|exclusive process|device busy",
+        r"CUDA-capable device(?:\(s\) is/are|s are) busy or unavailable|exclusive process|device busy",
         _OWN,
         "Another process has the GPU for itself.",
         "End it (`nvidia-smi` names it); start no second job on the same GPUs.",
@@ -414,7 +414,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
 # What no text says, but how processes have ended.
 SIGKILL = ErrorText(
     r"killed by SIGKILL",
-    Role.OWN,
+    FailureRole.OWN,
     "Something killed the process from outside, mostly the kernel, because the node had no memory left.",
     "Look into the kernel's log of the node (`dmesg`) for `Out of memory: Killed process`; ask for more memory, or "
     "lower `num_workers` and what each rank loads.",
@@ -422,7 +422,7 @@ SIGKILL = ErrorText(
 )
 LEFT_BEHIND = ErrorText(
     r"",
-    Role.WAIT,
+    FailureRole.WAIT,
     "The other ranks had come to the end of their program without an error when this rank called a collective: it "
     "calls one more than they do.",
     "Look for a test of the rank around this call, and for loops that make more rounds on one rank.",

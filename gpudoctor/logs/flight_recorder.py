@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from gpudoctor.errors import UsageError
-from gpudoctor.logs.facts import CollectiveStack, Fact, LoggedFrame, LogPlace, Progress, Timeout
 from gpudoctor.logs.lines import head_of
+from gpudoctor.logs.log_facts import CollectiveStack, GroupProgress, LogFact, LoggedFrame, LogPlace, Timeout
 from gpudoctor.logs.speakers import Speaker
 
 LARGEST = 256 * 1024 * 1024
@@ -32,7 +32,7 @@ def is_dump(path: str) -> bool:
     return bool(_PICKLED.match(head)) or (bool(_JSON.match(head)) and any(each in head for each in _MEMBERS))
 
 
-def facts_of_dump(path: str, order: int) -> Iterator[Fact]:
+def facts_of_dump(path: str, order: int) -> Iterator[LogFact]:
     """How far the rank was in each group, and where it called what never ended.
 
     Raises:
@@ -51,12 +51,12 @@ def facts_of_dump(path: str, order: int) -> Iterator[Fact]:
         yield from _of_group(group, entries, by, at)
 
 
-def _of_group(group: str, entries: Sequence[Mapping[str, Any]], by: Speaker, at: LogPlace) -> Iterator[Fact]:
+def _of_group(group: str, entries: Sequence[Mapping[str, Any]], by: Speaker, at: LogPlace) -> Iterator[LogFact]:
     open_ones = [each for each in entries if each.get("state") != "completed"]
     enqueued = max(_number(each) for each in entries)
     failed = min(map(_number, open_ones), default=None)
     completed = max((_number(each) for each in entries if each.get("state") == "completed"), default=-1)
-    yield Progress(by, at, group, failed, enqueued, completed)
+    yield GroupProgress(by, at, group, failed, enqueued, completed)
     if failed is None:
         return
     first = next(each for each in open_ones if _number(each) == failed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gpudoctor.logs.facts import Exit, Fact, LoggedCrash, Notice, Progress, Timeout
+from gpudoctor.logs.log_facts import GroupProgress, LogFact, LoggedCrash, Notice, ProcessExit, Timeout
 from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingRanks:
     """Ranks that did not come to a collective. `ranks` is empty where all came, and something else stood still.
 
     `mismatch`: ranks called different collectives under one number.
@@ -27,7 +27,7 @@ _LAGGING = re.compile(r"\[(?P<ranks>[\d, ]+)\] finished collective #\d+, but did
 _BARRIER = re.compile(r"Ranks? (?P<ranks>[\d, ]+) failed to pass monitoredBarrier|send/recv from rank (?P<rank>\d+)")
 
 
-def missing_from(facts: Sequence[Fact]) -> Missing | None:
+def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
     """Who did not come, as far as the log tells; None where nobody waited."""
     told = _told(facts)
     timeouts = [fact for fact in facts if isinstance(fact, Timeout)]
@@ -39,18 +39,20 @@ def missing_from(facts: Sequence[Fact]) -> Missing | None:
     called = sorted({(each.by.rank, each.operation) for each in here if each.by.rank is not None})
     if len({operation for _, operation in called}) > 1:
         each = "; ".join(f"rank {rank} {operation}" for rank, operation in called[:8])
-        return Missing((), operation, f"ranks called different collectives under number {first}: {each}", True, True)
+        return MissingRanks(
+            (), operation, f"ranks called different collectives under number {first}: {each}", True, True
+        )
     behind = _behind(facts, first)
     if behind:
         of = f"{operation} number {first}"
-        return Missing(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
+        return MissingRanks(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
     waited = {each.by.rank for each in here if each.by.rank is not None}
     silent = tuple(sorted(_known_ranks(facts) - waited))
     if silent and waited:
-        return Missing(
+        return MissingRanks(
             silent, operation, f"{_ranks(silent)} said nothing of {operation}, in which the others waited", False
         )
-    return Missing(
+    return MissingRanks(
         (),
         operation,
         "each rank in this log waited: a rank whose log is missing, a kernel or the network stood still",
@@ -58,35 +60,35 @@ def missing_from(facts: Sequence[Fact]) -> Missing | None:
     )
 
 
-def _told(facts: Iterable[Fact]) -> Missing | None:
+def _told(facts: Iterable[LogFact]) -> MissingRanks | None:
     for fact in facts:
         text = fact.text if isinstance(fact, (Notice, LoggedCrash)) else ""
         if found := _LAGGING.search(text):
             ranks = _numbers(found["ranks"])
             because = f"{_ranks(ranks)} never called collective number {found['number']}, for which the others waited"
-            return Missing(ranks, "", because, True)
+            return MissingRanks(ranks, "", because, True)
         if found := _BARRIER.search(text):
             ranks = _numbers(found["ranks"] or found["rank"])
-            return Missing(ranks, "barrier", f"{_ranks(ranks)} did not come to the barrier", True)
+            return MissingRanks(ranks, "barrier", f"{_ranks(ranks)} did not come to the barrier", True)
     return None
 
 
-def _behind(facts: Iterable[Fact], number: int | None) -> tuple[int, ...]:
+def _behind(facts: Iterable[LogFact], number: int | None) -> tuple[int, ...]:
     """Ranks that had not even queued the collective."""
     if number is None:
         return ()
     groups: dict[str, dict[int, int]] = {}
     for fact in facts:
-        if isinstance(fact, Progress) and fact.by.rank is not None:
+        if isinstance(fact, GroupProgress) and fact.by.rank is not None:
             of = groups.setdefault(fact.group, {})
             of[fact.by.rank] = max(fact.enqueued, of.get(fact.by.rank, -1))
-    failing = {fact.group for fact in facts if isinstance(fact, Progress) and fact.failed == number}
+    failing = {fact.group for fact in facts if isinstance(fact, GroupProgress) and fact.failed == number}
     return tuple(sorted(r for group in failing for r, queued in groups[group].items() if 0 <= queued < number))
 
 
-def _known_ranks(facts: Iterable[Fact]) -> set[int]:
+def _known_ranks(facts: Iterable[LogFact]) -> set[int]:
     ranks = {fact.by.rank for fact in facts if fact.by.rank is not None}
-    failed = {fact.by.rank for fact in facts if isinstance(fact, Exit) and fact.by.rank is not None}
+    failed = {fact.by.rank for fact in facts if isinstance(fact, ProcessExit) and fact.by.rank is not None}
     highest = max(ranks | failed, default=-1)
     return set(range(highest + 1))
 

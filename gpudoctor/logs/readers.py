@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from gpudoctor.logs.facts import (
+from gpudoctor.logs.lines import lines_of
+from gpudoctor.logs.log_facts import (
     CollectiveStack,
-    Exit,
-    Fact,
+    GroupProgress,
+    LogFact,
     LoggedFrame,
     LogPlace,
     Notice,
-    Progress,
+    ProcessExit,
     Timeout,
 )
-from gpudoctor.logs.lines import lines_of
 from gpudoctor.logs.speakers import Said, Speaker, said, speaker_of
 from gpudoctor.logs.tracebacks import BEGIN, TracebackReader
 from gpudoctor.record import replace
@@ -96,7 +96,7 @@ class LogReader:
         self._root = False
         self.lines = 0
 
-    def facts(self) -> Iterator[Fact]:
+    def facts(self) -> Iterator[LogFact]:
         """All that it says, in its order."""
         telling, tracebacks = _TELLING.search, self._tracebacks
         following = 0
@@ -117,7 +117,7 @@ class LogReader:
         yield from self._stack_closed()
         yield from self._summary_closed()
 
-    def _other(self, spoken: Said, at: LogPlace) -> Iterator[Fact]:
+    def _other(self, spoken: Said, at: LogPlace) -> Iterator[LogFact]:
         text = spoken.text
         if self._stack is not None:
             if found := _STACK_FRAME.match(text.strip()):
@@ -142,18 +142,18 @@ class LogReader:
         elif _NOTICE.search(text):
             yield Notice(spoken.by, at, text.strip())
 
-    def _stack_closed(self) -> Iterator[Fact]:
+    def _stack_closed(self) -> Iterator[LogFact]:
         if self._stack is not None and self._stack[2]:
             yield CollectiveStack(self._stack[0], self._stack[1], tuple(self._stack[2]))
         self._stack = None
 
-    def _summary_line(self, name: str, value: str, at: LogPlace) -> Iterator[Fact]:
+    def _summary_line(self, name: str, value: str, at: LogPlace) -> Iterator[LogFact]:
         if name == "time":
             yield from self._summary_closed()
             self._summary_at = at
         self._summary[name] = value
 
-    def _summary_closed(self) -> Iterator[Fact]:
+    def _summary_closed(self) -> Iterator[LogFact]:
         told, self._summary = self._summary, {}
         at, self._summary_at = self._summary_at, None
         rank = re.match(r"(\d+)(?: \(local_rank: (\d+)\))?", told.get("rank", ""))
@@ -163,7 +163,7 @@ class LogReader:
         local = int(rank[2]) if rank[2] else None
         by = Speaker(int(rank[1]), local, told.get("host", ""))
         root, self._root = self._root, False
-        yield Exit(by, at, int(code[0]), max(0, -int(code[0])), told.get("time", ""), root)
+        yield ProcessExit(by, at, int(code[0]), max(0, -int(code[0])), told.get("time", ""), root)
 
 
 _NOTICE = re.compile(
@@ -190,30 +190,29 @@ def _timeout(spoken: Said, at: LogPlace) -> Timeout | None:
     )
 
 
-def _progress(spoken: Said, at: LogPlace) -> Progress | None:
+def _progress(spoken: Said, at: LogPlace) -> GroupProgress | None:
     found = _PROGRESS.search(spoken.text)
     if found is None:
         return None
     by = replace(spoken.by, rank=int(found["rank"]))
     failed = int(found["failed"]) if found["failed"] else None
-    return Progress(by, at, found["group"], failed, int(found["enqueued"]), int(found["completed"]))
+    return GroupProgress(by, at, found["group"], failed, int(found["enqueued"]), int(found["completed"]))
 
 
-def _exit(spoken: Said, at: LogPlace) -> Exit | None:
+def _exit(spoken: Said, at: LogPlace) -> ProcessExit | None:
     found = _FAILED.search(spoken.text)
     if found is None:
         return None
     if found["local"]:
-        return Exit(
-            replace(spoken.by, local_rank=int(found["local"])), at, int(found["code"]), max(0, -int(found["code"]))
-        )
+        # The launcher says it, whoever's line it runs into.
+        return ProcessExit(Speaker(local_rank=int(found["local"])), at, int(found["code"]), max(0, -int(found["code"])))
     if found["pid"]:
-        return Exit(spoken.by, at, int(found["killed"]), max(0, -int(found["killed"])))
+        return ProcessExit(spoken.by, at, int(found["killed"]), max(0, -int(found["killed"])))
     by = replace(spoken.by, rank=int(found["task"]))
     if found["why"]:
-        return Exit(by, at, -_SIGNALS[found["why"]], _SIGNALS[found["why"]])
+        return ProcessExit(by, at, -_SIGNALS[found["why"]], _SIGNALS[found["why"]])
     code = int(found["exit"])
-    return Exit(by, at, code, code - 128 if code > 128 else 0)
+    return ProcessExit(by, at, code, code - 128 if code > 128 else 0)
 
 
-_READERS: tuple[Callable[[Said, LogPlace], Fact | None], ...] = (_timeout, _progress, _exit)
+_READERS: tuple[Callable[[Said, LogPlace], LogFact | None], ...] = (_timeout, _progress, _exit)

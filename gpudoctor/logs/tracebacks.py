@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.logs.facts import LoggedCrash, LoggedFrame, LogPlace
+from gpudoctor.logs.log_facts import LoggedCrash, LoggedFrame, LogPlace
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ BEGIN = "Traceback (most recent call last)"
 _FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?::\s?(?P<text>.*))?$")
 _ERROR_NAME = re.compile(
-    r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
+    r"(?:Error|Exception|Interrupt|ProcessExit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
 )
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
+from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.recording import Recording
 
@@ -62,7 +63,9 @@ def unexplained(recording: Recording) -> str:
     process, crash = first
     who = f"Rank {process.rank}" if process.rank is not None else "The script"
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
-    return f"{who} ended with {crash.summary}{at}. No rule knows this error."
+    meaning = meaning_of(f"{crash.type}: {crash.text}")
+    told = f"{meaning.means} {meaning.do}".rstrip() if meaning else "No rule knows this error."
+    return f"{who} ended with {crash.summary}{at}. {told}"
 
 
 def where(each: Waiting) -> str:

@@ -37,7 +37,7 @@ from gpudoctor.run.recording import (
     Step,
     Written,
 )
-from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read, Subgroup, Sum
+from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ def _process(lines: list[JsonLine]) -> Process | None:
         **{name: told.each(kind, made) for name, (kind, made) in _FACTS.items()},
         passes=tuple(told.read(Pass, _passes(told.of("pass")))),
         losses=told.last("loss", Loss, "place", "made_by"),
-        reads=told.last("read", Read, "place"),
+        reads=told.last("read", TensorRead, "place"),
         inputs=tuple(line["print"] for line in told.of("input")),
         kept_gradients={line["step"]: line["kept"] for line in told.of("first backward")},
         collectives=tuple(collective_of(entry) for line in told.of("collectives") for entry in line["entries"]),

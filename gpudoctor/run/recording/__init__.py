@@ -9,7 +9,7 @@ from itertools import permutations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
-from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Read, Subgroup, Sum
+from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
 _SENTENCE = 200
@@ -395,7 +395,7 @@ class Process:
     """Names of the content of what the first training forwards of wrappers were given."""
     loggers: tuple[Logger, ...] = ()
     sums: tuple[Sum, ...] = ()
-    reads: tuple[Read, ...] = ()
+    reads: tuple[TensorRead, ...] = ()
     kept_gradients: Mapping[int, bool] = field(default_factory=dict)
     """After a step, whether its gradients were still there when the next backward began."""
     saves: tuple[Written, ...] = ()

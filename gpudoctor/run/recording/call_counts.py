@@ -70,7 +70,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Read:
+class TensorRead:
     """A line that asks tensors for their numbers: how often, after how many steps, and the first answers.
 
     `early` is a collective that was still writing the tensor, and that nobody had waited for."""

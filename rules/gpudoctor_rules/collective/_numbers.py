@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.run.recording import Process, Recording
-    from gpudoctor.run.recording.call_counts import Read, Result, Sum
+    from gpudoctor.run.recording.call_counts import Result, Sum, TensorRead
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class SummedNumber:
 
     rank: Process
     sum: Sum
-    read: Read
+    read: TensorRead
     result: Result
 
 

@@ -73,7 +73,7 @@ class Timeout:
 
 
 @dataclass(frozen=True)
-class Progress:
+class GroupProgress:
     """How far a rank was in the collectives of a group when the watchdog spoke."""
 
     by: Speaker
@@ -94,7 +94,7 @@ class CollectiveStack:
 
 
 @dataclass(frozen=True)
-class Exit:
+class ProcessExit:
     """How a launcher saw a process end. `signal` is 0 where it ended by itself; `root`: the launcher saw it first."""
 
     by: Speaker
@@ -114,4 +114,4 @@ class Notice:
     text: str
 
 
-Fact = LoggedCrash | Timeout | Progress | CollectiveStack | Exit | Notice
+LogFact = LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | Notice

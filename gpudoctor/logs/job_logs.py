@@ -11,7 +11,7 @@ from gpudoctor.logs.lines import files_in
 from gpudoctor.logs.readers import LogReader
 
 if TYPE_CHECKING:
-    from gpudoctor.logs.facts import Fact
+    from gpudoctor.logs.log_facts import LogFact
 
 
 def read_logs(named: Sequence[str]) -> LogDiagnosis:
@@ -24,7 +24,7 @@ def read_logs(named: Sequence[str]) -> LogDiagnosis:
     return diagnose(_facts(paths), len(paths))
 
 
-def _facts(paths: Sequence[str]) -> Iterator[Fact]:
+def _facts(paths: Sequence[str]) -> Iterator[LogFact]:
     order = 0
     for path in paths:
         if is_dump(path):

@@ -1,0 +1,140 @@
+"""A job of two ranks that fails in the way that its argument names; run by the tests beside it."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+LIMIT = datetime.timedelta(seconds=3)
+
+
+def error_of_one_rank(rank: int) -> None:
+    if rank == 1:
+        {}["label"]  # first
+    dist.all_reduce(torch.ones(1))
+
+
+def killed(rank: int) -> None:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(1))
+
+
+def segmentation_fault(rank: int) -> None:
+    if rank == 0:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    dist.all_reduce(torch.ones(1))
+
+
+def one_rank_calls(rank: int) -> None:
+    if rank == 0:
+        dist.all_reduce(torch.ones(1))  # first
+
+
+def one_rank_comes_late(rank: int) -> None:
+    impatient = dist.new_group(timeout=LIMIT)
+    if rank == 1:
+        time.sleep(60)
+    dist.all_reduce(torch.ones(1), group=impatient)  # first
+
+
+def sizes_differ(rank: int) -> None:
+    dist.all_reduce(torch.ones(4 if rank == 0 else 8))
+
+
+def barrier_is_monitored(rank: int) -> None:
+    if rank == 0:
+        dist.monitored_barrier(timeout=LIMIT)  # first
+    else:
+        time.sleep(60)
+
+
+def unused_parameters(rank: int) -> None:
+    model = DistributedDataParallel(_Half())
+    for _ in range(2):
+        model(torch.ones(2, 4)).sum().backward()  # first
+
+
+class _Half(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.used = nn.Linear(4, 1)
+        self.unused = nn.Linear(4, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.used(x)
+
+
+def models_differ(rank: int) -> None:
+    DistributedDataParallel(nn.Linear(4, 1 + rank))  # first
+
+
+def nothing_trains(rank: int) -> None:
+    DistributedDataParallel(nn.Linear(4, 1).requires_grad_(False))  # first
+
+
+def error_in_a_worker(rank: int) -> None:
+    for _ in DataLoader(_Samples(rank), batch_size=2, num_workers=1):
+        dist.all_reduce(torch.ones(1))
+
+
+class _Samples(Dataset):
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        if self.rank == 1 and index == 5:
+            raise ValueError("a bad sample")  # first
+        return torch.ones(1)
+
+
+def exit_code(rank: int) -> None:
+    if rank == 1:
+        os._exit(3)
+    dist.all_reduce(torch.ones(1))
+
+
+def group_made_twice(rank: int) -> None:
+    dist.init_process_group("gloo")  # first
+
+
+def attribute_of_the_wrapper(rank: int) -> None:
+    print(DistributedDataParallel(_Half()).used)  # first
+
+
+def names_of_the_wrapper(rank: int) -> None:
+    _Half().load_state_dict(DistributedDataParallel(_Half()).state_dict())  # first
+
+
+def variable_changed(rank: int) -> None:
+    weight = torch.ones(2, requires_grad=True)
+    square = weight.exp()
+    square += 1
+    square.sum().backward()  # first
+
+
+def loss_of_several_numbers(rank: int) -> None:
+    nn.Linear(4, 2)(torch.ones(2, 4)).backward()  # first
+
+
+def main() -> None:
+    kind = globals()[sys.argv[1]]
+    dist.init_process_group("gloo")
+    kind(dist.get_rank())
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,416 @@
+"""How logs are read, in the forms in which people have them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor import cli
+from gpudoctor.errors import UsageError
+from gpudoctor.logs import lines
+from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
+from gpudoctor.logs.job_logs import read_logs
+from gpudoctor.logs.speakers import Speaker, said, speaker_of
+from gpudoctor.registry import find_rules
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudoctor.logs.diagnosis import LogDiagnosis
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/job/train.py", line 20, in main
+    label = batch["label"]
+            ~~~~~^^^^^^^^^
+KeyError: 'label'
+"""
+PEER = """Traceback (most recent call last):
+  File "/job/train.py", line 31, in main
+    loss.backward()
+  File "/opt/conda/lib/python3.11/site-packages/torch/_tensor.py", line 626, in backward
+    torch.autograd.backward(
+RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]:15787
+"""
+
+
+def read(folder: Path, *texts: str) -> LogDiagnosis:
+    """What is said of logs with these texts."""
+    for number, text in enumerate(texts):
+        (folder / f"job-{number}.log").write_text(text)
+    return read_logs([str(folder)])
+
+
+def prefixed(prefix: str, text: str) -> str:
+    return "".join(f"{prefix}{line}\n" for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("prefix", "speaker"),
+    [
+        ("[rank3]: ", Speaker(rank=3)),
+        ("[default3]:", Speaker(local_rank=3, tag="default3")),
+        ("[trainer3]:", Speaker(local_rank=3, tag="trainer3")),
+        ("3: ", Speaker(rank=3)),
+        ("[1,3]<stderr>:", Speaker(rank=3)),
+        ("(RayTrainWorker pid=912, ip=10.0.0.7) ", Speaker(host="10.0.0.7", tag="RayTrainWorker pid=912")),
+        ("gpu-node7: [rank3]: ", Speaker(rank=3, host="gpu-node7")),
+        ("2024-05-07T15:51:09.140Z [rank3]: ", Speaker(rank=3)),
+        ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
+        ("[1784] [rank3]:", Speaker(rank=3)),
+    ],
+)
+def test_what_stands_in_front_of_a_line(prefix: str, speaker: Speaker) -> None:
+    spoken = said(f"{prefix}Traceback (most recent call last):", Speaker())
+    assert (spoken.by, spoken.text) == (speaker, "Traceback (most recent call last):")
+
+
+def test_a_word_and_a_number_in_brackets_is_no_rank_where_a_line_only_tells_something() -> None:
+    assert said("loss: 3: 4", Speaker()).by == Speaker()
+
+
+@pytest.mark.parametrize(
+    ("path", "speaker"),
+    [
+        ("logs/none_ab12/attempt_0/3/stderr.log", Speaker(local_rank=3, tag="logs/none_ab12/attempt_0/3/stderr.log")),
+        ("out/rank_3.log", Speaker(rank=3)),
+        ("out/rank3.err", Speaker(rank=3)),
+        ("frank5.log", Speaker()),
+        ("slurm-912.out", Speaker()),
+    ],
+)
+def test_what_the_name_of_a_file_says(path: str, speaker: Speaker) -> None:
+    assert speaker_of(path) == speaker
+
+
+def test_the_error_that_others_follow_is_first_wherever_it_stands(tmp_path: Path) -> None:
+    found = read(tmp_path, prefixed("[rank0]: ", PEER) + prefixed("[rank1]: ", TRACEBACK))
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.summary, found.sure) == (1, "KeyError: 'label'", True)
+    assert found.first.place is not None
+    assert found.first.place.line == 20
+    assert [(each.ranks, each.failure.role) for each in found.following] == [((0,), FailureRole.PEER)]
+
+
+def test_two_that_write_at_once(tmp_path: Path) -> None:
+    mine, yours = prefixed("[rank0]: ", PEER).splitlines(), prefixed("[rank1]: ", TRACEBACK).splitlines()
+    both = [line for pair in zip(mine, yours, strict=False) for line in pair] + mine[len(yours) :]
+    first = read(tmp_path, "\n".join(both)).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (1, 20)
+
+
+def test_all_ranks_that_fail_alike_are_one_failure(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(prefixed(f"[rank{rank}]: ", TRACEBACK) for rank in range(4)))
+    assert found.alike == (0, 1, 2, 3)
+    assert not found.following
+
+
+def test_times_say_who_was_first_over_several_files(tmp_path: Path) -> None:
+    late = prefixed("2024-05-07T15:51:09.2Z [rank0]: ", TRACEBACK.replace("label", "image").replace("20", "21"))
+    early = prefixed("2024-05-07T15:51:09.1Z [rank1]: ", TRACEBACK)
+    found = read(tmp_path, late, early)
+    assert found.first is not None
+    assert (found.first.by.rank, found.sure) == (1, True)
+
+
+def test_without_times_several_files_leave_a_doubt(tmp_path: Path) -> None:
+    other = TRACEBACK.replace("label", "image").replace("20", "21")
+    assert not read(tmp_path, prefixed("[rank0]: ", other), prefixed("[rank1]: ", TRACEBACK)).sure
+
+
+def test_an_error_that_was_handled_and_another_raised(tmp_path: Path) -> None:
+    handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = TRACEBACK + handled + TRACEBACK.replace("KeyError: 'label'", "RuntimeError: CUDA out of memory. Tried to")
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.summary.startswith("RuntimeError: CUDA out of memory")
+
+
+def test_compressed_and_through_a_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = tmp_path / "job.log.gz"
+    packed.write_bytes(gzip.compress(TRACEBACK.encode()))
+    first = read_logs([str(packed)]).first
+    assert first is not None
+    assert first.summary == "KeyError: 'label'"
+
+
+def test_a_file_that_is_cut_off_in_its_compression(tmp_path: Path) -> None:
+    packed = tmp_path / "job.log.gz"
+    noise = "\n".join(f"step {number} loss {number * 7919 % 1013}" for number in range(50_000))
+    packed.write_bytes(gzip.compress((TRACEBACK + noise).encode())[:-20_000])
+    assert read_logs([str(packed)]).first is not None
+
+
+def test_a_progress_bar_in_front(tmp_path: Path) -> None:
+    bar = "".join(f"\r 1021/100000 [45:{second:02}<51:20:53,  1.87s/it]" for second in range(60))
+    first = read(tmp_path, f"{bar}{_timeout(2, 45390)}\n").first
+    assert first is not None
+    assert (first.by.rank, first.role) == (2, FailureRole.WAIT)
+
+
+def test_colours_are_taken_off() -> None:
+    assert lines._plain(b"\x1b[36m(RayWorker pid=4)\x1b[0m Traceback") == "(RayWorker pid=4) Traceback"
+    assert lines._plain(b"[36m(RayWorker pid=4) x") == "(RayWorker pid=4) x"
+
+
+# --- the watchdog of NCCL ---
+
+
+def _timeout(rank: int, number: int, operation: str = "ALLREDUCE") -> str:
+    return (
+        f"[rank{rank}]:[E602 11:17:52.399340163 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective "
+        f"operation timeout: WorkNCCL(SeqNum={number}, OpType={operation}, NumelIn=8, NumelOut=8, Timeout(ms)=600000) "
+        "ran for 600080 milliseconds before timing out."
+    )
+
+
+def _progress(rank: int, failed: int, enqueued: int) -> str:
+    return (
+        f"[rank{rank}]:[E602 11:17:52 ProcessGroupNCCL.cpp:2268] [PG ID 1 PG GUID 1(default_pg) Rank {rank}]  failure "
+        f"detected by watchdog at work sequence id: {failed} PG status: last enqueued work: {enqueued}, last completed "
+        f"work: {failed - 1}"
+    )
+
+
+def test_a_rank_that_had_not_queued_the_collective_is_missing(tmp_path: Path) -> None:
+    text = "\n".join(
+        [
+            _timeout(0, 880),
+            _progress(0, 880, 885),
+            _timeout(1, 880),
+            _progress(1, 880, 885),
+            "[rank2]:[E ProcessGroupNCCL.cpp:1743] [PG ID 1 PG GUID 1(default_pg) Rank 2] Received a dump signal due "
+            "to a collective timeout from rank 0. Last enqueued NCCL work: 879, last completed NCCL work: 879.",
+        ]
+    )
+    found = read(tmp_path, text)
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "allreduce", True)
+
+
+def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([_timeout(0, 880), _timeout(1, 880), _timeout(3, 880)]))
+    assert found.missing is not None
+    assert (found.missing.ranks, found.sure) == ((2,), False)
+
+
+def test_where_each_rank_waits_nobody_is_blamed(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([_timeout(0, 880), _timeout(1, 880)]))
+    assert found.missing is not None
+    assert (found.missing.ranks, found.sure) == ((), False)
+
+
+def test_different_collectives_under_one_number(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([_timeout(0, 880), _timeout(1, 880, "BROADCAST")]))
+    assert found.missing is not None
+    assert found.missing.mismatch
+
+
+def test_the_line_of_the_collective(tmp_path: Path) -> None:
+    stack = (
+        "\n[rank0]:[E602 11:17:52 ProcessGroupNCCL.cpp:670] Stack trace of the failed collective: \n"
+        "#0 all_reduce from /opt/conda/lib/python3.10/site-packages/torch/distributed/distributed_c10d.py:2501\n"
+        "#1 mean from /job/train.py:44\n#2 main from /job/train.py:90\n\nmore\n"
+    )
+    first = read(tmp_path, _timeout(0, 880) + stack).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 44, "mean")
+
+
+def test_ranks_that_torch_names_itself(tmp_path: Path) -> None:
+    told = "\t   - [1] finished collective #2, but didn't join collective #3 (count from 1)"
+    found = read(tmp_path, f"{_timeout(0, 3)}\n{told}\n")
+    assert found.missing is not None
+    assert (found.missing.ranks, found.sure) == ((1,), True)
+
+
+# --- launchers and schedulers ---
+
+
+def test_a_scheduler_that_tells_of_memory(tmp_path: Path) -> None:
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=43622791.0. Some of them.\n"
+    found = read(tmp_path, prefixed("[rank0]: ", PEER) + text)
+    assert found.first is not None
+    assert "memory" in (found.first.meaning.means if found.first.meaning else "")
+
+
+def test_a_job_that_was_told_to_end(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "slurmstepd: error: *** JOB 912 ON gpu7 CANCELLED AT 2024-05-07T15:51:09 DUE TO TIME LIMIT ***\n"
+    ).first
+    assert first is not None
+    assert first.role is FailureRole.STOPPED
+
+
+def test_a_launcher_that_speaks_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    launcher = "E1128 21:12:50 3139541 api.py:874] failed (exitcode: 1) local_rank: 0 (pid: 12) of binary: python"
+    found = read(tmp_path, prefixed("[rank0]: ", PEER) + f"[rank1]: {launcher}\n")
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.role, found.following) == (0, FailureRole.PEER, ())
+
+
+def test_a_log_without_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("Epoch 1: loss 0.4\nrank: 3\nhost: gpu\n")
+    assert cli.main(["read", str(log)]) == 0
+    assert "No error was found in this log." in capsys.readouterr().out
+
+
+# --- dumps of the flight recorder ---
+
+
+def _dump(rank: int, *states: str) -> dict[str, object]:
+    frames = [{"name": "all_reduce", "filename": "/x/site-packages/torch/distributed/distributed_c10d.py", "line": 9}]
+    own = [{"name": "mean", "filename": "/job/train.py", "line": 44}]
+    entries = [
+        {
+            "process_group": ("0", "default_pg"),
+            "collective_seq_id": number,
+            "profiling_name": "nccl:all_reduce",
+            "state": state,
+            "timeout_ms": 600_000,
+            "frames": frames + own,
+            "is_p2p": False,
+        }
+        for number, state in enumerate(states, 1)
+    ]
+    return {"version": "2.10", "rank": rank, "entries": entries}
+
+
+@pytest.mark.parametrize("form", ["pickle", "json"])
+def test_dumps_say_who_did_not_come(form: str, tmp_path: Path) -> None:
+    for rank, states in enumerate([("completed", "started"), ("completed", "started"), ("completed",)]):
+        dump = _dump(rank, *states)
+        data = pickle.dumps(dump) if form == "pickle" else json.dumps(dump).encode()
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(data)
+    found = read_logs([str(tmp_path)])
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "all_reduce", True)
+    assert found.first is not None
+    assert found.first.place is not None
+    assert (found.first.place.path, found.first.place.line) == ("/job/train.py", 44)
+
+
+class _Code:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("this was run",)
+
+
+def test_a_dump_runs_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps({"entries": [_Code()]}))
+    with pytest.raises(UsageError, match=r"it asks for `builtins\.print`"):
+        read_logs([str(tmp_path)])
+    assert not capsys.readouterr().out
+
+
+# --- what errors mean ---
+
+
+def test_each_rule_that_is_named_exists() -> None:
+    codes = {code for each in ERROR_TEXTS for code in (each.code, *each.likely) if code}
+    assert codes <= set(find_rules().by_code)
+
+
+TEXTS = (
+    # how the error reads, and a word of what it means
+    ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity", "memory"),
+    ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that", "shared memory"),
+    ("RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly", "was killed"),
+    ("Out of memory: Killed process 912 (python) total-vm:1kB", "kernel killed"),
+    ("RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory", "no memory left"),
+    ("OSError: [Errno 24] Too many open files", "files open"),
+    ("RuntimeError: Expected to mark a variable ready only once. This error is caused by", "two backwards"),
+    ("ValueError: DistributedDataParallel's input module must be on the same type of devices, but", "not on the GPU"),
+    ("RuntimeError: Expected all tensors to be on the same device, but found at least two", "different devices"),
+    ("RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.", "batch and the weights"),
+    ("ncclInvalidUsage: This usually reflects\nLast error:\nDuplicate GPU detected : rank 1 and rank 0", "same GPU"),
+    ("RuntimeError: CUDA error: invalid device ordinal", "does not have"),
+    ("RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with", "forked"),
+    ("RuntimeError: CUDA error: device-side assert triggered", "index"),
+    ("RuntimeError: CUDA error: an illegal memory access was encountered", "read or wrote"),
+    ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "has failed"),
+    ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "no kernels"),
+    ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)", "driver is older"),
+    ("RuntimeError: No CUDA GPUs are available", "sees no GPU"),
+    ("RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable", "Another process has"),
+    ("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling", "library of CUDA"),
+    ("ValueError: Default process group has not been initialized, please make sure to call", "never made"),
+    ("ValueError: Error initializing: environment variable RANK expected", "launcher"),
+    ("train.py: error: unrecognized arguments: --local-rank=0", "local rank"),
+    ("DistNetworkError: The server socket has failed to listen on any local network address", "port"),
+    ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.", "found each other"),
+    ("RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is", "different collectives"),
+    ("RuntimeError: No backend type associated with device type cpu", "CPU"),
+    ("ProcessGroupNCCL's watchdog got stuck for 600 seconds without making progress", "stuck"),
+    ("RuntimeError: NCCL error ncclRemoteError: A call failed possibly due", "Another process"),
+    ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 12 got signal: 15", "told to end"),
+    ("DistBackendError: NCCL error in: x.cpp:1, unhandled cuda error", "CUDA inside of NCCL"),
+    ("ncclSystemError: System call (e.g. socket, malloc) or external library call failed", "network"),
+    ("ncclInternalError: Internal check failed.", "own"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "word"), TEXTS, ids=[text[:40] for text, _ in TEXTS])
+def test_what_an_error_means(text: str, word: str) -> None:
+    meaning = meaning_of(text)
+    assert meaning is not None
+    assert word in meaning.means
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["KeyError: 'label'", "ValueError: shapes (3,) and (4,) not aligned", "AssertionError", "TypeError: forward()"],
+)
+def test_an_error_of_the_program_itself_is_not_explained(text: str) -> None:
+    assert meaning_of(text) is None
+
+
+# --- as its user has it ---
+
+
+def test_json_holds_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(prefixed("[rank0]: ", PEER) + prefixed("[rank1]: ", TRACEBACK))
+    assert cli.main(["read", "--output-format", "json", str(log)]) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert (said["first"]["rank"], said["first"]["line"], said["sure"]) == (1, 20, True)
+    assert [each["ranks"] for each in said["following"]] == [[0]]
+
+
+def test_the_code_that_fits_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], fixtures: Path) -> None:
+    log = tmp_path / "job.log"
+    program = fixtures / "programs" / "broken_ddp"
+    log.write_text(_timeout(0, 880))
+    assert cli.main(["read", str(log), "--code", str(program)]) == 1
+    assert "lint finds GPU501" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "job.log").write_text("")
+    assert cli.main(["read", str(tmp_path / "jop.log")]) == 2
+    assert "did you mean" in capsys.readouterr().err
+
+
+def test_a_log_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A night's output makes as little as a minute's: what says nothing is not kept."""
+    kept: list[int] = []
+    whole = lines.lines_of
+
+    def counted(path: str) -> Iterator[lines.LogLine]:
+        import gc
+
+        for line in whole(path):
+            if line.number % 20_000 == 0:
+                kept.append(sum(isinstance(each, lines.LogLine) for each in gc.get_objects()))
+            yield line
+
+    monkeypatch.setattr("gpudoctor.logs.readers.lines_of", counted)
+    (tmp_path / "job.log").write_text("step 1 loss 0.5\n" * 100_000 + TRACEBACK)
+    assert read_logs([str(tmp_path / "job.log")]).first is not None
+    assert max(kept) <= 2

@@ -1,0 +1,87 @@
+"""Jobs of two real ranks that fail, and what is read from what they print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.logs.error_texts import FailureRole
+from gpudoctor.logs.job_logs import read_logs
+from tests.support import warm
+
+if TYPE_CHECKING:
+    from gpudoctor.logs.diagnosis import LogDiagnosis
+
+pytestmark = pytest.mark.skipif(not warm.available(), reason="needs torch, and Linux to fork its ranks")
+
+JOB = Path(__file__).parent / "failing.py"
+
+
+def diagnosed(kind: str, folder: Path) -> LogDiagnosis:
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    ended = warm.run([*launcher, str(JOB), kind], cwd=folder)
+    assert ended.returncode, "the job did not fail"
+    log = folder / "job.log"
+    log.write_text(ended.stdout + ended.stderr)
+    return read_logs([str(log)])
+
+
+def marked(kind: str) -> int | None:
+    """The line of the job that is marked as the one to name."""
+    lines = JOB.read_text().splitlines()
+    begin = next(number for number, line in enumerate(lines) if line.startswith(f"def {kind}("))
+    end = next(number for number, line in enumerate(lines) if number > begin and line.startswith("def "))
+    return next((number + 1 for number in range(begin, end) if "# first" in lines[number]), None)
+
+
+OWN, WAIT = FailureRole.OWN, FailureRole.WAIT
+CASES = [
+    # how it fails, the ranks that may be first, what kind of failure it is, rules that are named
+    ("error_of_one_rank", {1}, OWN, set()),
+    ("killed", {1}, OWN, set()),
+    ("segmentation_fault", {0}, OWN, set()),
+    ("one_rank_calls", {0}, WAIT, {"GPU501"}),
+    ("one_rank_comes_late", {0}, WAIT, {"GPU501", "GPU412"}),
+    ("sizes_differ", {0, 1}, OWN, {"GPU512"}),
+    ("barrier_is_monitored", {0}, WAIT, {"GPU501"}),
+    ("unused_parameters", {0, 1}, OWN, {"GPU112"}),
+    ("models_differ", {0, 1}, OWN, set()),
+    ("nothing_trains", {0, 1}, OWN, {"GPU118"}),
+    ("error_in_a_worker", {1}, OWN, set()),
+    ("exit_code", {1}, OWN, set()),
+    ("group_made_twice", {0, 1}, OWN, {"GPU410"}),
+    ("attribute_of_the_wrapper", {0, 1}, OWN, {"GPU104"}),
+    ("names_of_the_wrapper", {0, 1}, OWN, {"GPU603"}),
+    ("variable_changed", {0, 1}, OWN, {"GPU117"}),
+    ("loss_of_several_numbers", {0, 1}, OWN, {"GPU108"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "ranks", "role", "rules"), CASES, ids=[case[0] for case in CASES])
+def test_who_failed_first(kind: str, ranks: set[int], role: FailureRole, rules: set[str], tmp_path: Path) -> None:
+    found = diagnosed(kind, tmp_path)
+    first = found.first
+    assert first is not None
+    assert first.by.rank in ranks, found
+    assert first.role is role
+    assert (first.place.line if first.place else None) == marked(kind)
+    named = set() if first.meaning is None else {first.meaning.code, *first.meaning.likely}
+    assert rules <= named
+    # What follows another is never taken for the cause.
+    assert all(each.failure.role is not OWN or each.failure.place == first.place for each in found.following)
+
+
+def test_a_rank_of_a_spawn(tmp_path: Path) -> None:
+    script = tmp_path / "spawned.py"
+    script.write_text(
+        "import torch.multiprocessing as mp\n\n\n"
+        "def work(rank):\n    if rank == 1:\n        raise ValueError('wrong shape')\n\n\n"
+        "if __name__ == '__main__':\n    mp.spawn(work, nprocs=2)\n"
+    )
+    log = tmp_path / "job.log"
+    log.write_text(warm.run([str(script)], cwd=tmp_path).stderr)
+    first = read_logs([str(log)]).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line, first.summary) == (1, 6, "ValueError: wrong shape")
