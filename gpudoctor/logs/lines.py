@@ -6,7 +6,7 @@ import gzip
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +15,7 @@ from gpudoctor.record import dataclass
 
 LONGEST = 16 * 1024
 """Bytes of a line that are looked at: a progress bar can make one line of a whole night."""
+_BLOCK = 256 * 1024
 _GZIP = b"\x1f\x8b"
 _CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|\[\d+m(?=\()")
 """What colours a terminal, also where something has swallowed the escape."""
@@ -54,27 +55,37 @@ def files_in(named: Iterable[str]) -> list[str]:
     return found
 
 
-def lines_of(path: str) -> Iterator[LogLine]:
+def lines_of(path: str, telling: Sequence[bytes] = ()) -> Iterator[LogLine]:
     """The lines of one file. Where a progress bar has gone back to the begin of its line, that is a line, too.
+
+    Stretches of a file in which none of the words of `telling` occurs are passed over, but for the one after a stretch
+    in which one does: what begins there may end here.
 
     Raises:
         UsageError: It cannot be read.
     """
     name = "stdin" if path == "-" else path
-    number = 0
+    number, told = 1, True
     try:
         with _opened(path) as file:
-            while raw := file.readline(LONGEST):
-                whole = raw.endswith(b"\n")
-                number += 1
-                for part in raw.rstrip(b"\r\n").split(b"\r"):
-                    yield LogLine(name, number, _plain(part))
-                while not whole and (rest := file.readline(LONGEST)):
-                    whole = rest.endswith(b"\n")
+            while block := file.read(_BLOCK):
+                block += file.readline(_BLOCK)
+                tells = not telling or any(word in block for word in telling)
+                if tells or told:
+                    yield from _lines_in(block, name, number)
+                number += block.count(b"\n")
+                told = tells
     except (OSError, EOFError, gzip.BadGzipFile) as error:
-        if not number:
+        if number == 1:
             raise UsageError(f"{name}: it cannot be read: {error}") from error
         # A file that is cut off in the middle of its compression still has what came before.
+
+
+def _lines_in(block: bytes, name: str, number: int) -> Iterator[LogLine]:
+    for raw in block.split(b"\n"):
+        for part in raw.rstrip(b"\r").split(b"\r"):
+            yield LogLine(name, number, _plain(part[:LONGEST]))
+        number += 1
 
 
 def head_of(path: str, size: int) -> bytes:

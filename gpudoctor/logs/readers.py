@@ -57,9 +57,45 @@ _TELLING = re.compile(
             r"terminated with signal",
             r"failed to pass monitoredBarrier",
             r"NCCL error",
+            # The last line of a traceback is all that some logs keep of one.
+            r"^[^\s=]*(?:Error|Exception): ",
         )
     )
 )
+_WORDS = tuple(
+    word.encode()
+    for word in (
+        "Traceback",
+        "-- Process",
+        "atchdog",
+        "ast enqueued",
+        "Stack trace",
+        "Root Cause",
+        "exitcode",
+        "return code",
+        "NCCL",
+        "slurm",
+        "srun",
+        "Out of memory",
+        "oom",
+        "OOM",
+        "Xid",
+        "Heartbeat",
+        "terminate",
+        "what():",
+        "fault",
+        "Bus error",
+        "didn't",
+        "CANCELLED",
+        "mismatch",
+        "Duplicate",
+        "Exited",
+        "monitoredBarrier",
+        "Error: ",
+        "Exception: ",
+    )
+)
+"""In each line that `_TELLING` finds is one of these: looked for in whole stretches of a file."""
 _CPP_RANK = re.compile(r"\[(?:PG (?:ID )?\S+(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? )?Rank (?P<rank>\d+)\]")
 _TIMEOUT = re.compile(
     r"Watchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<number>\d+), )?OpType=(?P<operation>\w+)"
@@ -74,7 +110,7 @@ _PROGRESS = re.compile(
 _STACK_FRAME = re.compile(r"#\d+ (?P<function>\S+) from (?P<path>.+):(?P<line>\d+)$")
 _FAILED = re.compile(
     r"(?:failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
-    r"[Pp]rocess (?P<pid>\d+) exits with return code = (?P<killed>-?\d+)|"
+    r"exits with return code = (?P<killed>-?\d+)|"
     r"task (?P<task>\d+): (?:Exited with exit code (?P<exit>\d+)|"
     r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted)))"
 )
@@ -100,7 +136,7 @@ class LogReader:
         """All that it says, in its order."""
         telling, tracebacks = _TELLING.search, self._tracebacks
         following = 0
-        for line in lines_of(self._path):
+        for line in lines_of(self._path, _WORDS):
             self.lines = line.number
             self._order += 1
             text = line.text
@@ -139,7 +175,7 @@ class LogReader:
                 return
         if "Stack trace of the failed collective:" in text:
             self._stack = (spoken.by, at, [])
-        elif _NOTICE.search(text):
+        elif _NOTICE.search(text) or _ERROR_LINE.match(text):
             yield Notice(spoken.by, at, text.strip())
 
     def _stack_closed(self) -> Iterator[LogFact]:
@@ -166,6 +202,7 @@ class LogReader:
         yield ProcessExit(by, at, int(code[0]), max(0, -int(code[0])), told.get("time", ""), root)
 
 
+_ERROR_LINE = re.compile(r"[\w.]*(?:Error|Exception): ")
 _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
     r"DUE TO TIME LIMIT|CANCELLED AT|what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
@@ -206,7 +243,7 @@ def _exit(spoken: Said, at: LogPlace) -> ProcessExit | None:
     if found["local"]:
         # The launcher says it, whoever's line it runs into.
         return ProcessExit(Speaker(local_rank=int(found["local"])), at, int(found["code"]), max(0, -int(found["code"])))
-    if found["pid"]:
+    if found["killed"]:
         return ProcessExit(spoken.by, at, int(found["killed"]), max(0, -int(found["killed"])))
     by = replace(spoken.by, rank=int(found["task"]))
     if found["why"]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor import cli
 from gpudoctor.errors import UsageError
-from gpudoctor.logs import lines
+from gpudoctor.logs import lines, readers
 from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
@@ -255,6 +256,22 @@ def test_a_launcher_that_speaks_in_the_middle_of_a_line(tmp_path: Path) -> None:
     assert (found.first.by.rank, found.first.role, found.following) == (0, FailureRole.PEER, ())
 
 
+def test_a_launcher_of_deepspeed(tmp_path: Path) -> None:
+    line = "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434] ['python3', 'main.py'] exits with return code = -9"
+    found = read(tmp_path, line + "\n")
+    assert found.first is not None
+    assert found.first.summary == "killed by SIGKILL"
+
+
+def test_the_last_line_of_a_traceback_alone(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "RuntimeError: Expected to have finished reduction in the prior iteration before starting\n"
+    ).first
+    assert first is not None
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU112"
+
+
 def test_a_log_without_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "job.log"
     log.write_text("Epoch 1: loss 0.4\nrank: 3\nhost: gpu\n")
@@ -397,14 +414,26 @@ def test_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "did you mean" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("before", [0, 20_000, 20_145, 60_000])
+def test_where_stretches_of_a_file_meet(before: int, tmp_path: Path) -> None:
+    """A traceback is found whole, with its lines counted, wherever the stretches are cut that are passed over."""
+    first = read(tmp_path, "step 1 loss\n" * before + TRACEBACK + "step 1 loss\n" * 60_000 + PEER).first
+    assert first is not None
+    assert (first.summary, first.at.line) == ("KeyError: 'label'", before + 1)
+
+
+def test_the_words_that_are_looked_for_first_are_in_all_that_tells() -> None:
+    for text in (*(text for text, _ in TEXTS), _timeout(0, 1), _progress(0, 1, 2), *TRACEBACK.splitlines()[:1]):
+        if readers._TELLING.search(text):
+            assert any(word in text.encode() for word in readers._WORDS), text
+
+
 def test_a_log_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A night's output makes as little as a minute's: what says nothing is not kept."""
     kept: list[int] = []
     whole = lines.lines_of
 
-    def counted(path: str) -> Iterator[lines.LogLine]:
-        import gc
-
+    def counted(path: str, telling: Sequence[bytes]) -> Iterator[lines.LogLine]:
         for line in whole(path):
             if line.number % 20_000 == 0:
                 kept.append(sum(isinstance(each, lines.LogLine) for each in gc.get_objects()))
