@@ -64,13 +64,11 @@ class Config:
 
 def find_config(start: str) -> Config:
     """The settings for a file or a folder: those of the nearest file that has any."""
-    notes: list[str] = []
-    for path in _candidates(start, notes):
+    for path in _candidates(start):
         settings = _settings(path)
         if settings is not None:
-            notes += _outvoted(path)
-            return _config(path, settings, tuple(notes))
-    return Config(notes=tuple(notes))
+            return _config(path, settings, (*_misspelt(start, os.path.dirname(path)), *_outvoted(path)))
+    return Config(notes=tuple(_misspelt(start)))
 
 
 def read_config(path: str) -> Config:
@@ -100,27 +98,24 @@ def is_ignored(code: str, path: str, per_file: Iterable[tuple[str, Container[str
     return any(code in codes and matches(pattern, path, folder) for pattern, codes in per_file)
 
 
-def _candidates(start: str, notes: list[str]) -> Iterator[str]:
-    """The files that may hold the settings, the nearest first. What looks like one and is none goes into `notes`."""
-    folder = os.path.abspath(start)
-    if not os.path.isdir(folder):
-        folder = os.path.dirname(folder)
-    top = False
-    while True:
-        if not top:
-            names = _names_in(folder)
-            notes += _misspelt(folder, names)
-            # Whatever lies above a project is none of ours, and may be large.
-            top = SHARED_FILE in names or ".git" in names
+def _candidates(start: str) -> Iterator[str]:
+    """The files that may hold the settings, the nearest first."""
+    for folder in _upward(start):
         # In one folder the tool's own file wins over the shared one, and a hidden one over both, as with ruff.
         for name in (*OWN_FILES, SHARED_FILE):
             path = os.path.join(folder, name)
             if os.path.isfile(path):
                 yield path
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
+
+
+def _upward(start: str) -> Iterator[str]:
+    folder = os.path.abspath(start)
+    if not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    yield folder
+    while (above := os.path.dirname(folder)) != folder:
         folder = above
+        yield folder
 
 
 def _names_in(folder: str) -> list[str]:
@@ -130,19 +125,32 @@ def _names_in(folder: str) -> list[str]:
         return []
 
 
-def _misspelt(folder: str, names: Iterable[str]) -> Iterator[str]:
-    """A note for each file of a folder that is called nearly as one of ours."""
-    for name in names:
-        stem, dot, suffix = name.lower().removeprefix(".").partition(".")
-        # Most names are no settings at all, and the closer look costs more.
-        if not ("doc" in stem or "gpu" in stem) or f"{dot}{suffix}" not in _SUFFIXES or name in OWN_FILES:
-            continue
-        from difflib import SequenceMatcher
+def _misspelt(start: str, last: str = "") -> Iterator[str]:
+    """A note for each file that is called nearly as one of ours, up to the folder of the settings that count, or of the
+    project: what lies above is of others, and may be a lot."""
+    folders: list[str] = []
+    for folder in _upward(start):
+        folders.append(folder)
+        if folder == last or any(os.path.exists(os.path.join(folder, mark)) for mark in (SHARED_FILE, ".git")):
+            break
+    else:
+        folders = folders[:1]
+    for folder in folders:
+        for name in _names_in(folder):
+            if (right := _meant(name)) and os.path.isfile(os.path.join(folder, name)):
+                yield f"{os.path.relpath(os.path.join(folder, name))} is not read: settings stand in `{right}`"
 
-        alike = SequenceMatcher(None, stem.removesuffix("rc"), "gpudoctor").ratio() >= _ALIKE
-        if alike and os.path.isfile(os.path.join(folder, name)):
-            right = f".{OWN_FILES[1]}" if name.startswith(".") else OWN_FILES[1]
-            yield f"{os.path.relpath(os.path.join(folder, name))} is not read: settings stand in `{right}`"
+
+def _meant(name: str) -> str:
+    """The file of ours that is called nearly so; empty where none is."""
+    stem, dot, suffix = name.lower().removeprefix(".").partition(".")
+    # Most names are no settings at all, and the closer look costs more.
+    if not ("doc" in stem or "gpu" in stem) or f"{dot}{suffix}" not in _SUFFIXES or name in OWN_FILES:
+        return ""
+    from difflib import SequenceMatcher
+
+    alike = SequenceMatcher(None, stem.removesuffix("rc"), "gpudoctor").ratio() >= _ALIKE
+    return OWN_FILES[not name.startswith(".")] if alike else ""
 
 
 def _outvoted(path: str) -> Iterator[str]:
