@@ -63,6 +63,15 @@ if __name__ == "__main__":
     main()
 """
 
+FIXABLE = """\
+from torch.utils.data import DataLoader, RandomSampler
+
+from dataset import Clips
+
+clips = Clips("clips.pt")
+loader = DataLoader(clips, batch_size=32, sampler=RandomSampler(clips), shuffle=True)
+"""
+
 DATASET = """\
 import torch
 from torch.utils.data import Dataset
@@ -99,6 +108,7 @@ def project(hook: Path, repository: Path, tmp_path_factory: pytest.TempPathFacto
         "dataset.py": DATASET,
         "loaders.py": LOADERS,
         "train_wrong.py": TRAIN.format(make="plain", tell="print(epoch)"),
+        "train_fixable.py": FIXABLE,
         "train_right.py": TRAIN.format(make="sharded", tell="loader.sampler.set_epoch(epoch)"),
     }
     for name, text in files.items():
@@ -107,6 +117,8 @@ def project(hook: Path, repository: Path, tmp_path_factory: pytest.TempPathFacto
     (config,) = re.findall(r"^### pre-commit\n.*?```yaml\n(.*?)```", readme, re.DOTALL | re.MULTILINE)
     revision = _git(hook, "rev-parse", "HEAD").strip()
     config = re.sub(r"repo: \S+", f"repo: {hook}", re.sub(r"rev: \S+", f"rev: {revision}", config))
+    # Both hooks of the repository: pre-commit installs it once.
+    config += "      - id: gpudoctor-fix\n"
     (folder / ".pre-commit-config.yaml").write_text(config, encoding="utf-8")
     _commit_all(folder)
     return folder
@@ -132,8 +144,17 @@ def test_files_that_are_about_to_be_committed_are_told_once(project: Path) -> No
     assert run.stdout.count(": error: GPU301") == 1
 
 
-def _hook(project: Path, *files: str) -> subprocess.CompletedProcess[str]:
-    return _pre_commit(project, "run", "gpudoctor", "--color=never", "--files", *files)
+def test_the_other_hook_fixes(project: Path) -> None:
+    run = _hook(project, "train_fixable.py", hook="gpudoctor-fix")
+    assert run.returncode == 1, run.stdout + run.stderr
+    assert "files were modified by this hook" in run.stdout
+    assert (project / "train_fixable.py").read_text(encoding="utf-8") == FIXABLE.replace(", shuffle=True", "")
+    assert _hook(project, "train_fixable.py", hook="gpudoctor-fix").returncode == 0
+    assert _hook(project, "train_wrong.py", hook="gpudoctor-fix").returncode == 1
+
+
+def _hook(project: Path, *files: str, hook: str = "gpudoctor") -> subprocess.CompletedProcess[str]:
+    return _pre_commit(project, "run", hook, "--color=never", "--files", *files)
 
 
 def _pre_commit(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -13,6 +13,7 @@ from gpudoctor.lint.request import Request
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import Registry, find_rules
+from gpudoctor.report.formats import WITH_EDITS
 
 if TYPE_CHECKING:
     import argparse
@@ -119,8 +120,7 @@ def _request(options: argparse.Namespace, paths: tuple[str, ...], config: Config
         respect_gitignore=not options.no_respect_gitignore,
         jobs=options.jobs,
         cache=not options.no_cache,
-        # Formats for machines carry the edits.
-        fixes=(options.output_format or config.output_format) in ("json", "sarif"),
+        fixes=(options.output_format or config.output_format) in WITH_EDITS,
     )
     request = request_of(paths, chosen, config, registry)
     if STDIN not in paths:

@@ -26,8 +26,12 @@ FORMATS = {
     "sarif": "gpudoctor.report.sarif",
     "github": "gpudoctor.report.github",
     "gitlab": "gpudoctor.report.gitlab",
+    "rdjson": "gpudoctor.report.rdjson",
+    "junit": "gpudoctor.report.junit",
 }
 """The modules that write them, each imported where it is asked for."""
+WITH_EDITS = ("json", "sarif", "rdjson")
+"""Formats for machines that carry the edits of fixes."""
 _ONLY_FINDINGS = ("full", "concise")
 """They show findings and nothing else; most programs have none, and then even the import would be for nothing."""
 

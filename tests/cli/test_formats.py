@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -42,10 +43,16 @@ def places(out: str, output_format: str) -> list[tuple[str, int]]:
         commands = [line.removeprefix("::error ").partition("::")[0].split(",") for line in out.splitlines()]
         properties = [dict(part.split("=", 1) for part in command) for command in commands]
         return [(each["file"], int(each["line"])) for each in properties if "file" in each]
+    if output_format == "rdjson":
+        found = [each["location"] for each in json.loads(out)["diagnostics"]]
+        return [(each["path"], each["range"]["start"]["line"]) for each in found]
+    if output_format == "junit":
+        cases = [case for case in ElementTree.fromstring(out).iter("testcase") if case.find("failure") is not None]
+        return [(case.attrib["file"], int(case.attrib["line"])) for case in cases]
     return [(each["path"], each["line"]) for each in json.loads(out)["findings"]]
 
 
-MACHINES = ["json", "sarif", "github", "gitlab"]
+MACHINES = ["json", "sarif", "github", "gitlab", "rdjson", "junit"]
 
 
 @pytest.mark.parametrize("output_format", MACHINES)

@@ -100,6 +100,12 @@ def test_services_are_told_lines_of_the_file(lint: Lint, writer: str) -> None:
     (issue,) = json.loads(lint(*options[:1], f"{options[1]}=gitlab", writer=writer)[1])
     assert issue["location"] == {"path": "train.ipynb", "lines": {"begin": row, "end": row}}
     assert "cell 4, line 2:" in issue["description"]
+    (diagnostic,) = json.loads(lint(*options[:1], f"{options[1]}=rdjson", writer=writer)[1])["diagnostics"]
+    assert diagnostic["location"] == {
+        "path": "train.ipynb",
+        "range": {"start": {"line": row}, "end": {"line": row}},
+    }
+    assert "suggestions" not in diagnostic
 
 
 @pytest.mark.parametrize("writer", WRITERS)

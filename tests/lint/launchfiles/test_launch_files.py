@@ -99,7 +99,7 @@ def test_a_comment_of_no_use_is_told(capsys: pytest.CaptureFixture[str]) -> None
     assert codes(capsys, "--extend-select=GPU002", "run.sh") == ["run.sh:1 GPU002", "run.sh:2 GPU003"]
 
 
-@pytest.mark.parametrize("form", ["full", "concise", "json", "sarif", "github", "gitlab"])
+@pytest.mark.parametrize("form", ["full", "concise", "json", "sarif", "github", "gitlab", "rdjson", "junit"])
 def test_all_formats_have_them(capsys: pytest.CaptureFixture[str], form: str) -> None:
     lay(run__sh=f"set -e\n{BAD}")
     assert cli.main(["lint", "--no-cache", f"--output-format={form}", "run.sh"]) == 1

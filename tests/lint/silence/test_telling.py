@@ -35,7 +35,7 @@ def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
 def test_services_are_told_in_one_note(tell: Tell, capsys: pytest.CaptureFixture[str]) -> None:
     tell(train=LIGHTNING, tool=RAISES, engine=TRAINING)
     formats = {}
-    for name in ("github", "gitlab", "sarif"):
+    for name in ("github", "gitlab", "sarif", "rdjson", "junit"):
         assert cli.main(["lint", "--no-cache", f"--output-format={name}", "."]) == 0
         formats[name] = capsys.readouterr().out
     (command,) = [line for line in formats["github"].splitlines() if line.startswith("::notice ")]
@@ -44,6 +44,11 @@ def test_services_are_told_in_one_note(tell: Tell, capsys: pytest.CaptureFixture
     (issue,) = json.loads(formats["gitlab"])
     assert (issue["check_name"], issue["severity"], issue["location"]["path"]) == ("not-followed", "info", "tool.py")
     assert "Lightning runs the training" in issue["description"]
+    (diagnostic,) = json.loads(formats["rdjson"])["diagnostics"]
+    assert (diagnostic["severity"], diagnostic["location"]["path"]) == ("INFO", "tool.py")
+    assert "Lightning runs the training" in diagnostic["message"]
+    assert '<testcase classname="tool.py" name="not all was followed">' in formats["junit"]
+    assert 'tests="2" failures="0" errors="0" skipped="1"' in formats["junit"]
     (run,) = json.loads(formats["sarif"])["runs"]
     (told,) = run["invocations"][0]["toolExecutionNotifications"]
     assert told["level"] == "note"
