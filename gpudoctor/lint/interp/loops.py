@@ -24,8 +24,9 @@ from gpudoctor.lint.interp.position import NOTHING, OpenLoop, PathExit
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.evaluator import Evaluator
+
+_LoopNode = ast.For | ast.AsyncFor | ast.While
 
 
 def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
@@ -59,7 +60,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         return
     only = iterable.single
     unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO
-    _run(m, node, rounds, loaders, times, alike, unordered, iterable)
+    _Rounds(m, node, loaders, times, alike, unordered, iterable).follow(rounds)
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:
@@ -76,86 +77,114 @@ def run_while(m: Evaluator, node: ast.While) -> None:
         if isinstance(test, Literal) and not test.atom.divergence & Divergence.BATCH_INDEX:
             m.path = m.path.conjoined_with(test)
 
-    _run(m, node, [again, again], [], None, alike=True)
+    _Rounds(m, node, [], None, alike=True).follow([again, again])
 
 
-def _run(
-    m: Evaluator,
-    node: ast.For | ast.AsyncFor | ast.While,
-    rounds: list[Callable[[], None]],
-    loaders: list[Binding[Value]],
-    times: int | None,
-    alike: bool,
-    unordered: bool = False,
-    source: Values = NOTHING,
-) -> None:
-    # The one round of a loop that is repeated is none of its first ones: counters have counted.
-    first = 1 if alike and _is_repeated(m, node) else 0
-    rounds = rounds[first:] or rounds
-    base = m.path
-    place = _header(m, node)
-    identity = m.allocation_site(place)
-    ends: list[PathExit] = []
-    entered = len(m.log)
-    items = frozenset(_objects_in(m, source))
-    of_any_number = (alike and times != 1) or is_grown(m, source.single)
-    with m.store.delta() as outer:
-        outer_depth = m.store.depth
-        counted: set[Hashable] = set()
-        # A third round, for what only the second has begun to count.
-        extra = rounds[1:2] if times is None or times > 2 else []
-        for index, bind in enumerate([*rounds, *extra], first):
-            over = loaders[0].value if loaders else None
-            event = Loop(identity, place, over, times, index, entered, m.frame.scope, unordered, items, source)
-            loop = OpenLoop(
-                event, outer_depth, frame_depth=len(m.frames), of_any_number=of_any_number, begun=m.clock,
-                repeats=alike and index > 0, source=source,
-            )  # fmt: skip
-            with m.in_round(loop):
-                # An epoch begins once for each time the loop is entered.
-                for loader in loaders if index == first else ():
-                    # `loader = shared if args.several else whole`: each is gone over where it is the one. Where ranks
-                    # have different loaders, all of them are in this loop: none is alone here.
-                    with m.on_path(base.and_(_agreed(loader.condition))):
-                        m.emit(Iterate, at=m.place(node.iter), loader=loader.value, loop=event)  # type: ignore[union-attr]
-                begun = m.clock
-                inner, live = _round(m, node, bind)
-            if loop.breaks:
-                before_round = m.store.changes_since(outer_depth - 1)
-                # After a `break` the `else` of the loop is left out.
-                ends.extend(PathExit({**before_round, **gone.writes}, gone.path) for gone in loop.breaks)
-            m.unreachable = False
-            # What the round has made has no earlier round, and what it leaves as something else is no counter.
-            before = {
-                key: m.read(key)
-                for key, values in inner.items()
-                if m.age(key) < begun and (not live or values.all(_is_number))
-            }
-            _join_round(m, base, live + loop.continues)
-            fresh = _forget_counters(m, before, identity) - counted
-            counted |= fresh
-            # What only a later round begins to count has not been seen at its end: one more round, no more.
-            if m.unreachable or (index == first + len(rounds) - 1 and not (fresh and index == 1)):
-                break
+class _Rounds:
+    """A loop that is followed: what all of its rounds have in common, and the paths that leave it."""
+
+    __slots__ = (
+        "_alike", "_base", "_counted", "_depth", "_ends", "_entered", "_identity", "_items", "_loaders", "_m", "_node",
+        "_of_any_number", "_place", "_source", "_times", "_unordered",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        m: Evaluator,
+        node: _LoopNode,
+        loaders: list[Binding[Value]],
+        times: int | None,
+        alike: bool,
+        unordered: bool = False,
+        source: Values = NOTHING,
+    ) -> None:
+        self._m, self._node, self._loaders, self._times = m, node, loaders, times
+        self._alike, self._unordered, self._source = alike, unordered, source
+        self._base = m.path
+        self._place = _header(m, node)
+        self._identity = m.allocation_site(self._place)
+        self._ends: list[PathExit] = []
+        self._entered = len(m.log)
+        self._items = frozenset(_objects_in(m, source))
+        self._of_any_number = (alike and times != 1) or is_grown(m, source.single)
+        self._counted: set[Hashable] = set()
+        self._depth = 0
+
+    def follow(self, rounds: list[Callable[[], None]]) -> None:
+        """Each of the rounds in turn, then the `else`."""
+        m, times = self._m, self._times
+        # The one round of a loop that is repeated is none of its first ones: counters have counted.
+        first = 1 if self._alike and _is_repeated(m, self._node) else 0
+        rounds = rounds[first:] or rounds
+        with m.store.delta() as outer:
+            self._depth = m.store.depth
+            # A third round, for what only the second has begun to count.
+            extra = rounds[1:2] if times is None or times > 2 else []
+            for index, bind in enumerate([*rounds, *extra], first):
+                fresh = self._follow_once(index, bind, index == first)
+                # What only a later round begins to count has not been seen at its end: one more round, no more.
+                if m.unreachable or (index == first + len(rounds) - 1 and not (fresh and index == 1)):
+                    break
+            if not m.unreachable:
+                m.path = self._base
+                m.execute(self._node.orelse)
+            if not m.unreachable:
+                self._ends.append(PathExit(outer, self._base))
+        m.join(self._base, self._ends)
         if not m.unreachable:
-            m.path = base
-            m.execute(node.orelse)
-        if not m.unreachable:
-            ends.append(PathExit(outer, base))
-    _join_ends(m, base, ends)
+            m.path = self._base
+
+    def _follow_once(self, index: int, bind: Callable[[], None], enters: bool) -> set[Hashable]:
+        """One round, and what it was the first to count."""
+        m, loop = self._m, self._opened(index)
+        with m.in_round(loop):
+            # An epoch begins once for each time the loop is entered.
+            if enters and self._loaders:
+                self._begin_epoch(loop.event)
+            begun = m.clock
+            with m.store.delta() as written:
+                bind()
+                m.execute(self._node.body)
+                live = [] if m.unreachable else [PathExit(written, m.path)]
+        if loop.breaks:
+            before_round = m.store.changes_since(self._depth - 1)
+            # After a `break` the `else` of the loop is left out.
+            self._ends.extend(PathExit({**before_round, **gone.writes}, gone.path) for gone in loop.breaks)
+        m.unreachable = False
+        # What the round has made has no earlier round, and what it leaves as something else is no counter.
+        before = {
+            key: m.read(key)
+            for key, values in written.items()
+            if m.age(key) < begun and (not live or values.all(_is_number))
+        }
+        # What was learnt about one round does not hold for the next.
+        m.join(self._base, live + loop.continues)
+        m.path = self._base
+        fresh = _forget_counters(m, before, self._identity) - self._counted
+        self._counted |= fresh
+        return fresh
+
+    def _opened(self, index: int) -> OpenLoop:
+        m, over = self._m, self._loaders[0].value if self._loaders else None
+        event = Loop(
+            self._identity, self._place, over, self._times, index, self._entered, m.frame.scope,
+            self._unordered, self._items, self._source,
+        )  # fmt: skip
+        return OpenLoop(
+            event, self._depth, frame_depth=len(m.frames), of_any_number=self._of_any_number, begun=m.clock,
+            repeats=index > 0 and self._alike, source=self._source,
+        )  # fmt: skip
+
+    def _begin_epoch(self, loop: Loop) -> None:
+        m, node = self._m, self._node
+        for loader in self._loaders:
+            # `loader = shared if args.several else whole`: each is gone over where it is the one. Where ranks
+            # have different loaders, all of them are in this loop: none is alone here.
+            with m.on_path(self._base.and_(_agreed(loader.condition))):
+                m.emit(Iterate, at=m.place(node.iter), loader=loader.value, loop=loop)  # type: ignore[union-attr]
 
 
-def _round(
-    m: Evaluator, node: ast.For | ast.AsyncFor | ast.While, bind: Callable[[], None]
-) -> tuple[Delta[Value], list[PathExit]]:
-    """Follow the body once: what it wrote, and its end where it is reached."""
-    with m.store.delta() as written:
-        bind()
-        m.execute(node.body)
-        return written, [] if m.unreachable else [PathExit(written, m.path)]
-
-
-def _is_repeated(m: Evaluator, node: ast.For | ast.AsyncFor | ast.While) -> bool:
+def _is_repeated(m: Evaluator, node: _LoopNode) -> bool:
     """A loop around this one is in its second round, and in its first this one was followed from here, twice.
 
     How a batch follows a batch was seen then. What is new is how it follows an epoch, and that takes one round.
@@ -167,13 +196,7 @@ def _is_repeated(m: Evaluator, node: ast.For | ast.AsyncFor | ast.While) -> bool
     return False
 
 
-def _join_round(m: Evaluator, base: Condition, sides: list[PathExit]) -> None:
-    """A round's ends meet; what was learnt about one round does not hold for the next."""
-    m.join(base, sides)
-    m.path = base
-
-
-def _header(m: Evaluator, node: ast.For | ast.AsyncFor | ast.While) -> Location:
+def _header(m: Evaluator, node: _LoopNode) -> Location:
     """Where the loop's first line is: a finding about the loop is not one about its body."""
     whole = m.place(node)
     last = m.place(node.test if isinstance(node, ast.While) else node.iter)
@@ -199,12 +222,6 @@ def _forget_counters(m: Evaluator, before: dict[Hashable, Values | None], identi
 
 def _is_number(value: Value) -> bool:
     return isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
-
-
-def _join_ends(m: Evaluator, base: Condition, ends: list[PathExit]) -> None:
-    m.join(base, ends)
-    if not m.unreachable:
-        m.path = base
 
 
 def _binder(m: Evaluator, target: ast.expr, values: Values) -> Callable[[], None]:
