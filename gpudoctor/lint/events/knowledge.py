@@ -25,6 +25,8 @@ class UseManaged(Event):
     """Its name says that it runs the training."""
     shares_streams: bool = True
     """Whether it may deal out what an `IterableDataset` yields, too."""
+    leaves_loaders: bool = False
+    """Loaders stay those of the program, in number of workers and order, but for the share of each rank."""
     engine: bool = False
     """It returns an engine around one model, which averages the gradients, and evaluates nothing by itself."""
     made: ManagedObject | None = None

@@ -70,6 +70,7 @@ def take_charge(call: Call) -> Values:
             trains=TRAINS.fits(last),
             shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
             shares_streams=not known.leaves_streams,
+            leaves_loaders=known.leaves_loaders,
             engine=_engine(call) is not None,
             made=managed,
             alone=framework == "lightning" and _one_process(call),

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Pass as RunPass
     from gpudoctor.run.recording import Process, Recording
 
-# They only put a sampler in place: workers and memory stay as the program has said.
-LEAVE_LOADERS = frozenset({"accelerate", "deepspeed", "horovod"})
 NOTHING: Values = ValueSet(())
 PICTURES = "torchvision.datasets."
 
@@ -62,7 +60,8 @@ class LoaderStarvesGpu(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if program.managed_by - LEAVE_LOADERS:
+        # Those only put a sampler in place: workers and memory stay as the program has said.
+        if program.managed_by - {each.framework for each in program.in_charge if each.leaves_loaders}:
             return
         told: set[Location] = set()
         for loader, training in trained_with(program).items():

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
-KEEP_THE_ORDER = frozenset({"accelerate", "deepspeed", "horovod"})
 MIXES = ("shuffle(", "permutation(", "randperm(", ".sample(", "train_test_split(", "random.choice")
 """Who mixes the data beforehand, or on the way, may read it in order."""
 RECURRENT = frozenset(f"torch.nn.{name}{part}" for name in ("LSTM", "GRU", "RNN") for part in ("", "Cell"))
@@ -146,7 +145,7 @@ def _shuffle(loader: Loader, sampler: Sampler | Loader, epochs: Loop, told: bool
 
 def _deals(event: UseManaged) -> bool:
     """The framework makes loaders, or may give them another order."""
-    return event.framework not in KEEP_THE_ORDER and not event.call.endswith("Fabric")
+    return not event.leaves_loaders and not event.call.endswith("Fabric")
 
 
 def _as_written(program: Program, loader: Loader) -> Loader:
