@@ -65,6 +65,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.flow",
         "gpudoctor.lint.program",
     },
+    # Questions about a program that are about a loop of it.
+    "gpudoctor.lint.loop_rounds": {
+        "gpudoctor.lint.domain",
+        "gpudoctor.lint.events",
+        "gpudoctor.lint.flow",
+        "gpudoctor.lint.program",
+    },
     # --- from files to trees ---
     # What is borrowed of the process, with a lock: who parses and who follows long chains of imports.
     "gpudoctor.lint.process_state": set(),
@@ -268,6 +275,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.fix",
+        "gpudoctor.lint.loop_rounds",
         "gpudoctor.lint.program",
         "gpudoctor.lint.program_facts",
         "gpudoctor.lint.discovery",
@@ -361,6 +369,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.lint_options",
         "gpudoctor.lint.pipeline",
         "gpudoctor.lint.process_state",
+        "gpudoctor.lint.loop_rounds",
         "gpudoctor.lint.program",
         "gpudoctor.lint.repair",
         "gpudoctor.lint.request",
@@ -438,6 +447,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.gradient_use",
         "gpudoctor.lint.launchfiles",
         "gpudoctor.lint.program_facts",
+        "gpudoctor.lint.loop_rounds",
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -456,6 +466,7 @@ LATE = {
     "gpudoctor.required_version",
     # What a report says of a program; where all is known already, no event is looked at.
     "gpudoctor.lint.events.knowledge",
+    "gpudoctor.lint.loop_rounds",
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",

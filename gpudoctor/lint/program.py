@@ -16,8 +16,6 @@ from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import asked_of
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
@@ -35,15 +33,16 @@ from gpudoctor.lint.events.process import (
     Spawn,
 )
 from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.events.stops import Chosen, Stop
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal, PassedBy
-from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from typing import Protocol
 
+    from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.events.option_defaults import Option
 
     class CodeFile(Protocol):
@@ -392,12 +391,6 @@ class Program:
         return None
 
     @cached_property
-    def training_loops(self) -> int:
-        """How many loops train."""
-        found = (training_loop(self, event) for event in self.events(Backward, OptimizerStep))
-        return len({loop.location for loop in found if loop is not None})
-
-    @cached_property
     def step_loops(self) -> frozenset[Hashable]:
         """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer in
         which gradients are asked for, too. `for optimizer in optimizers` is none."""
@@ -605,46 +598,6 @@ class Program:
         return (event for event in self.events(*types) if any(each.identity == loop.identity for each in event.loops))
 
 
-@dataclass(frozen=True)
-class Stop:
-    """A statement or a call, as it is written, that ended a program or was not reached by it."""
-
-    what: str
-    at: Location
-    error: str = ""
-    """Python's own exception that is raised there; empty where it is another one, or none."""
-    why: str = ""
-    """Why it is raised, as a clause that goes on from `what`; empty where the statement says it."""
-
-    @property
-    def error_told(self) -> str:
-        """The error, and what raises it; empty where the statement says it."""
-        return f"{self.error}: `{self.what}` {self.why}" if self.why else ""
-
-    @property
-    def told(self) -> str:
-        """What ended the program, for people."""
-        return self.error_told or self.what
-
-
-@dataclass(frozen=True)
-class Chosen(Stop):
-    """A call of what a setting has chosen, and the library callable that makes it, empty where that is not known."""
-
-    by: str = ""
-
-
-@dataclass(frozen=True)
-class NotReached:
-    """Where a program trains, as its files are written, and why it was not seen to come there."""
-
-    where: tuple[Stop, ...] = ()
-    chosen: Chosen | None = None
-    """A call that may lead there, of what a setting has chosen."""
-    end: Stop | None = None
-    """The error in which a function ends that may lead there, on all its paths."""
-
-
 _DEEDS = (
     Backward,
     ClearGradients,
@@ -694,76 +647,6 @@ def _of_bare_parameters(backward: Backward) -> bool:
 def _has_one_member(group: InitGroup) -> bool:
     size, backend = group.world_size, group.backend
     return (size is not None and size.single == Const(1)) or (backend is not None and backend.single == Const("fake"))
-
-
-def batch_loop(event: Event) -> Loop | None:
-    """The innermost loop over batches around an event."""
-    return next((loop for loop in reversed(event.loops) if loop.over is not None), None)
-
-
-def training_loop(program: Program, event: Event) -> Loop | None:
-    """The loop around an event of which each round is a training step; None where there is none."""
-    batches = batch_loop(event)
-    if batches is not None:
-        # An evaluation loop waits for results anyway.
-        return batches if any(program.during(batches, Backward, OptimizerStep)) else None
-    # Steps may also be counted without a loader. What stands in a loop within may be an evaluation, or its own.
-    around = event.loops if isinstance(event, (Backward, OptimizerStep)) else event.loops[-1:]
-    return next((loop for loop in reversed(around) if loop.identity in program.step_loops), None)
-
-
-def trains(program: Program, loop: Loop) -> bool:
-    """Gradients are asked for, or used, in this loop."""
-    return any(program.during(loop, Backward, OptimizerStep, TakeGradient))
-
-
-def same_round(one: Event, other: Event) -> bool:
-    """Both happen in the same round of the same loops."""
-    return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
-
-
-def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
-    """It happens in the last round of the loop that was followed: there counters are no longer known to be 0."""
-    steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]
-    rounds = (each.pass_ for step in steps for each in step.loops if each.identity == loop.identity)
-    return loop.pass_ == max(rounds)
-
-
-def when_of(program: Program, loop: Loop) -> Condition:
-    """What had to hold for the loop to begin."""
-    begun = [event for event in program.events(Iterate) if event.loop is not None and event.loop == loop]
-    # A loop that counts steps has no such event: then it is what all its steps have in common.
-    known: list[Event] = [*begun] or [*program.during(loop, Backward, OptimizerStep)]
-    known = known or [*program.during(loop, Forward)]
-    return reduce(lambda one, other: one.intersection(other), (event.condition for event in known))
-
-
-def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
-    """No test inside the loop leads here, but for tests on the rank: those are the same in every round."""
-    # `if step % 10 == 0:` holds in the first round, where the counter is known to be 0.
-    if not in_last_round(program, event, loop):
-        return False
-    # What stands under a test of numbers or settings is rare, or asked for.
-    outside = when_of(program, loop)
-    if all(_asks_only_the_rank(literal) for literal in event.condition.difference(outside)):
-        return True
-    return any(
-        all(_asks_only_the_rank(literal) for literal in when.difference(outside))
-        for when in _on_all_ways(program, event)
-    )
-
-
-def _on_all_ways(program: Program, event: Event) -> list[Condition]:
-    """When the same happens there in this round, whatever it happens to: one of two models, one of two losses."""
-    alike = [e.condition for e in program.events(type(event)) if e.location == event.location and same_round(e, event)]
-    merged = union(ValueSet((Binding(event.location, when),)) for when in alike)
-    return [each.condition for each in merged.bindings if event.condition.implies(each.condition)]
-
-
-def _asks_only_the_rank(literal: Literal) -> bool:
-    """`if rank == 0:`, and not `if loss > 10:` in what only rank 0 does."""
-    numbers = any(isinstance(part, Tensor) for part in asked_of(literal))
-    return literal.atom.divergence is Divergence.RANK and not numbers
 
 
 def only_some_ranks(event: Event) -> bool:

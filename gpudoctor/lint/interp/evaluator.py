@@ -16,12 +16,12 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.process import RankTextUsed
+from gpudoctor.lint.events.stops import Stop
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame
-from gpudoctor.lint.program import LaunchWorld, Stop
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.interp.function_traits import Registrar
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
+    from gpudoctor.lint.program import LaunchWorld
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object

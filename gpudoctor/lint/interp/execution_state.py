@@ -59,7 +59,8 @@ from gpudoctor.lint.interp.position import (
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, rank_of
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.program import LaunchWorld, Stop
+from gpudoctor.lint.events.stops import Stop
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.unparse import shown
 

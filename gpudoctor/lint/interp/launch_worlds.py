@@ -22,6 +22,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet
 from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.events.stops import NotReached, Stop
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys
@@ -38,7 +39,7 @@ from gpudoctor.lint.interp.limits import (
 )
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
-from gpudoctor.lint.program import Assumptions, LaunchWorld, NotReached, Program, Stop
+from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace

@@ -60,7 +60,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         return
     only = iterable.single
     unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO
-    _Rounds(m, node, loaders, times, alike, unordered, iterable).follow(rounds)
+    _FollowedLoop(m, node, loaders, times, alike, unordered, iterable).follow(rounds)
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:
@@ -77,10 +77,10 @@ def run_while(m: Evaluator, node: ast.While) -> None:
         if isinstance(test, Literal) and not test.atom.divergence & Divergence.BATCH_INDEX:
             m.path = m.path.conjoined_with(test)
 
-    _Rounds(m, node, [], None, alike=True).follow([again, again])
+    _FollowedLoop(m, node, [], None, alike=True).follow([again, again])
 
 
-class _Rounds:
+class _FollowedLoop:
     """A loop that is followed: what all of its rounds have in common, and the paths that leave it."""
 
     __slots__ = (

@@ -46,6 +46,8 @@ def coverage_of(
 ) -> Coverage:
     """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
     nothing happened that they are about, and `quiet` the others that found nothing."""
+    from gpudoctor.lint.loop_rounds import training_loops
+
     # Whoever runs tests trains nothing by it.
     main = _not_reached(program) if not program.only_tests else None
     told = [] if main is None else [main]
@@ -72,7 +74,7 @@ def coverage_of(
         path=program.entry,
         world=program.world.value if program.has_entry else "",
         followed=_followed(program, main, told),
-        training_loops=program.training_loops,
+        training_loops=training_loops(program),
         ended_by=_ending(program),
         silent_for=tuple(told),
         trains_at=program.trained_at,

@@ -14,7 +14,7 @@ from gpudoctor.lint.source.project import Project
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudoctor.lint.program import Stop
+    from gpudoctor.lint.events.stops import Stop
 
 PROGRAM = """
 came = "nowhere"

@@ -1,0 +1,94 @@
+"""The rounds of loops: which are steps of a training, and what happens in each of them, or in the last."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.symbols import asked_of
+from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep, TakeGradient
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.program import Program
+
+
+def batch_loop(event: Event) -> Loop | None:
+    """The innermost loop over batches around an event."""
+    return next((loop for loop in reversed(event.loops) if loop.over is not None), None)
+
+
+def training_loop(program: Program, event: Event) -> Loop | None:
+    """The loop around an event of which each round is a training step; None where there is none."""
+    batches = batch_loop(event)
+    if batches is not None:
+        # An evaluation loop waits for results anyway.
+        return batches if any(program.during(batches, Backward, OptimizerStep)) else None
+    # Steps may also be counted without a loader. What stands in a loop within may be an evaluation, or its own.
+    around = event.loops if isinstance(event, (Backward, OptimizerStep)) else event.loops[-1:]
+    return next((loop for loop in reversed(around) if loop.identity in program.step_loops), None)
+
+
+def training_loops(program: Program) -> int:
+    """How many loops train."""
+    found = (training_loop(program, event) for event in program.events(Backward, OptimizerStep))
+    return len({loop.location for loop in found if loop is not None})
+
+
+def trains(program: Program, loop: Loop) -> bool:
+    """Gradients are asked for, or used, in this loop."""
+    return any(program.during(loop, Backward, OptimizerStep, TakeGradient))
+
+
+def same_round(one: Event, other: Event) -> bool:
+    """Both happen in the same round of the same loops."""
+    return [(loop.identity, loop.pass_) for loop in one.loops] == [(loop.identity, loop.pass_) for loop in other.loops]
+
+
+def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
+    """It happens in the last round of the loop that was followed: there counters are no longer known to be 0."""
+    steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]
+    rounds = (each.pass_ for step in steps for each in step.loops if each.identity == loop.identity)
+    return loop.pass_ == max(rounds)
+
+
+def when_of(program: Program, loop: Loop) -> Condition:
+    """What had to hold for the loop to begin."""
+    begun = [event for event in program.events(Iterate) if event.loop is not None and event.loop == loop]
+    # A loop that counts steps has no such event: then it is what all its steps have in common.
+    known: list[Event] = [*begun] or [*program.during(loop, Backward, OptimizerStep)]
+    known = known or [*program.during(loop, Forward)]
+    return reduce(lambda one, other: one.intersection(other), (event.condition for event in known))
+
+
+def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
+    """No test inside the loop leads here, but for tests on the rank: those are the same in every round."""
+    # `if step % 10 == 0:` holds in the first round, where the counter is known to be 0.
+    if not in_last_round(program, event, loop):
+        return False
+    # What stands under a test of numbers or settings is rare, or asked for.
+    outside = when_of(program, loop)
+    if all(_asks_only_the_rank(literal) for literal in event.condition.difference(outside)):
+        return True
+    return any(
+        all(_asks_only_the_rank(literal) for literal in when.difference(outside))
+        for when in _on_all_ways(program, event)
+    )
+
+
+def _on_all_ways(program: Program, event: Event) -> list[Condition]:
+    """When the same happens there in this round, whatever it happens to: one of two models, one of two losses."""
+    alike = [e.condition for e in program.events(type(event)) if e.location == event.location and same_round(e, event)]
+    merged = union(ValueSet((Binding(event.location, when),)) for when in alike)
+    return [each.condition for each in merged.bindings if event.condition.implies(each.condition)]
+
+
+def _asks_only_the_rank(literal: Literal) -> bool:
+    """`if rank == 0:`, and not `if loss > 10:` in what only rank 0 does."""
+    numbers = any(isinstance(part, Tensor) for part in asked_of(literal))
+    return literal.atom.divergence is Divergence.RANK and not numbers
