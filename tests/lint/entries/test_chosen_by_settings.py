@@ -1,0 +1,300 @@
+"""Programs whose settings name what they make: registries, setting files, and the objects in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.entry_files import ENGINE, assert_trains, followed
+
+REGISTRY = """
+    import importlib
+
+    NETS = {}
+    HERE = __package__
+
+    def register(cls):
+        NETS[cls.__name__] = cls
+        return cls
+
+    def build(settings):
+        if settings["type"] not in NETS:
+            importlib.import_module(f"{HERE}.{settings['type'].lower()}_net")
+        made = NETS.get(settings["type"])
+        if made is None:
+            raise KeyError(settings["type"])
+        return made(settings["width"])
+    """
+REGISTERED = """
+    from torch import nn
+    from kit import register
+
+    @register
+    class {name}(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.layer = nn.Linear(width, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
+BY_SETTINGS = """
+    import argparse
+    import torch
+    import yaml
+    from kit import build
+
+    def loaders(settings):
+        train, tests = None, []
+        for phase, options in settings["datasets"].items():
+            if phase == "train":
+                train = [torch.randn(options["size"], 8)]
+            elif phase.split("_")[0] == "val":
+                tests.append([torch.randn(options["size"], 8)])
+            else:
+                raise ValueError(f"{phase} is not known")
+        return train, tests
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--settings", required=True)
+        with open(parser.parse_args().settings) as file:
+            settings = yaml.safe_load(file)
+        train, tests = loaders(settings)
+        model = build(settings["net"])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for x in train:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        main()
+    """
+
+
+@pytest.mark.parametrize("count", [1, 6, 50])
+def test_settings_from_a_file_that_name_what_modules_register(count: int) -> None:
+    nets = {f"kit/n{number}_net.py": REGISTERED.format(name=f"N{number}") for number in range(count)}
+    (program,) = followed("train.py", {"train.py": BY_SETTINGS, "kit/__init__.py": REGISTRY, **nets})
+    assert (program.ended_by, program.training_loops) == (None, 1)
+
+
+CONFIGURED = """
+    import dataclasses
+    import fire
+    from engine import train
+
+    @dataclasses.dataclass
+    class Config:
+        variant: str = "huge"
+        rounds: int = 3
+
+    def update(config, **given):
+        for name, value in given.items():
+            if hasattr(config, name):
+                setattr(config, name, value)
+
+    def rounds_of(config):
+        if config.variant == "small":
+            return config.rounds
+        raise ValueError(f"{config.variant} is not known")
+
+    def main(**given):
+        config = Config()
+        update(config, **given)
+        train(rounds_of(config))
+
+    if __name__ == "__main__":
+        fire.Fire(main)
+    """
+
+
+def test_settings_whose_defaults_end_the_program() -> None:
+    """Whoever starts it gives others."""
+    assert_trains(followed("train.py", {"train.py": CONFIGURED, "engine.py": ENGINE}))
+
+
+TASKS = """
+    import argparse
+    import os
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as mp
+    from torch import nn
+    from torch.nn.parallel import DistributedDataParallel
+
+    def begin(rank, count):
+        torch.cuda.set_device(rank)
+        dist.init_process_group("nccl", "tcp://localhost:12345", rank=rank, world_size=count)
+
+    def test(rank, count):
+        begin(rank, count)
+        print(nn.Linear(8, 1).cuda()(torch.zeros(8, device="cuda")))
+
+    def train(rank, count):
+        begin(rank, count)
+        model = DistributedDataParallel(nn.Linear(8, 1).cuda(), device_ids=[rank])
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            optimizer.zero_grad()
+            model(torch.randn(4, 8, device="cuda")).sum().backward()
+            optimizer.step()
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--task", default="test")
+        task, count = parser.parse_args().task, torch.cuda.device_count()
+        if task == "test":
+            mp.spawn(test, args=(count,), nprocs=count)
+        elif task == "train":
+            mp.spawn(train, args=(count,), nprocs=count)
+    """
+
+
+def test_the_second_of_several_tasks_that_start_ranks() -> None:
+    assert_trains(followed("train.py", {"train.py": TASKS}))
+
+
+RUNNER = """
+    from engine import train
+
+    class Runner:
+        def __init__(self, rounds):
+            self.rounds = rounds
+
+        def run(self):
+            train(self.rounds)
+    """
+OTHER = """
+    class Idle:
+        def run(self):
+            pass
+    """
+BY_HYDRA = """
+    import hydra
+    from hydra.utils import instantiate
+
+    @hydra.main(config_path="conf", config_name="main", version_base=None)
+    def main(cfg):
+        job = instantiate(cfg.job, rounds=3)
+        job.run()
+
+    if __name__ == "__main__":
+        main()
+    """
+BY_HAND = """
+    import argparse
+    import importlib
+    from omegaconf import OmegaConf
+
+    def made_of(settings):
+        module, name = settings["target"].rsplit(".", 1)
+        return getattr(importlib.import_module(module), name)(**settings.get("params", {}))
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--settings", nargs="+", required=True)
+        files = [OmegaConf.load(each) for each in parser.parse_args().settings]
+        made_of(OmegaConf.merge(*files).job).run()
+    """
+IN_SETTINGS = {
+    "nested": (BY_HYDRA, "conf/main.yaml", "job:\n  _target_: kit.runner.Runner\n  rounds: 5\n"),
+    "quoted": (BY_HYDRA, "conf/main.yaml", "# all\njob:\n    rounds: 5  # many\n    _target_: 'kit.runner.Runner'\n"),
+    "a group": (BY_HYDRA, "conf/job/long.yaml", "_target_: kit.runner.Runner\n"),
+    "by hand": (BY_HAND, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
+}
+
+
+@pytest.mark.parametrize("way", IN_SETTINGS)
+def test_a_class_that_only_a_setting_file_names(way: str) -> None:
+    start, path, text = IN_SETTINGS[way]
+    files = {"train.py": start, path: text, "kit/__init__.py": "", "kit/runner.py": RUNNER, "kit/idle.py": OTHER}
+    assert_trains(followed("train.py", {**files, "engine.py": ENGINE}))
+
+
+OBJECTS_IN_SETTINGS = """
+job:
+  _target_: kit.runner.Trains
+  rounds: 5
+  net:
+    _target_: torch.nn.Linear
+    in_features: 8
+    out_features: 1
+  loss:
+    _target_: kit.runner.Error
+  optimizer:
+    _target_: torch.optim.SGD
+    _partial_: true
+  later:
+    _target_: kit.runner.Ends
+    _partial_: True
+"""
+TRAINS = """
+    from torch import nn
+    import torch
+
+    class Error(nn.Module):
+        def forward(self, x):
+            return x.square().mean()
+
+    class Ends:
+        def __init__(self):
+            raise SystemExit
+
+    class Trains:
+        def __init__(self, rounds, net, loss, optimizer, later):
+            self.rounds, self.net, self.loss = rounds, net, loss
+            self.optimizer = optimizer(net.parameters(), lr=0.1)
+
+        def run(self):
+            for _ in range(self.rounds):
+                self.optimizer.zero_grad()
+                self.loss(self.net(torch.randn(4, 8))).backward()
+                self.optimizer.step()
+    """
+
+
+def test_objects_that_stand_among_the_settings_of_another() -> None:
+    files = {
+        "train.py": BY_HYDRA,
+        "conf/main.yaml": OBJECTS_IN_SETTINGS,
+        "kit/__init__.py": "",
+        "kit/runner.py": TRAINS,
+    }
+    assert_trains(followed("train.py", files))
+
+
+@pytest.mark.parametrize(
+    "text", ["other:\n  _target_: kit.runner.Runner\n", "job:\n  _target_: kit.idle.Idle\n", "job:\n  rounds: 3\n"]
+)
+def test_what_a_setting_file_names_elsewhere(text: str) -> None:
+    files = {"kit/__init__.py": "", "kit/runner.py": RUNNER, "kit/idle.py": OTHER, "engine.py": ENGINE}
+    (program,) = followed("train.py", {"train.py": BY_HYDRA, "conf/main.yaml": text, **files})
+    assert program.training_loops == 0
+
+
+def test_files_that_register_themselves_when_their_package_is_imported() -> None:
+    table = """
+        TABLE = {}
+
+        def register(cls):
+            TABLE[cls.__name__] = cls
+            return cls
+        """
+    package = """
+        import importlib
+        import os
+
+        for each in os.listdir(os.path.dirname(__file__)):
+            if each.endswith("_job.py"):
+                importlib.import_module(f"kit.{each[:-3]}")
+        """
+    runner = RUNNER.replace("    class Runner", "    from kit.table import register\n\n    @register\n    class Runner")
+    start = """
+        import sys
+        from kit.table import TABLE
+
+        TABLE[sys.argv[1]](3).run()
+        """
+    files = {"kit/table.py": table, "kit/__init__.py": package, "kit/long_job.py": runner}
+    assert_trains(followed("train.py", {"train.py": start, "engine.py": ENGINE, **files}))
