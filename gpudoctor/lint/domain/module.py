@@ -84,8 +84,7 @@ class Wrapper(Allocated):
     @property
     def chain(self) -> tuple[Wrapper, ...]:
         """This wrapper and those below it, outermost first."""
-        below = self.inner.chain if isinstance(self.inner, Wrapper) else ()
-        return (self, *below)
+        return (self, *chain_of(self.inner))
 
     def wrapped_by(self, *kinds: enum.Enum) -> bool:
         return any(wrapper.kind in kinds for wrapper in self.chain)
@@ -104,6 +103,11 @@ class StateDict(Allocated):
     label: str
     owner: Value
     prefixed: bool = False
+
+
+def chain_of(value: Value) -> tuple[Wrapper, ...]:
+    """The wrappers around a model, outermost first; none where it is not wrapped."""
+    return value.chain if isinstance(value, Wrapper) else ()
 
 
 def core_of(value: Value) -> Value:

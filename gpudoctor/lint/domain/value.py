@@ -138,6 +138,16 @@ class Value:
         return None
 
     @property
+    def config(self) -> bool:
+        """Not known, and chosen by who starts the program."""
+        return False
+
+    @property
+    def escaped_from(self) -> str:
+        """The library callable that has made it, of which nothing more is known."""
+        return ""
+
+    @property
     def is_setting(self) -> bool:
         """The text of the program chooses it, or who starts it does."""
         return False

@@ -187,7 +187,7 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
 
 def _mixed(op: ast.operator, left: Value, right: Value, label: str) -> Value:
     """An unknown number that inherits what its operands depend on."""
-    config = all(isinstance(v, (Const, Size)) or (isinstance(v, Unknown) and v.config) for v in (left, right))
+    config = all(isinstance(v, (Const, Size)) or v.config for v in (left, right))
     shards = frozenset().union(left.shards, right.shards)
     made = Unknown(
         Operation(OPERATORS[type(op)], left, right), "computed", label, left.divergence | right.divergence, config,

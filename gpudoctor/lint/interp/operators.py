@@ -53,7 +53,7 @@ def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None
     """Ranks and sizes: `rank % gpus` is a local rank, `node * gpus + local` a global one."""
     # Holds where nodes are filled one after the other, as all launchers do.
     if isinstance(left, Rank) and isinstance(op, ast.Mod) and not left.as_text:
-        counts = isinstance(right, Size) or (isinstance(right, Unknown) and right.config)
+        counts = isinstance(right, Size) or right.config
         if counts:
             return Rank(RankKind.LOCAL, left.source, place=left.place)
     if isinstance(op, ast.Add):
@@ -86,7 +86,7 @@ def _size_product(left: Value, right: Value) -> Value | None:
         # `nodes * torch.cuda.device_count()`.
         if isinstance(other, Size) and SizeKind.DEVICES in (size.kind, other.kind):
             return Size(SizeKind.WORLD, place=size.place, product=True)
-        if isinstance(other, Unknown) and other.config:
+        if other.config:
             # `args.nr * gpus`: becomes a rank once the local one is added.
             return Unknown(NodeProduct(size, other), label=other.label, config=True, times=size)
     return None

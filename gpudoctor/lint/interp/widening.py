@@ -74,6 +74,6 @@ def _any_of(key: Hashable, values: Values) -> Unknown:
         # A tensor may have been reduced since on another path: then nothing is certain of what may be either.
         shards |= value.shards if isinstance(value, Unknown) else frozenset()
     # A setting that is one of several settings is the same on all ranks still.
-    config = all(isinstance(value, Unknown) and value.config for value in values)
+    config = all(value.config for value in values)
     why = next((value.why for value in values if isinstance(value, Unknown)), "too many possible values")
     return Unknown(Widened(key, values), why, "", divergence, config, shards)

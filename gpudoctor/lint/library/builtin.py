@@ -51,7 +51,7 @@ def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
     divergence, config, shards = Divergence.NONE, bool(given), frozenset[Value]()
     for value in given:
         # Computed from settings only: the same on every rank, so a test of it splits no ranks.
-        config = config and (isinstance(value, (Const, Size)) or (isinstance(value, Unknown) and value.config))
+        config = config and (isinstance(value, (Const, Size)) or value.config)
         if isinstance(value, Tensor) and is_reduced(call.do, value):
             continue
         divergence |= value.divergence

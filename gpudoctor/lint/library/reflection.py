@@ -275,7 +275,7 @@ def _setattr(call: Call) -> Values:
         _may_replace(call, call.args[0], call.args[2])
         for value in call.args[0]:
             note_any_name(call.do, value, call.args[1], call.args[2], call.node)
-        if call.args[2].any(lambda value: isinstance(value, Unknown) and value.config):
+        if call.args[2].any(lambda value: value.config):
             _make_settings(call, [value for value in call.args[0] if isinstance(value, Instance)], call.args[2])
         owners = [value for value in call.args[0] if isinstance(value, Module)]
         setter = MODELS.setters[Module]

@@ -57,7 +57,7 @@ _LOUD = _MOVES | {"backward", "save_to_disk"}
 @told(HOOKS.attribute_sets)
 def _kept_by_unread_code(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """`nets = Munch(...); nets.fan = fan`: whoever goes over `nets` has the model, too."""
-    unread = isinstance(owner, Unknown) and bool(owner.escaped_from) and not owner.config
+    unread = bool(owner.escaped_from) and not owner.config
     if unread and values.any(lambda value: value.is_model):
         _note_escape(do, "an attribute", (values,), place)
 
@@ -219,7 +219,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         _note_shown(do, value.escaped_from, known, node)
         _note_unread(do, value, known, node)
     given = arguments.values()
-    made_by = value.escaped_from if isinstance(value, Unknown) else ""
+    made_by = value.escaped_from
     shards = value.shards if isinstance(value, Unknown) else frozenset()
     if computes(made_by):
         # numpy sums this rank's numbers and asks nobody else.
@@ -228,7 +228,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
             shards |= shards_in(do, [value.term.of])
     if any(isinstance(each, Tensor) for each in given):
         return _with_shards(_unread(do, given, node), shards)
-    divergence, config = value.divergence, isinstance(value, Unknown) and value.config
+    divergence, config = value.divergence, value.config
     if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
         divergence |= Divergence.UNREAD
     # `saved["best"].to(device)` is the same number on the GPU of each rank.

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import FALSE, Unknown, Value
+from gpudoctor.lint.domain.value import FALSE, Value
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
@@ -125,7 +125,7 @@ def _same_file(save: Save, load: Load) -> bool:
 
 def _same_entries(program: Program, save: Save, load: Load) -> bool:
     """The user names a file of which this program reads what it saves: the model, and more, under the same names."""
-    chosen = load.path is not None and load.path.all(lambda path: isinstance(path, Unknown) and path.config)
+    chosen = load.path is not None and load.path.all(lambda path: path.config)
     read = {use.entry for use in program.events(LoadState) if use.loaded == load.result}
     # One entry alone fits too many files, as pretrained weights from elsewhere.
     return chosen and len(read) > 1 and read <= {entry for entry, _ in save.states}

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Const, Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -105,7 +105,7 @@ def _takes_one_share(program: Program, sampler: Sampler) -> bool:
         # 0 stands for "not set" in many settings, and 1 share is all of the data.
         several = isinstance(value, Size) or (isinstance(value, Const) and value.value not in (0, 1))
         # A number from the settings is taken for several only where the program wraps for several GPUs.
-        if not several and not (isinstance(value, Unknown) and value.config and program.has(Wrap)):
+        if not several and not (value.config and program.has(Wrap)):
             return False
     return True
 

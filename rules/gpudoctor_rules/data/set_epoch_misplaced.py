@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader, Sampler
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.data_loading import Iterate, SetEpoch
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.program import ranks_in_words
@@ -173,4 +173,4 @@ def _is_constant(each: Repeated, calls: list[SetEpoch]) -> bool:
         # What is zero in the first round may be counted up in the next one.
         return len(rounds) > 1
     # A setting cannot change between epochs; any other unknown may.
-    return isinstance(number, Unknown) and number.config
+    return number.config

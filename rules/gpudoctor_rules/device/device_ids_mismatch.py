@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import WrapperKind, chain_of
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -128,7 +128,7 @@ class DeviceIdsMismatch(Rule):
 
 def _only_wrapper(module: Value) -> Value:
     """The wrapper around a model; the module itself where there are several, which is a mistake of its own."""
-    chain = module.chain if isinstance(module, Wrapper) else ()
+    chain = chain_of(module)
     # `torch.compile` around or inside changes nothing about devices.
     around = [wrapper for wrapper in chain if wrapper.kind is not WrapperKind.COMPILED]
     return around[0] if len(around) == 1 else module

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -140,7 +140,7 @@ def _over_nccl(program: Program) -> bool:
 
 def _option(value: Value) -> str:
     """The name of the option that the user may set: `backend` of `args.backend`."""
-    return value.label.rpartition(".")[2] if isinstance(value, Unknown) and value.config else ""
+    return value.label.rpartition(".")[2] if value.config else ""
 
 
 def _what(event: Event) -> str:

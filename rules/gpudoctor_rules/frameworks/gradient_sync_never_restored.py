@@ -33,7 +33,7 @@ from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.gradient_use import stepped_after
-from gpudoctor.lint.program import same_round
+from gpudoctor.lint.loop_rounds import same_round
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 

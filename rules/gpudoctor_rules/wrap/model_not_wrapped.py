@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind, chain_of, core_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
@@ -183,7 +183,7 @@ def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:
 def _in_one_process(module: Value) -> Module | None:
     """The model that is called where no wrapper around it knows of other processes."""
     core = core_of(module)
-    chain = module.chain if isinstance(module, Wrapper) else ()
+    chain = chain_of(module)
     alone = all(each.kind in (WrapperKind.COMPILED, WrapperKind.DATA_PARALLEL) for each in chain)
     return core if isinstance(core, Module) and alone else None
 
