@@ -288,7 +288,7 @@ def ancestry(cls: Class) -> Iterator[Class]:
             seen.add(current)
             yield current
             # Depth first, which is Python's order but for diamonds.
-            todo = [base for base in current.bases if isinstance(base, Class)] + todo
+            todo = [*current.own_bases, *todo]
 
 
 def find_in_class(do: LibraryContext, cls: Class, name: str, after: Value | None = None) -> Values | None:

@@ -11,7 +11,7 @@ from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Partial
+from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -183,7 +183,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     """Rehearse the forward of a class of the project, once for each class, and log what is wrong in it."""
     do = call.do
     cls = core.cls if isinstance(core, Module) else None
-    if not isinstance(core, Module) or not isinstance(cls, Class):
+    if not isinstance(core, Module) or cls is None:
         return
     own = find_method(do, core, "forward")
     too_long = do.execution.statements > MOST_STATEMENTS
@@ -247,28 +247,9 @@ def _tell_again(do: LibraryContext, event: Event) -> None:
     """Log what was found in a rehearsal, where no test leads to it."""
     if event.condition.difference(do.path):
         return
-    if isinstance(event, ConstantMixed):
-        do.emit(
-            ConstantMixed, at=event.location, by=event.by, constant=event.constant, other=event.other,
-            module=event.module,
-        )  # fmt: skip
-    elif isinstance(event, Crossed):
-        do.emit(
-            Crossed, at=event.location, by=event.by, tensor=event.tensor, other=event.other, module=event.module
-        )  # fmt: skip
-    elif isinstance(event, FixedMet):
-        do.emit(
-            FixedMet, at=event.location, by=event.by, wrapper=event.wrapper, fixed=event.fixed, other=event.other
-        )  # fmt: skip
-    elif isinstance(event, ForwardTalks):
-        do.emit(ForwardTalks, at=event.location, module=event.module)
-    elif isinstance(event, ModuleClassFlaw) and event.flaw == "layer-dropped":
-        do.emit(
-            ModuleClassFlaw, at=event.location, flaw=event.flaw, cls=event.cls, attribute=event.attribute,
-            count=event.count,
-        )  # fmt: skip
-    elif isinstance(event, UnusedPart):
-        do.emit(UnusedPart, at=event.location, module=event.module, part=event.part, name=event.name)
+    dropped = isinstance(event, ModuleClassFlaw) and event.flaw == "layer-dropped"
+    if dropped or isinstance(event, (ConstantMixed, Crossed, FixedMet, ForwardTalks, UnusedPart)):
+        do.emit(type(event), at=event.location, **event.said)
 
 
 def tell_guarded(do: LibraryContext, events: list[Event]) -> None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.function import Class
+from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library_call import singleton
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def forget_what_forward_sets(do: LibraryContext, module: Value) -> None:
     """`if model.queue_is_full:` asks for a flag that was False when the model was made, and that `forward` sets."""
-    cls = getattr(module, "cls", None)
-    for name in _set_by_forward(cls.node) if isinstance(cls, Class) else ():
+    cls = class_of(module)
+    for name in _set_by_forward(cls.node) if cls is not None else ():
         known = do.own_attribute(module, name)
         # Layers and the like are replaced in no `forward`; numbers and flags are.
         if known is not None and known.any(lambda value: isinstance(value, Const)):

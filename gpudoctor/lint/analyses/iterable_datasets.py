@@ -146,8 +146,8 @@ class Produced:
 def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.AST) -> tuple[Values, list[Event]]:
     """Follow `__iter__` without a trace, and log how it gives out its items: one of them, and what was logged."""
     cls = source.cls if isinstance(source, Dataset) else source.own
-    iterator = find_in_class(do, cls, "__iter__") if isinstance(cls, Class) else None
-    if iterator is None or not isinstance(cls, Class):
+    iterator = find_in_class(do, cls, "__iter__") if cls is not None else None
+    if iterator is None or cls is None:
         return NOTHING, []
     given, begin = Produced(), len(do.execution.reads)
     with _probing(do) as heard:
@@ -259,7 +259,7 @@ def _seeds_by_epoch(cls: Class) -> bool:
     """Each order is drawn from a seed made of what `set_epoch` is told: `manual_seed(self.seed + self.epoch)`."""
     methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
     if "__iter__" not in methods:
-        return any(_seeds_by_epoch(base) for base in cls.bases if isinstance(base, Class))
+        return any(_seeds_by_epoch(base) for base in cls.own_bases)
     if "set_epoch" not in methods:
         return False
     told = {each.attr for each in _attributes(methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -19,6 +18,7 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.function import Class
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.library_context import LibraryContext
 
@@ -99,9 +99,9 @@ def _is_mean(value: Value) -> bool:
     return isinstance(value, Tensor) and value.mean
 
 
-def as_returned(do: LibraryContext, output: Tensor, cls: Value | None) -> Tensor:
+def as_returned(do: LibraryContext, output: Tensor, cls: Class | None) -> Tensor:
     """The output of a model, with what is known of what its class returns."""
-    means = do.state(cls, TensorState.returned_means) if isinstance(cls, Class) else None
+    means = do.state(cls, TensorState.returned_means) if cls is not None else None
     if means is None:
         return output
     do.set_state(output, TensorState.returned_means, means)

@@ -183,19 +183,14 @@ def _is_container(value: ast.expr | None) -> bool:
 
 def _inside(value: ast.expr | None) -> Iterator[ast.expr | None]:
     """The parts of an expression that it holds, or one of which it is."""
-    if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
-        yield from value.elts
-    elif isinstance(value, ast.Dict):
-        yield from value.values
-    elif isinstance(value, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
-        yield value.elt
-    elif isinstance(value, ast.DictComp):
-        yield value.value
-    elif isinstance(value, ast.Call):
-        yield from value.args
-    elif isinstance(value, ast.IfExp):
-        yield from (value.body, value.orelse)
-    elif isinstance(value, ast.BinOp):
-        yield from (value.left, value.right)
-    elif isinstance(value, (ast.Starred, ast.NamedExpr, ast.Await)):
-        yield value.value
+    match value:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Call(args=parts):
+            yield from parts
+        case ast.Dict(values=parts):
+            yield from parts
+        case ast.ListComp(elt=part) | ast.GeneratorExp(elt=part) | ast.SetComp(elt=part) | ast.DictComp(value=part):
+            yield part
+        case ast.IfExp(body=one, orelse=other) | ast.BinOp(left=one, right=other):
+            yield from (one, other)
+        case ast.Starred(value=part) | ast.NamedExpr(value=part) | ast.Await(value=part):
+            yield part

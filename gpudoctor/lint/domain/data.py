@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import NONE, Allocated, Const, Value, Values
 from gpudoctor.record import dataclass, replace
 
@@ -23,7 +24,7 @@ class Dataset(Allocated):
     identity: Hashable
     place: Location
     label: str
-    cls: Value | None = None
+    cls: Class | None = None
     made_by: str = ""
     iterable: bool | None = None
     sharded: bool = False
@@ -71,7 +72,7 @@ class Sampler(Allocated):
     sets_own_epoch: bool = False
     inner: Value | None = None
     """The sampler inside a batch sampler."""
-    own: Value | None = None
+    own: Class | None = None
     """The project's class that it is an object of. Its `set_epoch` is the sampler's all the same."""
     count: Values | None = None
     """How many samples a random sampler draws, where that is given."""
@@ -118,7 +119,7 @@ class Loader(Allocated):
     collate: Values | None = None
     context: Values | None = None
     """How its workers are started, as given."""
-    cls: Value | None = None
+    cls: Class | None = None
     """The project's class where the loader is an object of one that derives from DataLoader."""
     worker_init: bool = False
     """A function prepares each worker, and may give it a part of its own."""

@@ -119,8 +119,13 @@ class Class(Allocated):
     is_dataclass: bool = False
     complete: bool = True
     """False where a base could not be resolved."""
-    metaclass: Value | None = None
+    metaclass: Class | None = None
     """The class of the project that makes it, its own or that of a base."""
+
+    @property
+    def own_bases(self) -> tuple[Class, ...]:
+        """Those of its bases that are classes of the project."""
+        return tuple([base for base in self.bases if isinstance(base, Class)])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -132,7 +137,7 @@ class Instance(Allocated):
     identity: Hashable
     place: Location
     label: str
-    cls: Value
+    cls: Class
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -200,8 +205,7 @@ class FieldFactory(Value):
 
 def class_of(value: Value) -> Class | None:
     """The project's class of an object."""
-    cls = getattr(value, "cls", None) if isinstance(value, Allocated) else None
-    return cls if isinstance(cls, Class) else None
+    return getattr(value, "cls", None) if isinstance(value, Allocated) else None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import NONE, Allocated, Value, Values
 from gpudoctor.record import dataclass
 
@@ -25,7 +26,7 @@ class Module(Allocated):
     identity: Hashable
     place: Location
     label: str
-    cls: Value | None = None
+    cls: Class | None = None
     made_by: str = ""
     parameters: bool | None = None
     buffers: bool | None = None

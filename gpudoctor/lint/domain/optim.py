@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
+from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import Allocated, Value, Values
 from gpudoctor.record import dataclass
 
@@ -37,7 +38,7 @@ class Optimizer(Allocated):
     modules: frozenset[Value] = frozenset()
     complete: bool = True
     managed: str = ""
-    cls: Value | None = None
+    cls: Class | None = None
     """The project's class where it is one of those."""
     class_name = "torch.optim.Optimizer"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass, field, fields
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Event:
     @property
     def location(self) -> Location:
         return self.context.location
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What it says, beside where and when."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("context", "order")}
 
     @property
     def led_there(self) -> tuple[Location, ...]:

@@ -60,29 +60,33 @@ class Renderer:
         return any(name in visit and visit[name].single == value for visit in visits)
 
     def _part(self, part: Part, at: ast.stmt, after: bool) -> str:
-        if isinstance(part, str):
-            return part.replace('"', self.nodes.quote_near(at))
-        if isinstance(part, Always):
-            return self._always(part)
-        if isinstance(part, Fresh):
-            return self._fresh(part, at)
-        if isinstance(part, Holds):
-            book = self.sight.after if after else self.sight.before
-            names = _names_of(part.value, book.get(self.nodes.place(at), ()))
-            names = [name for name in names if not self._only_in_main(name, at) and name in (part.within or name)]
-            return self._given_by(at, names) or _nearest(names, part.value) if after else _nearest(names, part.value)
-        if isinstance(part, Imported):
-            text, changes = called(part.name, at, self.nodes)
-            self.changes += changes
-            return text
-        if isinstance(part, Counter):
-            return self._counter(part.loop)
-        if isinstance(part, Source):
-            return self.nodes.written(self.node(part))
-        if isinstance(part, CallAgain):
-            return self._call_again(part, at, after)
-        assert isinstance(part, Either)
-        return self._first(part, at, after)
+        match part:
+            case str():
+                return part.replace('"', self.nodes.quote_near(at))
+            case Always():
+                return self._always(part)
+            case Fresh():
+                return self._fresh(part, at)
+            case Holds():
+                return self._name_of(part, at, after)
+            case Imported():
+                text, changes = called(part.name, at, self.nodes)
+                self.changes += changes
+                return text
+            case Counter():
+                return self._counter(part.loop)
+            case Source():
+                return self.nodes.written(self.node(part))
+            case CallAgain():
+                return self._call_again(part, at, after)
+            case Either():
+                return self._first(part, at, after)
+
+    def _name_of(self, part: Holds, at: ast.stmt, after: bool) -> str:
+        book = self.sight.after if after else self.sight.before
+        names = _names_of(part.value, book.get(self.nodes.place(at), ()))
+        names = [name for name in names if not self._only_in_main(name, at) and name in (part.within or name)]
+        return (self._given_by(at, names) if after else "") or _nearest(names, part.value)
 
     def _call_again(self, part: CallAgain, at: ast.stmt, after: bool) -> str:
         call = self.nodes.call(part.at)

@@ -234,7 +234,7 @@ def _from_class(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values:
     found = find_in_class(m, cls, name)
     if found is None and name in NAMES:
         return singleton(Const(cls.label))
-    if found is None and isinstance(cls.metaclass, Class):
+    if found is None and cls.metaclass is not None:
         above = find_in_class(m, cls.metaclass, name)
         if above is not None:
             return above.map(lambda each: BoundMethod(cls, each, name) if isinstance(each, Function) else each)

@@ -401,7 +401,7 @@ def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Ar
 
 def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
     """Call a class of the project: it makes an object, unless its metaclass knows better."""
-    if isinstance(cls.metaclass, Class):
+    if cls.metaclass is not None:
         own = find_in_class(m, cls.metaclass, "__call__")
         if own is not None and not any(isinstance(each, Function) and _is_too_deep(m, each, node) for each in own):
             return call(m, own, arguments.behind(singleton(cls)), node)

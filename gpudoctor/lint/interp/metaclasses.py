@@ -21,23 +21,20 @@ def metaclass_of(given: Values | None, bases: Iterable[Value]) -> Class | None:
     """The class of the project that makes a class: the one that it names, or that of a base."""
     if given is not None:
         return given.single if isinstance(given.single, Class) else None
-    return next(
-        (base.metaclass for base in bases if isinstance(base, Class) and isinstance(base.metaclass, Class)), None
-    )
+    return next((base.metaclass for base in bases if isinstance(base, Class) and base.metaclass is not None), None)
 
 
 def tell_those_above(m: Evaluator, cls: Class, keywords: Mapping[str, Values], node: ast.ClassDef) -> None:
     """A class is made: its metaclass makes it, and its bases are told. Both may write it into a table."""
-    for base in cls.bases:
-        if isinstance(base, Class):
-            below = items_held(m.state(base, ClassState.subclasses))
-            m.set_state(base, ClassState.subclasses, singleton(TupleOf((*below, singleton(cls)))))
+    for base in cls.own_bases:
+        below = items_held(m.state(base, ClassState.subclasses))
+        m.set_state(base, ClassState.subclasses, singleton(TupleOf((*below, singleton(cls)))))
     for name in m.names_of(cls.scope):
         held = m.read((cls.scope, name))
         setter = find_method(m, held.single, "__set_name__") if held is not None and held.single is not None else None
         if setter is not None:
             m.call(setter, Arguments((singleton(cls), singleton(Const(name)))), node)
-    if isinstance(cls.metaclass, Class):
+    if cls.metaclass is not None:
         _make(m, cls, cls.metaclass, keywords, node)
     hook = find_in_class(m, cls, "__init_subclass__", after=cls)
     if hook is not None:

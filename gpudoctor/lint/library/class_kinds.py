@@ -109,9 +109,7 @@ def _put_anywhere(do: LibraryContext, made: Value) -> None:
 @MODELS.method(Instance, "__init__")
 def _own_trainer(call: Call[Instance]) -> Values:
     """A trainer of the project, which has the training from a framework's class."""
-    cls = call.receiver.cls
-    bases = sorted(cls.library_bases) if isinstance(cls, Class) else ()
-    charge = taking_charge()
+    bases, charge = sorted(call.receiver.cls.library_bases), taking_charge()
     base = next((each for each in bases if each in charge and _trains(each)), None)
     if base is not None:
         call.emit(UseManaged, framework=charge[base], call=base)
@@ -136,13 +134,13 @@ def draws_items(cls: Class) -> bool:
             names = [each.arg for each in statement.args.args]
             used = {each.id for each in walk(statement) if isinstance(each, ast.Name)}
             return len(names) == 2 and names[1] not in used
-    return any(draws_items(base) for base in cls.bases if isinstance(base, Class))
+    return any(draws_items(base) for base in cls.own_bases)
 
 
 def mentions(cls: Class, name: str) -> bool:
     """The body of the class, or of one that it derives from, asks something for an attribute of this name."""
     found = any(isinstance(each, ast.Attribute) and each.attr == name for each in walk(cls.node))
-    return found or any(mentions(base, name) for base in cls.bases if isinstance(base, Class))
+    return found or any(mentions(base, name) for base in cls.own_bases)
 
 
 def counts_epochs(cls: Class) -> bool:
@@ -151,7 +149,7 @@ def counts_epochs(cls: Class) -> bool:
     mentions = list(_mentions_of_epoch(methods))
     # The order comes from the base, and with it the need of `set_epoch`.
     if "__iter__" not in methods or (not mentions and _goes_through_base(methods["__iter__"])):
-        return any(counts_epochs(base) for base in cls.bases if isinstance(base, Class))
+        return any(counts_epochs(base) for base in cls.own_bases)
     # `self.epoch += 1` inside: resume-aware samplers advance by themselves.
     return not mentions or any(isinstance(each.ctx, ast.Store) or each.attr == "set_epoch" for each in mentions)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.events.model import ModuleClassFlaw
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.library.wrapper_names import every_module_has
@@ -23,11 +22,11 @@ _ANYTHING = frozenset({"setattr", "__dict__", "__getattr__", "__setattr__", "var
 def note_missed(call: Call, module: Module) -> None:
     """An attribute is asked for that nobody has set: log that the constructor has a local name for it."""
     cls = module.cls
-    if not isinstance(cls, Class) or not module.exact or cls.library_bases != {MODULE} or every_module_has(call.name):
+    if cls is None or not module.exact or cls.library_bases != {MODULE} or every_module_has(call.name):
         return
     # Of a base in another file the nodes would be looked for here.
     made = _local(cls.node, call.name) if call.place.path == cls.place.path else None
-    if made is not None and not any(isinstance(base, Class) for base in cls.bases):
+    if made is not None and not cls.own_bases:
         one_of_one = isinstance(made.value, ast.Tuple) and len(made.value.elts) == 1
         call.do.emit(
             ModuleClassFlaw, at=call.do.place(made), flaw="layer-dropped", cls=cls, attribute=call.name,

@@ -14,6 +14,7 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
+from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
@@ -57,7 +58,7 @@ def forward(call: Call, module: Value | None) -> Values:
     assert module is not None
     core = core_of(module)
     if isinstance(core, Module) and core.cls is not None:
-        check_initialised(call.do, core, "", core.cls.place)  # type: ignore[arg-type]
+        check_initialised(call.do, core, "", core.cls.place)
     own = find_method(call.do, core, "forward") if looks_inside(call.do) else None
     if own is not None:
         return call.do.call(own, call.arguments, call.node)
@@ -128,9 +129,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         study(replace(call, arguments=Arguments((singleton(output),))), part, core_of(part), device)
     forget_what_forward_sets(call.do, core)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
-    return singleton(
-        gathered(call, core, output) if parallel else as_returned(call.do, output, getattr(core, "cls", None))
-    )
+    return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, class_of(core)))
 
 
 def _moves_inputs(module: Value) -> bool:

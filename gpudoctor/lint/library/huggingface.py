@@ -108,8 +108,7 @@ def _chosen(call: Call, cls: Value | None) -> Values:
 @MODELS.attribute(Instance, "args")
 def _settings_of_trainer(call: Call[Instance]) -> Values:
     """`self.args` of a class under `transformers.Trainer`: these know the process that they are read in."""
-    cls = call.receiver.cls
-    bases = cls.library_bases if isinstance(cls, Class) else ()
+    bases = call.receiver.cls.library_bases
     if not any(base.startswith("transformers.") and RUNS_TRAINING.fits(base) for base in bases):
         return NOT_ANSWERED
     made = Namespace(("settings of the trainer", call.receiver), call.place, call.label, "transformers")

@@ -6,7 +6,7 @@ import ast
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import fields_of, find_in_class, find_method, note_any_name
+from gpudoctor.lint.contents import ancestry, fields_of, find_in_class, find_method, note_any_name
 from gpudoctor.lint.domain.abstract_state import MAYBE, NO, YES, ModuleState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
@@ -19,6 +19,7 @@ from gpudoctor.lint.domain.function import (
     Method,
     Namespace,
     ProjectModule,
+    class_of,
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
@@ -105,17 +106,11 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         return _wrapper_is_a(value, name)
     if isinstance(value, Dataset) and name == "torch.utils.data.IterableDataset":
         return value.iterable
-    cls = getattr(value, "cls", None)
-    if isinstance(kind, Class) and isinstance(cls, Class):
-        todo = [cls]
-        # Bases of the project are walked; library bases are named by `library_bases`.
-        while todo:
-            each = todo.pop()
-            if each == kind:
-                return True
-            todo += [base for base in each.bases if isinstance(base, Class)]
+    cls = class_of(value) if value is not None else None
+    # Bases of the project are walked; library bases are named by `library_bases`.
+    if isinstance(kind, Class) and cls is not None:
         # A base that was not read may derive from the class in question.
-        return False if cls.complete else None
+        return kind in ancestry(cls) or (None if not cls.complete else False)
     if isinstance(value, Module):
         return _module_is_a(do, value, name)
     if isinstance(value, Tensor):
@@ -181,7 +176,7 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         cls = value.cls
         if isinstance(value, Module) and _since_sharded(call, value, name):
             return True
-        known = isinstance(cls, Class) and cls.complete
+        known = cls is not None and cls.complete
         # Bare models have no `.module`, and no `no_sync`, so the check tells wrapped from bare.
         bare = name in ("module", "no_sync") and (known or isinstance(value, Module))
         return False if bare or lacks(call.do, value, name) else None
@@ -195,8 +190,8 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
     if isinstance(value, Namespace):
         return declares(call.do, value, name) or None
     if isinstance(value, Class):
-        above = (value, value.metaclass)
-        if hasattr(type, name) or any(isinstance(each, Class) and find_in_class(call.do, each, name) for each in above):
+        above = (value, *([value.metaclass] if value.metaclass is not None else []))
+        if hasattr(type, name) or any(find_in_class(call.do, each, name) for each in above):
             return True
         return None if value.library_bases or not value.complete else False
     if isinstance(value, Function):
@@ -302,7 +297,7 @@ def _make_settings(call: Call, owners: list[Instance], given: Values) -> None:
         # What nobody was seen to set is among these.
         if isinstance(given.single, Unknown):
             call.do.set_own_attribute(owner, "__dict__", given)
-        names = [*call.do.names_of(owner), *(fields_of(owner.cls) if isinstance(owner.cls, Class) else ())]
+        names = [*call.do.names_of(owner), *(fields_of(owner.cls) if owner.cls is not None else ())]
         for name in dict.fromkeys(names):
             default = call.do.attribute(owner, name, call.node)
             if default.all(lambda value: isinstance(value, Const)):
@@ -323,8 +318,8 @@ def _type_of(value: Value) -> Value:
     # `type(model) is DDP` or `in (DataParallel, DDP)`: as seen in YOLOv5.
     if isinstance(value, Wrapper) and value.kind is not WrapperKind.PREPARED:
         return Library(CALLABLES[value.kind])
-    cls = getattr(value, "cls", None)
-    if isinstance(cls, Class):
+    cls = class_of(value)
+    if cls is not None:
         return cls
     made_by = value.made_by if isinstance(value, Module) else ""
     return Library(made_by) if made_by.startswith("torch.nn.") else NONE

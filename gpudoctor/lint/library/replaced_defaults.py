@@ -113,7 +113,7 @@ def _entries(do: LibraryContext, owner: Value) -> list[tuple[str, Values]]:
         return [(name, held) for key, held in keyed if (name := text_of(key)) is not None]
     cls = owner.cls if isinstance(owner, Instance) else None
     # What its class says of all objects is said of this one.
-    keepers = [_keeper(owner), *(each.scope for each in (ancestry(cls) if isinstance(cls, Class) else ()))]
+    keepers = [_keeper(owner), *(each.scope for each in (ancestry(cls) if cls is not None else ()))]
     found: dict[str, Values | None] = {}
     for keeper in keepers:
         for name in do.names_of(keeper):

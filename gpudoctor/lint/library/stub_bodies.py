@@ -44,9 +44,9 @@ def _followed(call: Call, effect: FollowEffect) -> Values:
     return singleton(made)
 
 
-def declared_bases(cls: Value | None) -> list[str]:
+def declared_bases(cls: Class | None) -> list[str]:
     """The library classes above a class of the project of which a stub says what they do."""
-    return sorted(classes() & cls.library_bases) if isinstance(cls, Class) else []
+    return sorted(classes() & cls.library_bases) if cls is not None else []
 
 
 @MODELS.callable("gpudoctor.manifest.effects.surely")

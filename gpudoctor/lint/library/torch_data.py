@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.abstract_state import NO, ContainerState, DatasetStat
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.function import Class, Instance
+from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
@@ -368,7 +368,7 @@ def _kept_by_sampler(do: LibraryContext, owner: Sampler, name: str, values: Valu
         do.emit(SetEpoch, at=place, target=owner, epoch=values)
     inside = tuple(value for value in values if isinstance(value, Sampler) and value != owner)
     cls = owner.own
-    if inside and isinstance(cls, Class) and cls.complete and not mentions(cls, "set_epoch"):
+    if inside and cls is not None and cls.complete and not mentions(cls, "set_epoch"):
         do.emit(Escape, at=place, into=SILENT_SAMPLER, values=inside)
         # Who keeps this one gets at that one, too.
         do.set_state(owner, DatasetState.inner_samplers, values)

@@ -574,7 +574,7 @@ def _attribute(call: Call[Module]) -> Values:
         and call.do.flag(module, ModuleState.constructed) is not NO
         and not every_module_has(call.name)
     ):
-        check_initialised(call.do, module, "", module.cls.place)  # type: ignore[arg-type]
+        check_initialised(call.do, module, "", module.cls.place)
         note_missed(call, module)
     # Models of libraries say where they are, and so do wrappers.
     if call.name == "device" and (where := call.do.state(module, ModuleState.device)) is not None:

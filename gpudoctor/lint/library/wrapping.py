@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessSt
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import Class, ContextManager, Method
+from gpudoctor.lint.domain.function import ContextManager, Method, class_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
@@ -227,7 +227,7 @@ def _init(call: Call[Module]) -> Values:
     if call.do.state(module, ModuleState.device) is None:
         call.do.set_state(module, ModuleState.device, made_on(call))
     initialise(call.do, module)
-    names = module.cls.library_bases if isinstance(module.cls, Class) else frozenset()
+    names = module.cls.library_bases if module.cls is not None else frozenset()
     # `class Heads(nn.ModuleList)`: what its base is given are its parts.
     for value in flatten(call.do, call.all_values()) if names & CONTAINERS else ():
         take_in(call.do, module, value)
@@ -323,8 +323,8 @@ def _plain(call: Call) -> Values:
 def _has_attribute(call: Call, core: Value, name: str) -> bool | None:
     if call.do.own_attribute(core, name) is not None or find_method(call.do, core, name) is not None:
         return True
-    cls = getattr(core, "cls", None)
-    return False if isinstance(cls, Class) and cls.complete else None
+    cls = class_of(core)
+    return False if cls is not None and cls.complete else None
 
 
 @MODELS.callable(SYNC_NORM)
