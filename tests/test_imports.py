@@ -59,14 +59,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },
-    "gpudoctor.lint.gradient_use": {
-        "gpudoctor.lint.domain",
-        "gpudoctor.lint.events",
-        "gpudoctor.lint.flow",
-        "gpudoctor.lint.program",
-    },
-    # Questions about a program that are about a loop of it.
-    "gpudoctor.lint.loop_rounds": {
+    # What rules of several families ask of a program.
+    "gpudoctor.lint.questions": {
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
@@ -275,7 +269,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.fix",
-        "gpudoctor.lint.loop_rounds",
+        "gpudoctor.lint.questions",
         "gpudoctor.lint.program",
         "gpudoctor.lint.program_facts",
         "gpudoctor.lint.discovery",
@@ -365,11 +359,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.fix_loop",
         "gpudoctor.lint.flow",
-        "gpudoctor.lint.gradient_use",
+        "gpudoctor.lint.questions",
         "gpudoctor.lint.lint_options",
         "gpudoctor.lint.pipeline",
         "gpudoctor.lint.process_state",
-        "gpudoctor.lint.loop_rounds",
         "gpudoctor.lint.program",
         "gpudoctor.lint.repair",
         "gpudoctor.lint.request",
@@ -444,10 +437,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     # `gpudoctor.lint.flow` gives rules the types of conditions, nothing that acts.
     "gpudoctor_rules": {
         "gpudoctor.rule",
-        "gpudoctor.lint.gradient_use",
+        "gpudoctor.lint.questions",
         "gpudoctor.lint.launchfiles",
         "gpudoctor.lint.program_facts",
-        "gpudoctor.lint.loop_rounds",
         "gpudoctor.lint.program",
         "gpudoctor.lint.domain",
         "gpudoctor.lint.events",
@@ -466,7 +458,7 @@ LATE = {
     "gpudoctor.required_version",
     # What a report says of a program; where all is known already, no event is looked at.
     "gpudoctor.lint.events.knowledge",
-    "gpudoctor.lint.loop_rounds",
+    "gpudoctor.lint.questions.loop_rounds",
     "gpudoctor.lint.analyze",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",

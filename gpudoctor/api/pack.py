@@ -156,14 +156,21 @@ from gpudoctor.lint.events.training_step import (
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
 from gpudoctor.lint.launchfiles.launched import Launched
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
-from gpudoctor.lint.loop_rounds import batch_loop, in_every_round, in_last_round, same_round, training_loop, trains
 from gpudoctor.lint.program import LaunchWorld, Program, is_whole, only_some_ranks, ranks_in_words
 from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.questions.loop_rounds import (
+    batch_loop,
+    in_every_round,
+    in_last_round,
+    same_round,
+    training_loop,
+    trains,
+)
 from gpudoctor.lint.repair.repair import (
     After,
     Always,

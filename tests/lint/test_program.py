@@ -14,8 +14,8 @@ from gpudoctor.lint.events.knowledge import Escape, Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Condition, Divergence, Literal
-from gpudoctor.lint.loop_rounds import batch_loop
 from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 
 HERE = Location("train.py", 1)
 MODEL, PART = Module("model", HERE, "model"), Module("part", HERE, "part")

@@ -46,7 +46,7 @@ def coverage_of(
 ) -> Coverage:
     """What was followed of a program. `silenced` are the rules that a last answer made silent, `unasked` those of which
     nothing happened that they are about, and `quiet` the others that found nothing."""
-    from gpudoctor.lint.loop_rounds import training_loops
+    from gpudoctor.lint.questions.loop_rounds import training_loops
 
     # Whoever runs tests trains nothing by it.
     main = _not_reached(program) if not program.only_tests else None

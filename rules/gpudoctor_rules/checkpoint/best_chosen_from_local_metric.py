@@ -35,7 +35,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.loop_rounds import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._paths import shown
 

@@ -38,7 +38,7 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
-from gpudoctor.lint.loop_rounds import batch_loop, in_every_round, in_last_round, training_loop, trains
+from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, in_last_round, training_loop, trains
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

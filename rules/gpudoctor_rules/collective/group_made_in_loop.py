@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.loop_rounds import in_every_round, trains
+from gpudoctor.lint.questions.loop_rounds import in_every_round, trains
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -45,8 +45,8 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.option_defaults import comes_to
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.loop_rounds import training_loop
 from gpudoctor.lint.program import Program, ranks_in_words
+from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story

@@ -37,7 +37,7 @@ from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import Mixed, Move
-from gpudoctor.lint.loop_rounds import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule

@@ -36,7 +36,7 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.repair.repair import After, CallAgain, Holds, Repair
 from gpudoctor.rule import Rule
 

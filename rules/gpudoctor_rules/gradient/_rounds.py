@@ -11,7 +11,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:

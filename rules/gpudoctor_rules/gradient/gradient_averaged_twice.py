@@ -37,7 +37,7 @@ from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 

@@ -36,7 +36,7 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._counters import meet
 from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds

@@ -36,7 +36,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import reaches
 

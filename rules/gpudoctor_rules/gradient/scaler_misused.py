@@ -40,7 +40,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.domain.value import FALSE, in_code
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import feeds, repeating_loop
 

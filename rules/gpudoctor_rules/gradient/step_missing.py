@@ -33,7 +33,7 @@ from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import (

@@ -14,7 +14,7 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
-from gpudoctor.lint.loop_rounds import trains
+from gpudoctor.lint.questions.loop_rounds import trains
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, GradientsSwitched, OptimizerStep, TakeGradient
-from gpudoctor.lint.loop_rounds import batch_loop, trains
+from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.record import replace
 from gpudoctor.rule import Rule

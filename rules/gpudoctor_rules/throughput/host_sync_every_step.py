@@ -34,7 +34,7 @@ from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
-from gpudoctor.lint.loop_rounds import in_every_round, training_loop
+from gpudoctor.lint.questions.loop_rounds import in_every_round, training_loop
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.loop_rounds import training_loop
+from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
-from gpudoctor.lint.loop_rounds import in_every_round, same_round
+from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round
 from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
 

@@ -32,7 +32,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.value import Const, Value, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
-from gpudoctor.lint.loop_rounds import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together

@@ -44,7 +44,7 @@ from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair, RepairStep, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule

@@ -34,8 +34,8 @@ from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.model import WeightsDrawn
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.gradient_use import averaged_by_hand
 from gpudoctor.lint.program import ranks_in_words
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 

@@ -36,7 +36,7 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.gradient_use import averaged_by_hand, stepped_after
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import bare, begin_alike, is_wrapper_of, same_round

@@ -12,7 +12,7 @@ from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, Host
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Mixed
 from gpudoctor.lint.events.training_step import Accumulated, Backward, ClearGradients, GradientSync, OptimizerStep
-from gpudoctor.lint.loop_rounds import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 
 
 def test_a_wrap_and_a_sampler_under_the_same_switch(paper):
