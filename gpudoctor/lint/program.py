@@ -21,7 +21,16 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import Save
-from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, LoopRun, UseManaged
+from gpudoctor.lint.events.knowledge import (
+    SILENT_SAMPLER,
+    Chosen,
+    Escape,
+    Guess,
+    Imprecision,
+    LoopRun,
+    Stop,
+    UseManaged,
+)
 from gpudoctor.lint.events.model import Forward, ModeChange, Wrap
 from gpudoctor.lint.events.process import (
     ArgumentDeclared,
@@ -33,7 +42,6 @@ from gpudoctor.lint.events.process import (
     Spawn,
 )
 from gpudoctor.lint.events.reporting import MetricShown
-from gpudoctor.lint.events.stops import Chosen, Stop
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal, PassedBy
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing

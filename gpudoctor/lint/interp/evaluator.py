@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.events.knowledge import Stop
 from gpudoctor.lint.events.process import RankTextUsed
-from gpudoctor.lint.events.stops import Stop
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.function_traits import traits_of_tree

@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
 )
 from gpudoctor.lint.events.event_context import Event, EventContext
-from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.knowledge import Imprecision, Stop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
@@ -59,7 +59,6 @@ from gpudoctor.lint.interp.position import (
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, rank_of
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.events.stops import Stop
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.unparse import shown

@@ -17,12 +17,11 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler, Split
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.files import Download, Save
-from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
+from gpudoctor.lint.events.knowledge import Imprecision, NotReached, Stop, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import ArgumentDeclared, EnvironmentRead, InitGroup, SeedSet
 from gpudoctor.lint.events.reporting import StartLogger
-from gpudoctor.lint.events.stops import NotReached, Stop
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import ALWAYS, Literal
 from gpudoctor.lint.flow.interning import forget_keys

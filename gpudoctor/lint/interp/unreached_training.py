@@ -16,7 +16,7 @@ from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.discovery.top_level import name_parts, root_name
 from gpudoctor.lint.domain.function import Function, class_of
-from gpudoctor.lint.events.stops import Chosen, NotReached, Stop
+from gpudoctor.lint.events.knowledge import Chosen, NotReached, Stop
 from gpudoctor.lint.source.syntax_walk import statements, walk
 
 if TYPE_CHECKING:

@@ -46,7 +46,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.collective._together import JointStep, steps_together
 

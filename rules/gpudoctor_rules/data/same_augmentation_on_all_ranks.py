@@ -41,7 +41,7 @@ from gpudoctor.lint.events.data_loading import Augments, DrawsNoise
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.program import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 

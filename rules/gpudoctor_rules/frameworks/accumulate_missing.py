@@ -32,7 +32,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.value import Const, Unknown, in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
-from gpudoctor.lint.loop_rounds import batch_loop, in_every_round, same_round
+from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
 

@@ -32,7 +32,7 @@ from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.training_step import Backward, EngineStep
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import DEEPSPEED, in_numbers
 from gpudoctor_rules.frameworks._engine import STEPS, asks_engine, made_at

@@ -37,7 +37,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, in_code, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import CutOff
-from gpudoctor.lint.loop_rounds import batch_loop, trains
+from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge

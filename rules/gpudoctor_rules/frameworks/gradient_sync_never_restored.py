@@ -32,8 +32,8 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward, GradientSync
-from gpudoctor.lint.gradient_use import stepped_after
-from gpudoctor.lint.loop_rounds import same_round
+from gpudoctor.lint.questions.gradient_use import stepped_after
+from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 

@@ -39,7 +39,7 @@ from gpudoctor.lint.domain.value import Unknown, in_code, name_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
-from gpudoctor.lint.loop_rounds import batch_loop
+from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 

@@ -14,7 +14,7 @@ from gpudoctor.lint.source.project import Project
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudoctor.lint.events.stops import Stop
+    from gpudoctor.lint.events.knowledge import Stop
 
 PROGRAM = """
 came = "nowhere"
