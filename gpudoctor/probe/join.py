@@ -327,9 +327,13 @@ class _Seat:
 
 def _left(plan: plans.MeasurementPlan, done: Round) -> tuple[str, ...]:
     """The stages that new workers can do; nothing where they could not even meet, or where a node has gone."""
-    if done.broken in ("", START) or any(state.process == LOST for state in done.states.values()):
+    if done.broken in ("", START) or _lost_in(done):
         return ()
     return left_after([stage.name for stage in stages_of(plan)], done.broken)
+
+
+def _lost_in(done: Round) -> list[int]:
+    return [rank for rank, state in done.states.items() if state.process == LOST]
 
 
 def _entries(state: RankState) -> dict[str, Any]:
@@ -345,9 +349,11 @@ def _collected(
     load: list[Check] = []
     machines: dict[str, ProbedMachine] = {}
     until = time.monotonic() + (0.0 if interrupted else _LAST_WORD)
-    for rank in _who_looked(board, place, rounds):
+    lost = _lost_in(rounds[-1])
+    for rank in _who_looked(board, place):
         node = plan.world.nodes[rank]
-        left = max(0.5, until - time.monotonic())
+        # Of a rank that is lost there is what it has left before, and nothing to wait for.
+        left = 0.1 if rank in lost else max(0.5, until - time.monotonic())
         samples.update(board.get(f"samples/{rank}", left) or {})
         load += [_check(each, node) for each in board.get(f"load/{rank}", left) or ()]
         found = board.get(f"machine/{rank}", left)
@@ -357,8 +363,8 @@ def _collected(
     return Joint(plan, tuple(machines.values()), rounds, samples, tuple(load), notes, interrupted)
 
 
-def _who_looked(board: Board, place: AssignedRank, rounds: tuple[Round, ...]) -> list[int]:
-    """The ranks that have an inventory and samples to tell, and still can."""
+def _who_looked(board: Board, place: AssignedRank) -> list[int]:
+    """The ranks that have an inventory and samples to tell."""
     places = {rank: board.get(f"place/{rank}", 0.5) or {} for rank in range(place.size)}
     return [rank for rank, entry in places.items() if entry.get("own")]
 
@@ -388,7 +394,7 @@ def _notes(plan: plans.MeasurementPlan, last: Round) -> tuple[str, ...]:
     unreached = left_after(names, last.broken) if last.broken in names else ()
     if not unreached:
         return ()
-    lost = [rank for rank, state in last.states.items() if state.process == LOST]
+    lost = _lost_in(last)
     why = (
         f"nothing is heard of {ranks_in_words(lost)} any more, and the others cannot go on alone"
         if lost
