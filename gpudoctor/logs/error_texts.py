@@ -57,8 +57,8 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: Bus error|exited unexpectedly.*shared memory)|"
-        r"insufficient shared memory|No space left on device.*/dev/shm|"
-        r"unable to (?:mmap|write to file|open shared memory)",
+        r"insufficient shared memory|creating shared memory segment|failed to extend /dev/shm|"
+        r"No space left on device.*/dev/shm|unable to (?:mmap|write to file|open shared memory)",
         _OWN,
         "Workers of a loader ran out of shared memory.",
         "Give the container more (`--shm-size=16g`, `--ipc=host`), or lower `num_workers`.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from gpudoctor.logs.launcher_summary import SummaryReader
 from gpudoctor.logs.lines import lines_of
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
@@ -31,7 +32,7 @@ _TELLING = re.compile(
             r"Stack trace of the failed",
             r"^#\d+ ",
             r"Root Cause",
-            r"^\s+(?:time|host|rank|exitcode|traceback)\s+:",
+            r"^\s+(?:time|host|rank|exitcode|traceback)\s*: ",
             r"failed \(exitcode",
             r"exits with return code",
             r"NCCL WARN",
@@ -114,7 +115,8 @@ _FAILED = re.compile(
     r"task (?P<task>\d+): (?:Exited with exit code (?P<exit>\d+)|"
     r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted)))"
 )
-_SUMMARY = re.compile(r"\s+(?P<name>time|host|rank|exitcode|traceback)\s+: (?P<value>.*)")
+_FOLLOWING = 400
+"""Lines after the begin of a traceback that are looked at."""
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6}
 
 
@@ -126,32 +128,32 @@ class LogReader:
         self._file = speaker_of(path)
         self._order = order
         self._tracebacks = TracebackReader()
+        self._summary = SummaryReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
-        self._summary: dict[str, str] = {}
-        self._summary_at: LogPlace | None = None
-        self._root = False
         self.lines = 0
 
     def facts(self) -> Iterator[LogFact]:
         """All that it says, in its order."""
-        telling, tracebacks = _TELLING.search, self._tracebacks
         following = 0
         for line in lines_of(self._path, _WORDS):
             self.lines = line.number
             self._order += 1
-            text = line.text
-            if not following and not telling(text) and self._stack is None:
+            tells = _TELLING.search(line.text) is not None
+            if not following and not tells and self._stack is None:
                 continue
-            spoken = said(text, self._file)
-            at = LogPlace(line.path, line.number, self._order, spoken.at)
-            if telling(text) or tracebacks.follows(spoken.by):
-                yield from tracebacks.feed(spoken.by, spoken.text, at)
             # A traceback is some lines long, and several processes may write at once.
-            following = 400 if BEGIN in text else max(0, following - 1)
+            following = _FOLLOWING if BEGIN in line.text else max(0, following - 1)
+            spoken = said(line.text, self._file)
+            at = LogPlace(line.path, line.number, self._order, spoken.at)
+            yield from self._summary.feed(spoken.text, at)
+            if self._summary.by is not None:
+                spoken = Said(self._summary.by, self._summary.indented(spoken.text))
+            if tells or self._tracebacks.follows(spoken.by):
+                yield from self._tracebacks.feed(spoken.by, spoken.text, at)
             yield from self._other(spoken, at)
-        yield from tracebacks.end()
+        yield from self._tracebacks.end()
         yield from self._stack_closed()
-        yield from self._summary_closed()
+        yield from self._summary.closed()
 
     def _other(self, spoken: Said, at: LogPlace) -> Iterator[LogFact]:
         text = spoken.text
@@ -160,13 +162,6 @@ class LogReader:
                 self._stack[2].append(LoggedFrame(found["path"], int(found["line"]), found["function"]))
                 return
             yield from self._stack_closed()
-        if (found := _SUMMARY.match(text)) is not None:
-            yield from self._summary_line(found["name"], found["value"].strip(), at)
-            return
-        if "Root Cause (first observed failure)" in text:
-            yield from self._summary_closed()
-            self._root = True
-            return
         if (ranked := _CPP_RANK.search(text)) is not None:
             spoken = replace(spoken, by=replace(spoken.by, rank=int(ranked["rank"])))
         for read in _READERS:
@@ -182,24 +177,6 @@ class LogReader:
         if self._stack is not None and self._stack[2]:
             yield CollectiveStack(self._stack[0], self._stack[1], tuple(self._stack[2]))
         self._stack = None
-
-    def _summary_line(self, name: str, value: str, at: LogPlace) -> Iterator[LogFact]:
-        if name == "time":
-            yield from self._summary_closed()
-            self._summary_at = at
-        self._summary[name] = value
-
-    def _summary_closed(self) -> Iterator[LogFact]:
-        told, self._summary = self._summary, {}
-        at, self._summary_at = self._summary_at, None
-        rank = re.match(r"(\d+)(?: \(local_rank: (\d+)\))?", told.get("rank", ""))
-        code = re.match(r"-?\d+", told.get("exitcode", ""))
-        if at is None or rank is None or code is None:
-            return
-        local = int(rank[2]) if rank[2] else None
-        by = Speaker(int(rank[1]), local, told.get("host", ""))
-        root, self._root = self._root, False
-        yield ProcessExit(by, at, int(code[0]), max(0, -int(code[0])), told.get("time", ""), root)
 
 
 _ERROR_LINE = re.compile(r"[\w.]*(?:Error|Exception): ")

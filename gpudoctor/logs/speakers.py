@@ -48,6 +48,11 @@ _FRONTS = (
     re.compile(r"\s{0,4}(?P<rank>\d{1,5}):\s(?=Traceback|  File |\[rank|\[E|\w+(?:Error|Exception)\b)"),
     # pdsh, which DeepSpeed starts its nodes with.
     re.compile(r"(?P<host>[A-Za-z][\w.-]*):\s(?=Traceback|  File |\[rank|\[E |\[default)"),
+    # NCCL: the node and the GPU.
+    re.compile(r"(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ \[(?P<device>\d+)\] (?=.*NCCL WARN)"),
+    # A launcher that repeats what its processes print, and loggers.
+    re.compile(r"std(?:err|out): "),
+    re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./]+:\d+\] "),
     # Numbers of lines that an editor has put there.
     re.compile(r"\[\d+\]\s(?=\[rank)"),
 )
@@ -69,6 +74,8 @@ def said(text: str, known: Speaker) -> Said:
             known = replace(known, rank=int(parts["rank"]))
         if "local" in parts:
             known = replace(known, local_rank=int(parts["local"]), tag=f"{parts['role']}{parts['local']}")
+        if "device" in parts:
+            known = replace(known, local_rank=int(parts["device"]), tag=parts["device"])
         if "host" in parts or "tag" in parts:
             known = replace(known, host=parts.get("host", known.host), tag=parts.get("tag", known.tag))
         text = text[match.end() :]

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 BEGIN = "Traceback (most recent call last)"
 _FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_BOX = "│╭╰❱┃┏┗ "
+"""What rich draws around a traceback."""
+_BOXED_FRAME = re.compile(r"│ (?P<path>\S+):(?P<line>\d+) in (?P<function>\S+)")
 _ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?::\s?(?P<text>.*))?$")
 _ERROR_NAME = re.compile(
     r"(?:Error|Exception|Interrupt|ProcessExit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
@@ -108,11 +111,11 @@ class TracebackReader:
         self._open[by] = _OpenTraceback(who, at)
 
     def _inside(self, opened: _OpenTraceback, by: Speaker, text: str) -> None:
-        if found := _FRAME.match(text):
+        if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
             if len(opened.frames) < _MOST_FRAMES:
                 opened.frames.append(LoggedFrame(found["path"], int(found["line"]), found["function"] or ""))
             return
-        if not text.strip() or text[0] in " \t":
+        if not text.strip() or text[0] in " \t" or text.lstrip()[0] in _BOX or text.rstrip()[-1] in "│╮╯":
             return
         error = _ERROR.match(text)
         if error is None or not (_ERROR_NAME.search(error["type"]) or error["text"] is not None):

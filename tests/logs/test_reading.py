@@ -63,6 +63,8 @@ def prefixed(prefix: str, text: str) -> str:
         ("2024-05-07T15:51:09.140Z [rank3]: ", Speaker(rank=3)),
         ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
         ("[1784] [rank3]:", Speaker(rank=3)),
+        ("stderr: [rank3]: ", Speaker(rank=3)),
+        ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),
     ],
 )
 def test_what_stands_in_front_of_a_line(prefix: str, speaker: Speaker) -> None:
@@ -145,6 +147,50 @@ def test_a_file_that_is_cut_off_in_its_compression(tmp_path: Path) -> None:
     noise = "\n".join(f"step {number} loss {number * 7919 % 1013}" for number in range(50_000))
     packed.write_bytes(gzip.compress((TRACEBACK + noise).encode())[:-20_000])
     assert read_logs([str(packed)]).first is not None
+
+
+def test_a_traceback_in_a_box(tmp_path: Path) -> None:
+    """As rich draws it, with the lines around each call."""
+    boxed = (
+        "╭───────────────── Traceback (most recent call last) ─────────────────╮\n"
+        "│ /job/train.py:33 in main                                             │\n"
+        "│                                                                      │\n"
+        "│   32 │   for batch in loader:                                        │\n"
+        "│ ❱ 33 │   │   loss = step(batch)                                      │\n"
+        "╰──────────────────────────────────────────────────────────────────────╯\n"
+        "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+    )
+    first = read(tmp_path, boxed).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 33, "main")
+    assert "has failed" in (first.meaning.means if first.meaning else "")
+
+
+def test_a_launcher_that_shows_the_tracebacks_of_ranks(tmp_path: Path) -> None:
+    """The table of a program that is decorated with `@record`, where ranks print nothing themselves."""
+
+    def entry(rank: int, traceback: str) -> str:
+        members = f"  time      : 2026-11-23_21:52:10\n  host      : node1\n  rank      : {rank} (local_rank: {rank})\n"
+        ends = f"  exitcode  : 1 (pid: 88{rank}) \n  error_file: /tmp/error.json\n"
+        return f"[{rank}]:\n{members}{ends}  traceback : {prefixed('  ', traceback).lstrip()}  \n"
+
+    table = f"Failures:\n{entry(0, PEER)}----\nRoot Cause (first observed failure):\n{entry(1, TRACEBACK)}====\n"
+    found = read(tmp_path, table)
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.place and found.first.place.line, found.sure) == (1, 20, True)
+    assert [each.ranks for each in found.following] == [(0,)]
+
+
+def test_a_warning_of_nccl(tmp_path: Path) -> None:
+    line = (
+        "gpu7:9621:9688 [3] misc/shmutils.cc:112 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-K\n"
+    )
+    first = read(tmp_path, line).first
+    assert first is not None
+    assert (first.by.host, first.by.local_rank) == ("gpu7", 3)
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU431"
 
 
 def test_a_progress_bar_in_front(tmp_path: Path) -> None:
