@@ -31,6 +31,8 @@ class Said:
 
 
 _FRONTS = (
+    # A launcher that repeats what its processes print.
+    re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.
     re.compile(
         r"(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s(?:std(?:out|err)\s[FP]\s)?"
@@ -50,21 +52,17 @@ _FRONTS = (
     re.compile(r"(?P<host>[A-Za-z][\w.-]*):\s(?=Traceback|  File |\[rank|\[E |\[default)"),
     # NCCL: the node and the GPU.
     re.compile(r"(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ \[(?P<device>\d+)\] (?=.*NCCL WARN)"),
-    # A launcher that repeats what its processes print, and loggers.
-    re.compile(r"std(?:err|out): "),
+    # Loggers.
     re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./]+:\d+\] "),
     # Numbers of lines that an editor has put there.
     re.compile(r"\[\d+\]\s(?=\[rank)"),
 )
-_IN_FRONT = frozenset("[( 0123456789")
 
 
 def said(text: str, known: Speaker) -> Said:
     """Take off what stands in front of a line, and learn from it. `known` is what its file says."""
     at = ""
     for _ in range(4):
-        if not text or (text[0] not in _IN_FRONT and ": " not in text[:64]):
-            break
         match = next((found for front in _FRONTS if (found := front.match(text))), None)
         if match is None:
             break
