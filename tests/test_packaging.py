@@ -106,6 +106,7 @@ def test_wheel_holds_the_two_packages_alone(built: Built) -> None:
     assert "gpudoctor_rules/examples.json" in names
     assert {"gpudoctor_rules/cards.index", "gpudoctor/manifest/compiled.table"} <= set(names)
     assert "gpudoctor/probe/page/templates/probe.html.j2" in names
+    assert {f"gpudoctor/schemas/{name}.json" for name in ("lint", "probe", "run", "settings")} <= set(names)
     assert {"gpudoctor/html/templates/frame.html.j2", "gpudoctor/html/templates/style.css"} <= set(names)
 
 

@@ -50,7 +50,7 @@ class Probe(Command):
             metavar="full|json",
             type=one_of("full", "json"),
             default="full",
-            help="default: full; gpudoctor/probe/report.schema.json describes the JSON",
+            help="default: full; gpudoctor/schemas/probe.json describes the JSON",
         )
         add("--output-file", metavar="FILE", help="write there, not to standard output")
         add("--html", metavar="FILE", help="write a page with drawings there, too")

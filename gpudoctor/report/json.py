@@ -1,4 +1,5 @@
-"""The format for machines; its shape is a contract, to which keys may be added. Findings come by path, line, code."""
+"""The format for machines: records whose members are a contract, to which members may be added. Findings come by path,
+line, code."""
 
 from __future__ import annotations
 
@@ -6,16 +7,131 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.diagnostic import by_place
-from gpudoctor.report.statistics import counts
+from gpudoctor.coverage import Cause, Coverage, Followed
+from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity, by_place
+from gpudoctor.plain import plain
+from gpudoctor.record import dataclass
+from gpudoctor.report.statistics import Count, counts
 
 if TYPE_CHECKING:
-    from gpudoctor.coverage import Coverage
-    from gpudoctor.diagnostic import Edit, Finding, Fix, Location, Related
     from gpudoctor.report.report import Report
     from gpudoctor.report.text import Style
 
 VERSION = 1
+
+
+@dataclass(frozen=True)
+class RelatedEntry:
+    """A place that led to a finding, and what happened there. `cell` is the cell of a notebook that lines count in."""
+
+    message: str
+    path: str
+    cell: int | None
+    line: int
+
+
+@dataclass(frozen=True)
+class EditEntry:
+    """Replace what stands from `line` and `column` up to the end, which is exclusive, by `text`."""
+
+    path: str
+    cell: int | None
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    text: str
+
+
+@dataclass(frozen=True)
+class FixEntry:
+    """Edits that remove a mistake; all of them belong together."""
+
+    safety: Safety
+    title: str
+    edits: tuple[EditEntry, ...]
+
+
+@dataclass(frozen=True)
+class FindingEntry:
+    """One mistake at one place. Lines and columns start at 1; `end_column` is one past the last character. In a
+    notebook they count in the `cell`, which counts cells of all kinds. `world` says how the program must be launched
+    for it, and `started_by` which launch file does so."""
+
+    code: str
+    name: str
+    severity: Severity
+    message: str
+    remedy: str
+    path: str
+    cell: int | None
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    fix: FixEntry | None
+    related: tuple[RelatedEntry, ...]
+    confidence: Confidence
+    seen_in: SeenIn
+    world: str
+    started_by: str
+
+
+@dataclass(frozen=True)
+class EndEntry:
+    """What ended all paths through a program, and where."""
+
+    reason: str
+    path: str | None
+    cell: int | None
+    line: int | None
+
+
+@dataclass(frozen=True)
+class SilenceEntry:
+    """Rules that could not judge a program, and why."""
+
+    rules: tuple[str, ...]
+    because: str
+    cause: Cause
+    path: str | None
+    cell: int | None
+    line: int | None
+
+
+@dataclass(frozen=True)
+class CoverageEntry:
+    """What was followed of a program, in the way in which it is launched; `world` is empty for a file that starts
+    nothing."""
+
+    path: str
+    world: str
+    followed: Followed
+    training_loops: int
+    ended_by: EndEntry | None
+    silent_for: tuple[SilenceEntry, ...]
+
+
+@dataclass(frozen=True)
+class ErrorEntry:
+    """What could not be done or read; `path` is empty where it is about no file."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True)
+class LintReport:
+    """What `gpudoctor lint` has found. `files` counts those that were asked for; `programs` tells a clean program from
+    one that was not looked at. `statistics` is there with `--statistics` only."""
+
+    optional = ("statistics",)
+
+    findings: tuple[FindingEntry, ...]
+    files: int
+    programs: tuple[CoverageEntry, ...]
+    errors: tuple[ErrorEntry, ...]
+    statistics: tuple[Count, ...]
 
 
 def render(report: Report, style: Style) -> Iterator[str]:
@@ -23,92 +139,87 @@ def render(report: Report, style: Style) -> Iterator[str]:
     and how often each rule found."""
     findings = by_place(report.findings)
     errors = (*report.problems, *report.unread, *report.partly, *report.bugs)
-    document: dict[str, Any] = {
-        **document_of(findings),
-        "files": report.files,
-        "programs": [coverage_of(each) for each in report.programs],
-        "errors": [{"path": error.path, "message": error.message} for error in errors],
+    document = {
+        "version": VERSION,
+        **plain(
+            LintReport(
+                findings=tuple(map(_finding, findings)),
+                files=report.files,
+                programs=tuple(map(_coverage, report.programs)),
+                errors=tuple(ErrorEntry(error.path, error.message) for error in errors),
+                statistics=tuple(counts(findings)),
+            )
+        ),
     }
-    if report.with_statistics:
-        document["statistics"] = [
-            {"code": each.code, "name": each.name, "severity": each.severity.value, "count": each.count}
-            for each in counts(findings)
-        ]
+    if not report.with_statistics:
+        del document["statistics"]
     yield json.dumps(document, indent=2)
 
 
 def coverage_of(program: Coverage) -> dict[str, Any]:
     """What was followed of a program."""
-    end = program.ended_by
-    return {
-        "path": program.path,
-        "world": program.world,
-        "followed": program.followed.value,
-        "training_loops": program.training_loops,
-        "ended_by": {"reason": end.reason, **_place(end.at)} if end is not None else None,
-        "silent_for": [
-            {"rules": list(each.rules), "because": each.because, "cause": each.cause.value, **_place(each.at)}
-            for each in program.silent_for
-        ],
-    }
-
-
-def _place(at: Location | None) -> dict[str, Any]:
-    if at is None:
-        return {"path": None, "cell": None, "line": None}
-    return {"path": at.path, "cell": _cell(at), "line": at.line}
+    found: dict[str, Any] = plain(_coverage(program))
+    return found
 
 
 def document_of(findings: Iterable[Finding]) -> dict[str, Any]:
     """What the documents of all commands that find something have in common."""
-    return {"version": VERSION, "findings": [_finding(finding) for finding in findings]}
+    return {"version": VERSION, "findings": [plain(_finding(finding)) for finding in findings]}
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _coverage(program: Coverage) -> CoverageEntry:
+    end = program.ended_by
+    return CoverageEntry(
+        path=program.path,
+        world=program.world,
+        followed=program.followed,
+        training_loops=program.training_loops,
+        ended_by=EndEntry(end.reason, *_place(end.at)) if end is not None else None,
+        silent_for=tuple(
+            SilenceEntry(tuple(each.rules), each.because, each.cause, *_place(each.at)) for each in program.silent_for
+        ),
+    )
+
+
+def _place(at: Location | None) -> tuple[str | None, int | None, int | None]:
+    return (None, None, None) if at is None else (at.path, _cell(at), at.line)
+
+
+def _finding(finding: Finding) -> FindingEntry:
     at = finding.location
-    return {
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity.value,
-        "message": finding.message,
-        "remedy": finding.remedy,
-        "path": at.path,
-        "cell": _cell(at),
-        "line": at.line,
-        "column": at.column,
-        "end_line": at.end_line or at.line,
-        "end_column": at.end_column or at.column,
-        "fix": _fix(finding.fix),
-        "related": [_related(related) for related in finding.related],
-        "confidence": finding.confidence.value,
-        "seen_in": finding.seen_in.value,
-        "world": finding.world,
-        "started_by": finding.started_by,
-    }
+    return FindingEntry(
+        code=finding.code,
+        name=finding.name,
+        severity=finding.severity,
+        message=finding.message,
+        remedy=finding.remedy,
+        path=at.path,
+        cell=_cell(at),
+        line=at.line,
+        column=at.column,
+        end_line=at.end_line or at.line,
+        end_column=at.end_column or at.column,
+        fix=_fix(finding.fix) if finding.fix is not None else None,
+        related=tuple(map(_related, finding.related)),
+        confidence=finding.confidence,
+        seen_in=finding.seen_in,
+        world=finding.world,
+        started_by=finding.started_by,
+    )
 
 
-def _fix(fix: Fix | None) -> dict[str, Any] | None:
-    if fix is None:
-        return None
-    return {"safety": fix.safety.value, "title": fix.title, "edits": [_edit(edit) for edit in fix.edits]}
+def _fix(fix: Fix) -> FixEntry:
+    return FixEntry(fix.safety, fix.title, tuple(map(_edit, fix.edits)))
 
 
-def _edit(edit: Edit) -> dict[str, Any]:
+def _edit(edit: Edit) -> EditEntry:
     at = edit.location
-    return {
-        "path": at.path,
-        "cell": _cell(at),
-        "line": at.line,
-        "column": at.column,
-        "end_line": at.end_line,
-        "end_column": at.end_column,
-        "text": edit.text,
-    }
+    return EditEntry(at.path, _cell(at), at.line, at.column, at.end_line, at.end_column, edit.text)
 
 
-def _related(related: Related) -> dict[str, Any]:
+def _related(related: Related) -> RelatedEntry:
     at = related.location
-    return {"message": related.message, "path": at.path, "cell": _cell(at), "line": at.line}
+    return RelatedEntry(related.message, at.path, _cell(at), at.line)
 
 
 def _cell(at: Location) -> int | None:

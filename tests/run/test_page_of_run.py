@@ -160,7 +160,7 @@ def test_a_real_run_writes_all_that_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING.replace("    sampler.set_epoch(epoch)\n", ""))
     seen = watch(tmp_path, "--nproc-per-node", "2", "--html", "page.html", "--trace", "trace.json", "train.py")
     assert seen.status == 1
-    jsonschema.Draft202012Validator(json.loads(make_schema.FILE_OF_RUN.read_text())).validate(seen.report)
+    jsonschema.Draft202012Validator(json.loads(make_schema.file_of("run").read_text())).validate(seen.report)
     assert seen.report["comparison"]["overlap"]["shares"] == [[1.0, 0.0], [0.0, 1.0]]
     assert [(each["step"], each["agreeing"]) for each in seen.report["comparison"]["agreement"]] == [
         (step, 2) for step in (1, 2, 4, 8)

@@ -1,4 +1,4 @@
-"""Write the JSON Schemas of the reports from their records: `python tests/tools/make_schema.py`."""
+"""Write the JSON Schemas of reports and settings from their records: `python tests/tools/make_schema.py`."""
 
 from __future__ import annotations
 
@@ -7,56 +7,32 @@ import inspect
 import json
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import gpudoctor
-from gpudoctor.diagnostic import Severity
+from gpudoctor.config import SETTINGS, TORCH_VERSION, Config, Setting
 from gpudoctor.probe.results import SCHEMA_VERSION, ProbeFinding, ProbeReport
-from gpudoctor.record import dataclass, fields
-from gpudoctor.report.json import VERSION
+from gpudoctor.record import fields
+from gpudoctor.report.json import VERSION, FindingEntry, LintReport
 from gpudoctor.run.report_schema import RunReport
 
-PACKAGE = Path(gpudoctor.__file__).parent
-FILE = PACKAGE / "probe" / "report.schema.json"
-FILE_OF_RUN = PACKAGE / "run" / "report.schema.json"
+FOLDER = Path(gpudoctor.__file__).parent / "schemas"
+"""All that the site publishes."""
 POLICY = (
     "Stable: within a version, members are added, and none is renamed, removed or given another meaning; readers must "
     "ignore members that they do not know. `version` counts what breaks this."
 )
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-@dataclass(frozen=True)
-class RelatedEntry:
-    """A place that led to a finding, and what happened there."""
-
-    message: str
-    path: str
-    line: int
+def schema_of_lint() -> dict[str, Any]:
+    """The schema of a whole document of a lint."""
+    return _document("gpudoctor lint --output-format json", LintReport, FindingEntry, VERSION)
 
 
-@dataclass(frozen=True)
-class FindingEntry:
-    """One mistake at one place, in the form of `gpudoctor lint`."""
-
-    code: str
-    name: str
-    severity: Severity
-    message: str
-    remedy: str
-    path: str
-    line: int
-    column: int
-    end_line: int
-    end_column: int
-    related: tuple[RelatedEntry, ...]
-    confidence: str
-    seen_in: str
-    world: str
-
-
-def schema() -> dict[str, Any]:
+def schema_of_probe() -> dict[str, Any]:
     """The schema of a whole document of a probe."""
     return _document("gpudoctor probe --output-format json", ProbeReport, ProbeFinding, SCHEMA_VERSION)
 
@@ -66,18 +42,51 @@ def schema_of_run() -> dict[str, Any]:
     return _document("gpudoctor run --output-format json", RunReport, FindingEntry, VERSION)
 
 
+def schema_of_settings() -> dict[str, Any]:
+    """The schema of a `gpudoctor.toml`, which is that of `[tool.gpudoctor]` in a `pyproject.toml`."""
+    hints = get_type_hints(Config)
+    return {
+        # The editors that complete settings know this one.
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "gpudoctor",
+        "description": "Settings of gpudoctor: `gpudoctor.toml`, or `[tool.gpudoctor]` in a `pyproject.toml`.",
+        "type": "object",
+        "properties": {key: _setting(key, setting, hints) for key, setting in SETTINGS.items()},
+        "additionalProperties": False,
+    }
+
+
+def _setting(key: str, setting: Setting, hints: Mapping[str, Any]) -> dict[str, Any]:
+    told = {"description": setting.meaning}
+    if setting.choices:
+        return {**told, "enum": list(setting.choices)}
+    kind = hints.get(key.replace("-", "_"), str)
+    if key == "per-file-ignores":
+        return {**told, "type": "object", "additionalProperties": _STRINGS}
+    if key == "target-torch":
+        return {**told, "type": "string", "pattern": f"^{TORCH_VERSION}$"}
+    if key == "required-version":
+        condition = r"\s*(>=|<=|==|!=|~=|>|<|)\s*v?\d+(\.\d+)*\s*"
+        return {**told, "type": "string", "pattern": f"^{condition}(,{condition})*$"}
+    return {**told, **({"type": _PLAIN[kind]} if kind in _PLAIN else _STRINGS)}
+
+
+_STRINGS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+
+
 def _document(title: str, kind: Any, finding: Any, version: int) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     report = _record(kind, definitions)
     members = {"version": {"const": version}, **report["properties"]}
     members["findings"] = {"type": "array", "items": _kind(finding, definitions)}
+    optional = getattr(kind, "optional", ())
     return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$schema": DIALECT,
         "title": title,
         "description": f"{report['description']} {POLICY}",
         "type": "object",
         "properties": members,
-        "required": list(members),
+        "required": [name for name in members if name not in optional],
         "$defs": dict(sorted(definitions.items())),
     }
 
@@ -133,12 +142,25 @@ def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": list(dict.fromkeys(name for each in names for name in each))}
 
 
-def text(of: dict[str, Any] | None = None) -> str:
-    """The content of a file; of that for a probe where nothing else is asked for."""
-    return json.dumps(schema() if of is None else of, indent=2) + "\n"
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    "lint": schema_of_lint,
+    "probe": schema_of_probe,
+    "run": schema_of_run,
+    "settings": schema_of_settings,
+}
+
+
+def file_of(name: str) -> Path:
+    """Where the schema of this name is kept."""
+    return FOLDER / f"{name}.json"
+
+
+def text(name: str) -> str:
+    """What its file holds."""
+    return json.dumps(SCHEMAS[name](), indent=2) + "\n"
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(), encoding="utf-8")
-    FILE_OF_RUN.write_text(text(schema_of_run()), encoding="utf-8")
-    sys.stdout.write(f"{FILE}\n{FILE_OF_RUN}\n")
+    for each in SCHEMAS:
+        file_of(each).write_text(text(each), encoding="utf-8")
+        sys.stdout.write(f"{file_of(each)}\n")
