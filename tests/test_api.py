@@ -193,3 +193,48 @@ def test_a_pack_can_import_what_the_built_in_rules_do() -> None:
         if alias.name not in offered
     ]
     assert not lacking
+
+
+def test_texts_count_instead_of_files_wherever_they_are_read(tmp_path: Path) -> None:
+    text = BAD.read_text()
+    train, helper = tmp_path / "train.py", tmp_path / "helper.py"
+    helper.write_text("def begin(sampler, epoch):\n    pass\n")
+    calling = text.replace("    for x, y", "    begin(sampler, epoch)\n    for x, y", 1)
+    assert calling != text
+    calling = "from helper import begin\n" + calling
+    fixed = {helper: "def begin(sampler, epoch):\n    sampler.set_epoch(epoch)\n"}
+    with Session(config=None, remember=True) as session:
+        for _ in range(2):
+            # The program is not there yet, and what it imports is not written yet.
+            assert [each.code for each in session.lint_paths([train], texts={train: calling}).findings] == ["GPU302"]
+            assert not session.lint_paths([train], texts={train: calling, **fixed}).findings
+
+
+def test_a_text_is_fixed_among_others(tmp_path: Path) -> None:
+    train = tmp_path / "train.py"
+    text = "\n" + BAD.read_text()
+    train.write_text("import torch\n")
+    with Session(config=None, remember=True) as session:
+        (change,) = session.fix([train], texts={train: text, tmp_path / "other.py": "import torch\n"}).changes
+        assert change.before == text.encode()
+        assert b"set_epoch(" in change.after
+        assert not session.lint_paths([train], texts={train: change.after}).findings
+    assert train.read_text() == "import torch\n"
+
+
+def test_a_session_remembers_programs_of_which_nothing_has_changed(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("one.py", "two.py")]
+    texts = {path: BAD.read_text() for path in paths}
+    with Session(config=None, remember=True) as session:
+        first = session.lint_paths(paths, texts=texts)
+        assert len(first.findings) == 2
+        results = session._memory.results
+        before = {id(each) for each in results.values()}
+        changed = session.lint_paths(paths, texts={**texts, paths[0]: "import torch\n"})
+        assert [Path(each.location.path).name for each in changed.findings] == ["two.py"]
+        assert len({id(each) for each in results.values()} & before) >= 1
+        assert seen(session.lint_paths(paths, texts=texts)) == seen(first)
+        # A text goes before what is written, also where that was linted before.
+        paths[0].write_text(BAD.read_text())
+        assert len(session.lint_paths(paths[:1]).findings) == 1
+        assert not session.lint_paths(paths[:1], texts={paths[0]: "import torch\n"}).findings

@@ -89,7 +89,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.rule",
         "gpudoctor.diagnostic",
     },
+    # What a session remembers is a part of what it asks.
+    "gpudoctor.lint.runtime.result_memory": {"gpudoctor.lint.entry_result", "gpudoctor.lint.source"},
     "gpudoctor.lint.request": {
+        "gpudoctor.lint.runtime.result_memory",
         "gpudoctor.lint.program_facts",
         "gpudoctor.rule",
         "gpudoctor.coverage",
@@ -139,6 +142,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.lint.runtime": {
         "gpudoctor",
+        "gpudoctor.lint.runtime.result_memory",
         "gpudoctor.lint.entry_result",
         "gpudoctor.lint.program_facts",
         "gpudoctor.lint.request",
@@ -366,6 +370,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.program",
         "gpudoctor.lint.repair",
         "gpudoctor.lint.request",
+        "gpudoctor.lint.runtime.result_memory",
         "gpudoctor.lint.size_limits",
         "gpudoctor.lint.source",
         "gpudoctor.config",

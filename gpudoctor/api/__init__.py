@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import os
 from _contextvars import Context
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, Config, find_config, read_config
@@ -40,6 +40,7 @@ from gpudoctor.lint.pipeline import lint
 from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.runtime.result_memory import ResultMemory
 from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
@@ -81,6 +82,9 @@ __all__ = [
     "write",
 ]
 
+Texts = Mapping["str | os.PathLike[str]", "str | bytes"]
+"""What counts instead of files, by their paths."""
+_NO_TEXTS: Texts = {}
 _STDIN = "-"
 _CAREFUL = LintOptions(jobs=1, cache=False)
 """Neither processes nor files of ours, unless somebody asks for them."""
@@ -113,14 +117,18 @@ class Session:
 
     The rules are found once, when it is made. Each call begins anew: nothing is kept of what was linted before, so that
     a session may be used from several threads. Options without a number of processes work in this one.
+
+    With `remember`, a program of which no file has changed since it was linted last is not followed again, so that an
+    editor may have all of its texts linted at each change. Such a session is for one thread.
     """
 
-    def __init__(self, options: LintOptions = _CAREFUL, *, config: str | None = "") -> None:
+    def __init__(self, options: LintOptions = _CAREFUL, *, config: str | None = "", remember: bool = False) -> None:
         if options.launch and options.launch not in LAUNCHES:
             raise UsageError(f"launch: `{options.launch}` is none of {', '.join(LAUNCHES)}")
         self._options = options
         self._config = config
         self._registry = find_rules()
+        self._memory = ResultMemory() if remember else None
         self._closed = False
         # A rule that is not there is told before the first text is.
         self._request((), Config())
@@ -135,9 +143,10 @@ class Session:
         """End the session: it answers nothing any more. What is being linted in other threads is finished."""
         self._closed = True
 
-    def lint_paths(self, paths: Iterable[str | os.PathLike[str]]) -> Outcome:
-        """Lint files and folders."""
-        return self._lint(self._paths_request(paths))
+    def lint_paths(self, paths: Iterable[str | os.PathLike[str]], *, texts: Texts = _NO_TEXTS) -> Outcome:
+        """Lint files and folders. `texts` count instead of what the files at their paths hold, wherever a program
+        comes by one; a file that is named and has a text need not be there yet."""
+        return self._lint(self._paths_request(paths, texts))
 
     def lint_text(self, text: str | bytes, path: str | os.PathLike[str]) -> Outcome:
         """Lint a text as if it stood in the file at `path`, whatever that holds; it need not be there yet."""
@@ -163,14 +172,14 @@ class Session:
         request = self._paths_request(paths)
         return record_findings(self._all(request), self._options.baseline, request)[0]
 
-    def fix(self, paths: Iterable[str | os.PathLike[str]], *, unsafe: bool = False) -> Fixed:
+    def fix(self, paths: Iterable[str | os.PathLike[str]], *, unsafe: bool = False, texts: Texts = _NO_TEXTS) -> Fixed:
         """Lint files and folders, and fix what can be fixed: the files as they would be. `write` writes one.
 
-        With `unsafe` also by fixes that change what the program does.
+        With `unsafe` also by fixes that change what the program does. For `texts` see `lint_paths`.
         """
         if self._options.baseline or self._options.since:
             raise UsageError("fixes are made of all that is found: give options without `baseline` and `since`")
-        request = self._paths_request(paths)
+        request = self._paths_request(paths, texts)
         with self._at_work():
             return Context().run(fix, request, unsafe, lambda done, total: None)
 
@@ -182,11 +191,13 @@ class Session:
         found = by_file(self.lint_paths(paths).findings)
         return tuple(silenced(shown, findings) for shown, findings in found.items())
 
-    def _paths_request(self, paths: Iterable[str | os.PathLike[str]]) -> Request:
+    def _paths_request(self, paths: Iterable[str | os.PathLike[str]], texts: Texts = _NO_TEXTS) -> Request:
         named = tuple(os.fspath(path) for path in paths)
         if _STDIN in named:
             raise UsageError("-: standard input is for the command line; `lint_text` takes a text")
-        return self._request(named, self._config_for(named[0] if named else "."))
+        request = self._request(named, self._config_for(named[0] if named else "."))
+        edited = {os.path.realpath(path): _bytes_of(text) for path, text in texts.items()}
+        return replace(request, edited=edited) if edited else request
 
     def _config_for(self, path: str) -> Config:
         if self._config is None:
@@ -194,7 +205,8 @@ class Session:
         return read_config(self._config) if self._config else find_config(path)
 
     def _request(self, paths: tuple[str, ...], config: Config) -> Request:
-        return request_of(paths, self._options, config, self._registry, caller=f"{__name__}.LintOptions")
+        request = request_of(paths, self._options, config, self._registry, caller=f"{__name__}.LintOptions")
+        return replace(request, memory=self._memory) if self._memory is not None else request
 
     def _lint(self, request: Request) -> Outcome:
         triage = Triage(request, self._options.baseline, self._options.since)

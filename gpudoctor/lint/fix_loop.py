@@ -7,6 +7,7 @@ but for what is itself fixed in a later round.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ class _Files:
     """The files that are fixed: their bytes before anything was changed."""
 
     def __init__(self, request: Request) -> None:
+        self._edited = request.edited
         self.read: dict[str, SourceFile | None] = {}
         self.data: dict[str, bytes] = {}
         self.stdin = ""
@@ -72,9 +74,12 @@ class _Files:
     def of(self, shown: str) -> SourceFile | None:
         """The file, read once; None where it cannot be read."""
         if shown not in self.read:
-            source = read_source(shown)
+            given = self._edited.get(path := os.path.realpath(shown))
+            source = read_source(shown) if given is None else parse_text(given, path, shown)
             self.read[shown] = source if isinstance(source, SourceFile) else None
-            if isinstance(source, SourceFile):
+            if given is not None:
+                self.data[path] = given
+            elif isinstance(source, SourceFile):
                 with open(source.path, "rb") as file:
                     self.data[source.path] = file.read()
         return self.read[shown]
@@ -168,7 +173,7 @@ def _tried(state: _Fixing, chosen: Sequence[Finding], request: Request, files: _
             return None
         if not isinstance(parse_text(texts[path], source.path, shown), SourceFile):
             return None
-    on_disk = {path: text for path, text in texts.items() if path != files.stdin}
+    on_disk = {**request.edited, **{path: text for path, text in texts.items() if path != files.stdin}}
     outcome = lint(replace(request, edited=on_disk, stdin=texts.get(files.stdin, request.stdin)))
     return _Fixing(outcome, texts, (*state.done, *chosen))
 

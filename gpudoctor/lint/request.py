@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gpudoctor.coverage import Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
@@ -12,6 +13,10 @@ from gpudoctor.errors import InternalError
 from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import BUILT_IN, RuleCard
+
+if TYPE_CHECKING:
+    # Nobody reads what a field is.
+    from gpudoctor.lint.runtime.result_memory import ResultMemory  # noqa: TC004
 
 STDIN = "-"
 """Stands for a file among the paths of a request, as for other programs."""
@@ -45,6 +50,8 @@ class Request:
     cache: str = ""
     fixes: bool = False
     edited: Mapping[str, bytes] = field(default_factory=dict)
+    memory: ResultMemory | None = field(default=None, compare=False)
+    """Keeps results in this process, for who lints nearly the same again and again; in the place of `cache`."""
     started: Mapping[str, AsStarted] = field(default_factory=dict)
     """How the launch files of the request start programs, by their paths without links."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -30,13 +31,15 @@ def by_file(findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     return found
 
 
-def silenced(shown: str, findings: Sequence[Finding]) -> FileChange:
-    """The file with comments that silence these findings of it; NotWritten where that cannot be."""
-    source = read_source(shown)
+def silenced(shown: str, findings: Sequence[Finding], given: bytes | None = None) -> FileChange:
+    """The file with comments that silence these findings of it; NotWritten where that cannot be.
+
+    `given` are bytes that count instead of what is written there.
+    """
+    source = read_source(shown) if given is None else parse_text(given, os.path.realpath(shown), shown)
     if not isinstance(source, SourceFile):
         raise NotWritten(f"{shown}: it cannot be read any more")
-    with open(source.path, "rb") as file:
-        before = file.read()
+    before = given if given is not None else _bytes_in(source.path)
     edits = [
         replace(edit, location=part.placed(edit.location))
         for part, own in _parts(source, findings)
@@ -49,6 +52,11 @@ def silenced(shown: str, findings: Sequence[Finding]) -> FileChange:
     for (part, own), (new, _) in zip(_parts(source, findings), _parts(changed, findings), strict=True):
         _refuse_unless_silent(part, new, own)
     return FileChange(source.path, shown, before, after, source.digest)
+
+
+def _bytes_in(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _parts(source: SourceFile, findings: Sequence[Finding]) -> Iterator[tuple[SourceFile, list[Finding]]]:

@@ -80,7 +80,8 @@ def _glances_at(
         jobs = processes_for(request.jobs, len(paths), _WORTH_A_PROCESS)
         return [look for part in in_processes(glance_at_all, parts, jobs) for look in part]
 
-    return look([*digests]) if len(digests) < _WORTH_KEEPING else cache.glances(digests, look)
+    few = len(digests) < _WORTH_KEEPING and request.memory is None
+    return look([*digests]) if few else cache.glances(digests, look)
 
 
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import is_excluded
@@ -53,9 +53,11 @@ class FilesFound:
 def find_files(request: Request) -> FilesFound:
     """Find the files of a request, and those among them that are worth reading."""
     named = sorted(path for path in request.paths if path != STDIN)
-    there = dict.fromkeys(path for path in named if os.path.lexists(path))
+    there = dict.fromkeys(path for path in named if os.path.lexists(path) or real_path(path) in request.edited)
     problems = [_missing(path) for path in named if path not in there]
-    found, messages = collect([*there], request.exclude, respect_gitignore=request.respect_gitignore)
+    found, messages = collect(
+        [*there], request.exclude, respect_gitignore=request.respect_gitignore, edited=request.edited
+    )
     problems += [Problem("", message) for message in messages]
     wanted = {path: name for path, name in found.items() if not is_excluded(name, request.exclude)}
     telling: dict[str, str] = {}
@@ -96,12 +98,17 @@ def find_files(request: Request) -> FilesFound:
 
 
 def collect(
-    paths: Sequence[str], exclude: Sequence[str] = (), *, respect_gitignore: bool = True
+    paths: Sequence[str],
+    exclude: Sequence[str] = (),
+    *,
+    respect_gitignore: bool = True,
+    edited: Container[str] = (),
 ) -> tuple[dict[str, str], list[str]]:
     """The files to read, by their paths without links, each as it was named or found first; and a message for each path
     that leads nowhere.
 
-    A file that is named is taken whatever it is called. Folders are searched for programs and notebooks, in sorted
+    A file that is named is taken whatever it is called, and one of which a text was given need not be there yet: those
+    are `edited`. Folders are searched for programs and notebooks, in sorted
     order, without following links to folders or out of the project, and without hidden, installed, generated and
     excluded ones, and those that git ignores.
     Globs in `exclude` are relative to the working directory; one without a slash matches a file or folder of that
@@ -114,9 +121,9 @@ def collect(
         if os.path.isdir(path):
             for file in _walk(path, excluded, problems, respect_gitignore=respect_gitignore, launch_files=True):
                 found.setdefault(real_path(file), file)
-        elif os.path.lexists(path):
+        elif os.path.lexists(path) or real_path(path) in edited:
             # A link that leads nowhere is known by its own name.
-            found.setdefault(real_path(path) if os.path.exists(path) else path, path)
+            found.setdefault(real_path(path) if os.path.exists(path) or real_path(path) in edited else path, path)
         else:
             problems.append(f"`{shown_path(path)}` does not exist")
     return found, problems

@@ -30,6 +30,7 @@ from gpudoctor.record import fields
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Request
+    from gpudoctor.lint.runtime.result_memory import ResultMemory
     from gpudoctor.lint.source.file import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -56,6 +57,8 @@ class Cache:
         self._asked_for = repr(request.paths)
         self._started = request.started
         self._wrote = False
+        self._memory = request.memory
+        self._meant = request.rules, request.launch, request.fixes
 
     def results(self, paths: Sequence[str], examine: Examine) -> Iterator[EntryResult]:
         """What comes of entries, in order: what an earlier run made of one, where it would come out the same now; else
@@ -68,8 +71,8 @@ class Cache:
             if result is None:
                 result = next(fresh)
                 # A bug of ours is not kept.
-                if self._folder and not result.failures:
-                    self._write(self._entry(path), _packed(result))
+                if not result.failures:
+                    self._keep(path, result)
             yield result
 
     def glances(self, digests: Mapping[str, str], look: ReadTraits) -> list[FileTraits | Unreadable]:
@@ -79,10 +82,12 @@ class Cache:
         Digests are of files that were just read, so that they need not be read again to compare them; empty where a
         file could not be.
         """
-        if not self._folder:
+        if self._memory is None and not self._folder:
             return look([*digests])
         self._contents = {path: digest for path, digest in digests.items() if digest}
         keys = {path: _text_key(path, digest) for path, digest in self._contents.items()}
+        if self._memory is not None:
+            return self._looks_in(self._memory, digests, keys, look)
         kept = self._read_glances()
         known = {path: glance for path, key in keys.items() if (glance := _glance(path, kept.get(key))) is not None}
         new = [path for path in digests if path not in known]
@@ -91,13 +96,37 @@ class Cache:
             self._write(_GLANCES + self._asked_for, _packed_glances(keys, looks))
         return [looks[path] for path in digests]
 
+    @staticmethod
+    def _looks_in(
+        memory: ResultMemory, digests: Mapping[str, str], keys: Mapping[str, str], look: ReadTraits
+    ) -> list[FileTraits | Unreadable]:
+        known = {path: seen for path, key in keys.items() if (seen := memory.looks.get((path, key))) is not None}
+        new = [path for path in digests if path not in known]
+        looks = dict(zip(new, look(new), strict=True))
+        for path, each in looks.items():
+            if isinstance(each, FileTraits) and path in keys:
+                memory.keep(memory.looks, (path, keys[path]), each)
+        return [known[path] if path in known else looks[path] for path in digests]
+
+    def _keep(self, path: str, result: EntryResult) -> None:
+        if self._memory is not None:
+            self._memory.keep(self._memory.results, (self._entry(path), self._meant), result)
+        elif self._folder:
+            self._write(self._entry(path), _packed(result))
+
     def _known(self, path: str) -> EntryResult | None:
+        if self._memory is not None:
+            kept = self._memory.results.get((self._entry(path), self._meant))
+            return kept if kept is not None and self._holds(kept.asked) else None
         try:
             asked, examined = _unpacked(self._read(self._entry(path)))
         # Written by nobody knows whom, or cut off.
         except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
             return None
-        return examined if all(self._answer(*each) == answer for each, answer in asked.items()) else None
+        return examined if self._holds(asked) else None
+
+    def _holds(self, asked: KeptAnswers) -> bool:
+        return all(self._answer(*each) == answer for each, answer in asked.items())
 
     def _read_glances(self) -> dict[str, list[Any]]:
         try:
