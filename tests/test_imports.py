@@ -390,6 +390,22 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.source",
         "gpudoctor.diagnostic",
     },
+    # Where the pages are: one setting, for all who link to them.
+    "gpudoctor.page_address": set(),
+    # An editor's: it builds on the door for those who call from Python.
+    "gpudoctor.server": {
+        "gpudoctor",
+        "gpudoctor.api",
+        "gpudoctor.lint.notebooks",
+        "gpudoctor.lint.source",
+        "gpudoctor.page_address",
+        "gpudoctor.registry",
+        "gpudoctor.report",
+        "gpudoctor.rule",
+        "gpudoctor.triage",
+        "gpudoctor.config",
+        "gpudoctor.errors",
+    },
     "gpudoctor.lint": set(),
     # Also what is made for pages and services must show what others wrote, and never obey it.
     "gpudoctor.visible": set(),

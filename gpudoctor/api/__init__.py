@@ -82,7 +82,7 @@ __all__ = [
     "write",
 ]
 
-Texts = Mapping["str | os.PathLike[str]", "str | bytes"]
+Texts = Mapping[str, "str | bytes"] | Mapping["os.PathLike[str]", "str | bytes"]
 """What counts instead of files, by their paths."""
 _NO_TEXTS: Texts = {}
 _STDIN = "-"

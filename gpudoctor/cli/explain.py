@@ -21,10 +21,10 @@ _FOLDER = resources.files("gpudoctor").joinpath("guides")
 
 
 class Explain(Command):
-    """Show the page of a rule, or the guide from one GPU to many."""
+    """Show the page of a rule, or a guide: from one GPU to many, editors."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("rule", metavar="RULE", help="its code or its name; or a guide: scaling")
+        parser.add_argument("rule", metavar="RULE", help="its code or its name; or a guide: scaling, editors")
         parser.add_argument(
             "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
         )

@@ -33,6 +33,7 @@ OPTIONS = {
     "run": """--color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
         --steps --trace""",
     "env": "--gpus --help --output-format",
+    "server": "--help --stdio",
     "completion": "--help",
 }
 
@@ -68,7 +69,7 @@ def test_the_module_is_the_program() -> None:
 
 
 def test_commands() -> None:
-    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "probe", "run", "env", "completion"]
+    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "probe", "run", "env", "server", "completion"]
     for name, summary in COMMANDS.items():
         assert (command_named(name).__doc__ or "").startswith(summary)
 

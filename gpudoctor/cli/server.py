@@ -1,0 +1,43 @@
+"""`gpudoctor server`: the language server, which an editor starts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from gpudoctor.cli.command import Command
+from gpudoctor.errors import UsageError
+
+if TYPE_CHECKING:
+    import argparse
+
+_NEEDED = ("pygls", "lsprotocol")
+
+
+class Server(Command):
+    """Tell an editor what is wrong, while one types.
+
+    The editor starts it, and speaks the Language Server Protocol with it on standard input and output. `gpudoctor
+    explain editors` has the settings of VS Code, Neovim, Helix, Zed and Emacs.
+    """
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--stdio", action="store_true", help="what some editors ask for; it is what happens anyway")
+
+    def run(self, options: argparse.Namespace) -> int:
+        try:
+            # Imported late: it is an extra, and takes longer than a lint.
+            from gpudoctor.server.language_server import EditorServer
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] not in _NEEDED:
+                raise
+            missing = f"the server needs {error.name}: install it with `pip install 'gpudoctor[lsp]'`"
+            raise UsageError(missing) from error
+        if sys.stdin.isatty():
+            print("gpudoctor server: waiting for an editor; end with Ctrl-C", file=sys.stderr)
+        EditorServer().start_io()
+        # The server closes it when the editor has said good-bye.
+        if sys.stdout.closed:
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        return 0

@@ -1,0 +1,12 @@
+"""Where the page of a rule can be read. One setting: the site."""
+
+from __future__ import annotations
+
+SITE = ""
+"""The address of the site with the pages; empty as long as there is none. Until then `gpudoctor explain` shows them."""
+
+
+def page_address(name: str, site: str | None = None) -> str:
+    """The address of the page of the rule with this name; empty where there is no site."""
+    base = (SITE if site is None else site).rstrip("/")
+    return f"{base}/rules/{name}/" if base else ""

@@ -1,0 +1,77 @@
+"""The process that analyses for the server: it reads jobs from its standard input and answers on its standard output.
+
+It works in its main thread, where a timer ends a step of the analysis that does not end by itself, and where the signal
+of the server ends the whole job.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, BinaryIO
+
+from gpudoctor.server.analysis_messages import HEADER, AnalysisJob, Interrupted, packed, unpacked
+from gpudoctor.server.analysis_work import AnalysisWork
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+ENDS_A_JOB = getattr(signal, "SIGUSR1", None)
+"""Windows has no such signal: there the process is ended."""
+
+
+class JobEnded(BaseException):
+    """The server wants the job no more. No handler of errors may keep it."""
+
+
+class Worker:
+    """Does one job after the other."""
+
+    def __init__(self, jobs: BinaryIO, answers: BinaryIO) -> None:
+        self._jobs = jobs
+        self._answers = answers
+        self._work = AnalysisWork()
+        self._busy = False
+
+    def run(self) -> None:
+        """Until the server has nothing more to ask, or is gone."""
+        if ENDS_A_JOB is not None:
+            signal.signal(ENDS_A_JOB, self._end_job)
+        while header := self._jobs.read(HEADER.size):
+            (size,) = HEADER.unpack(header)
+            self._answers.write(packed(self._done(unpacked(self._jobs.read(size)))))
+            self._answers.flush()
+
+    def _done(self, job: AnalysisJob) -> object:
+        try:
+            self._busy = True
+            answer = getattr(self._work, job.kind)(job)
+            self._busy = False
+        except JobEnded:
+            self._busy = False
+            return Interrupted()
+        return answer
+
+    def _end_job(self, _: int, frame: FrameType | None) -> None:
+        # A module that is only half imported would stay so. The server asks again.
+        while frame is not None:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return
+            frame = frame.f_back
+        if self._busy:
+            self._busy = False
+            raise JobEnded
+
+
+def main() -> None:
+    """Keep standard output for answers: what else is printed goes to the log of the editor."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    # Ctrl-C is for the server, which ends by it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Worker(sys.stdin.buffer, answers).run()
+
+
+if __name__ == "__main__":
+    main()

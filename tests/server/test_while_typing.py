@@ -1,0 +1,190 @@
+"""What the server says while one types, opens and closes: the real server, and a client over its standard streams."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.editor import Editor, edit, editing, until
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+BAD = (ROOT / "fixtures" / "rules" / "data" / "missing_set_epoch" / "bad_page.py").read_text()
+LOOP = "for epoch in range(3):"
+GOOD = BAD.replace("    for x, y", "    sampler.set_epoch(epoch)\n    for x, y")
+CALLS = "from helper import begin\n" + BAD.replace("    for x, y", "    begin(sampler, epoch)\n    for x, y")
+HELPS = "def begin(sampler, epoch):\n    sampler.set_epoch(epoch)\n"
+HELPS_NOT = "def begin(sampler, epoch):\n    pass\n"
+
+
+def line_of(text: str, part: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines()) if part in line)
+
+
+def test_findings_come_and_go_with_the_text(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with editing(tmp_path) as editor:
+            uri = editor.open("train.py", BAD)
+            (found,) = await editor.told("train.py", bool)
+            assert (found.code, found.source, found.range.start.line) == ("GPU302", "gpudoctor", line_of(BAD, LOOP))
+            assert "Help: " in found.message
+            # There is no site yet, so there is no link.
+            assert found.code_description is None
+            assert {each.location.uri for each in found.related_information} == {uri}
+            editor.type("train.py", GOOD)
+            await editor.codes("train.py")
+            editor.type("train.py", "é = '𝄞'; " + BAD)
+            await editor.codes("train.py", "GPU302")
+            # A text that is half written is told as such, and nothing else.
+            editor.type("train.py", BAD + "\nfor")
+            await editor.codes("train.py", "GPU001")
+            editor.close("train.py")
+            await editor.told("train.py", lambda found: not found)
+
+    edit(scenario())
+
+
+def test_texts_that_are_not_saved_are_read_by_others(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text(HELPS)
+
+    async def scenario() -> None:
+        async with editing(tmp_path) as editor:
+            editor.open("train.py", CALLS)
+            await editor.codes("train.py")
+            editor.open("helper.py", HELPS_NOT)
+            await editor.codes("train.py", "GPU302")
+            editor.type("helper.py", HELPS)
+            await editor.codes("train.py")
+            editor.type("helper.py", HELPS_NOT)
+            await editor.codes("train.py", "GPU302")
+            # What is written counts again.
+            editor.close("helper.py")
+            await editor.codes("train.py")
+
+    edit(scenario())
+
+
+LOADS = """import torch
+import torch.distributed as dist
+
+
+def save(model, path):
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), path)
+        dist.barrier()
+"""
+TRAINS = BAD.replace("import torch\n", "import torch\nfrom saving import save\n", 1) + '\nsave(model, "last.pt")\n'
+
+
+def test_findings_in_other_files_are_shown_there_and_cleared(tmp_path: Path) -> None:
+    (tmp_path / "saving.py").write_text(LOADS)
+
+    async def scenario() -> None:
+        async with editing(tmp_path) as editor:
+            uri = editor.open("train.py", TRAINS.replace("    for x", "    sampler.set_epoch(epoch)\n    for x"))
+            (found,) = await editor.told("saving.py", bool)
+            assert found.range.start.line == line_of(LOADS, "barrier")
+            assert uri not in {each.location.uri for each in found.related_information or []} or found
+            editor.type("train.py", GOOD)
+            await editor.codes("saving.py")
+
+    edit(scenario())
+
+
+def test_the_cause_in_another_file_is_related(tmp_path: Path) -> None:
+    (tmp_path / "data.py").write_text(
+        "from torch.utils.data import DataLoader\nfrom torch.utils.data.distributed import DistributedSampler\n\n\n"
+        "def loading(dataset):\n    sampler = DistributedSampler(dataset)\n"
+        "    return DataLoader(dataset, batch_size=32, sampler=sampler)\n"
+    )
+    text = BAD.replace("import torch\n", "import torch\nfrom data import loading\n", 1)
+    begin, end = text.index("sampler = "), text.index("for epoch")
+    text = f"{text[:begin]}loader = loading(dataset)\n{text[end:]}"
+
+    async def scenario() -> None:
+        async with editing(tmp_path) as editor:
+            editor.open("train.py", text)
+            (found,) = await editor.told("train.py", bool)
+            related = {each.location.uri: each.message for each in found.related_information}
+            assert editor.uri("data.py") in related
+
+    edit(scenario())
+
+
+def endless(doublings: int = 400) -> str:
+    """A program that takes seconds to follow."""
+    body = "".join(
+        f"    if flag({n}):\n        model = wrap{n}(model)\n        loss = model(x) + loss\n" for n in range(doublings)
+    )
+    wraps = "".join(
+        f"def wrap{n}(m):\n    return DistributedDataParallel(m) if flag({n}) else m\n" for n in range(doublings)
+    )
+    return BAD.replace("for epoch", f"{wraps}\nloss = 0\nfor again in range(100):\n    x = again\n{body}\nfor epoch", 1)
+
+
+def test_a_newer_text_ends_the_older_analysis(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with editing(tmp_path) as editor:
+            editor.open("train.py", BAD)
+            await editor.codes("train.py", "GPU302")
+            began = time.monotonic()
+            editor.type("train.py", endless())
+            alone = (await editor.told("train.py"), time.monotonic() - began)[1]
+            assert alone > 1.0, "this program must take long, or the test shows nothing"
+            editor.type("train.py", endless() + "#")
+            # Its analysis has begun.
+            await asyncio.sleep(0.5)
+            began = time.monotonic()
+            editor.type("train.py", GOOD)
+            await editor.codes("train.py")
+            assert time.monotonic() - began < alone / 2
+
+    edit(scenario())
+
+
+def test_two_editors_do_not_disturb_each_other(tmp_path: Path) -> None:
+    async def play(name: str, text: str, *codes: str) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        async with editing(folder) as editor:
+            editor.open("train.py", text)
+            await editor.codes("train.py", *codes)
+            for _ in range(3):
+                editor.type("train.py", text + "\n")
+                await editor.codes("train.py", *codes)
+
+    async def scenario() -> None:
+        await asyncio.gather(play("one", BAD, "GPU302"), play("two", GOOD))
+
+    edit(scenario())
+
+
+def test_settings_of_the_project_are_watched(tmp_path: Path) -> None:
+    from lsprotocol import types
+
+    async def changed(editor: Editor, text: str) -> None:
+        (tmp_path / "pyproject.toml").write_text(text)
+        event = types.FileEvent(editor.uri("pyproject.toml"), types.FileChangeType.Changed)
+        editor.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([event]))
+
+    async def scenario() -> None:
+        async with editing(tmp_path) as editor:
+            editor.open("train.py", BAD)
+            await editor.codes("train.py", "GPU302")
+            await changed(editor, '[tool.gpudoctor]\nignore = ["GPU302"]\n')
+            await editor.codes("train.py")
+            await changed(editor, "[tool.gpudoctor]\nignored = []\n")
+            await until(lambda: editor.client.messages or None)
+            assert "unknown key `ignored`" in editor.client.messages[-1].message
+            await changed(editor, "")
+            await editor.codes("train.py", "GPU302")
+            # Those of the editor.
+            settings = {"gpudoctor": {"ignore": ["GPU3"]}}
+            editor.client.workspace_did_change_configuration(types.DidChangeConfigurationParams(settings))
+            await editor.codes("train.py")
+
+    edit(scenario())
