@@ -38,6 +38,15 @@ from gpudoctor.run.recording import (
     Written,
 )
 from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
+from gpudoctor.run.recording.framework_facts import (
+    DividedAgain,
+    Drawn,
+    GatheredPadding,
+    RecordedAccelerator,
+    RecordedEngine,
+    RecordedSchedule,
+    SharedAgain,
+)
 from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
 T = TypeVar("T")
@@ -67,6 +76,11 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
     "failures": ("failed", Failure),
     "fetches": ("fetch", Fetch),
     "refused": ("refused", Refused),
+    "accelerators": ("accelerator", RecordedAccelerator),
+    "divided": ("divided again", DividedAgain),
+    "shared_again": ("shared again", SharedAgain),
+    "padding": ("gathered padding", GatheredPadding),
+    "drawn": ("drawn", Drawn),
 }
 """What a process has of each kind of line, each by itself: the names in the line are those of the record."""
 
@@ -182,6 +196,8 @@ def _process(lines: list[JsonLine]) -> Process | None:
         passes=tuple(told.read(Pass, _passes(told.of("pass")))),
         losses=told.last("loss", Loss, "place", "made_by"),
         reads=told.last("read", TensorRead, "place"),
+        schedules=told.last("schedule", RecordedSchedule, "number"),
+        engines=told.last("engine", RecordedEngine, "number"),
         inputs=tuple(line["print"] for line in told.of("input")),
         kept_gradients={line["step"]: line["kept"] for line in told.of("first backward")},
         collectives=tuple(collective_of(entry) for line in told.of("collectives") for entry in line["entries"]),

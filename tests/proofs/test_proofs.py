@@ -41,6 +41,8 @@ UNSEEN_IN_RUNS = {
     "GPU315/bad_noise.py",
     # `no_sync` is on for these backwards, and that they average all the same is not counted yet.
     "GPU702/bad_forward_outside.py",
+    # A stream that looks at the rank itself looks like any other.
+    "GPU901/bad_stream.py",
     # Proofs fork the processes of `mp.spawn` from spares, which have imported the program already.
     "GPU405/bad_guard_around_something_else.py",
     "GPU405/bad_spawn_at_top_level.py",

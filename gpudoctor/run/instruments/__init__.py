@@ -7,11 +7,14 @@ None of them is called for each module, changes a tensor, or takes part in a col
 from __future__ import annotations
 
 from gpudoctor.run.instruments import (
+    accelerate_calls,
     command_line,
     compiling,
     crashes,
+    deepspeed_engine,
     file_writes,
     groups,
+    lightning_samplers,
     loaders,
     loggers,
     moves,
@@ -31,7 +34,7 @@ def install(folder: str) -> None:
     every = (
         *(compiling, crashes, groups, tensor_reads, wrappers, loaders),
         *(moves, training, file_writes, loggers, randomness),
-        command_line,
+        *(command_line, accelerate_calls, lightning_samplers, deepspeed_engine),
     )
     for instrument in every:
         recorder.guarded(instrument.watch)(state)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn.utils import clip_grad
+
+from gpudoctor.run.import_hooks import when_imported
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -19,6 +23,7 @@ _MOST_STEPS = 200
 """With calls in them: what these do, all do."""
 _MOST_CALLS = 64
 """Between two steps."""
+_SHARDING = "torch.distributed.fsdp.fully_sharded_data_parallel"
 
 
 class Clips:
@@ -29,6 +34,7 @@ class Clips:
         self._steps = 0
         self._now: list[tuple[int, int]] = []
         self._told: set[tuple[Any, ...]] = set()
+        self._sharding: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def install(self) -> None:
         """Watch these functions."""
@@ -36,6 +42,19 @@ class Clips:
             watched = self._watched(getattr(clip_grad, name))
             for module in (clip_grad, torch.nn.utils):
                 setattr(module, name, watched)
+        when_imported(_SHARDING, self._state.recorder.guarded(self._watch_sharding))
+
+    def _watch_sharding(self) -> None:
+        """Remember the models of which each rank holds a part, and whose tensors do not know that."""
+        owner = sys.modules[_SHARDING].FullyShardedDataParallel
+        make, noted = owner.__init__, self._state.recorder.guarded(self._sharding.add)
+
+        @functools.wraps(make)
+        def watched(model: Any, *args: Any, **keywords: Any) -> None:
+            make(model, *args, **keywords)
+            noted(model)
+
+        owner.__init__ = watched
 
     def counted(self, optimizer: Any) -> dict[str, int]:
         """Those of an optimizer that has stepped: all, those before any backward of this step, and those after all."""
@@ -69,13 +88,23 @@ class Clips:
             # Which parameters, and how many backwards had been made since the last step.
             self._now.append((first[0], self._state.counts.get("backwards", 0)))
             if len(self._told) < _MOST_PLACES:
-                self._tell(call)
+                self._tell(call, first[0])
 
-    def _tell(self, call: str) -> None:
+    def _tell(self, call: str, first: int) -> None:
         place = self._state.recorder.place()
         if place and tuple(place) not in self._told:
             self._told.add(tuple(place))
-            self._state.write("clip", call=call, place=place)
+            self._state.write("clip", call=call, place=place, sharded=self._is_of_shards(first))
+
+    def _is_of_shards(self, parameter: int) -> bool:
+        """It is the one of that identity, of a model that is sharded."""
+        sharded = (each for each in self._sharding if _is_cut_up(each))
+        return any(id(each) == parameter for model in sharded for each in model.parameters())
+
+
+def _is_cut_up(model: Any) -> bool:
+    handle = getattr(model, "_handle", None)
+    return bool(getattr(handle, "uses_sharded_strategy", False))
 
 
 def _only_asks(most: Any) -> bool:

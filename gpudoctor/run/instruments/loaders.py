@@ -83,7 +83,6 @@ class _Loaders:
         self._state = state
         self._told = told
         self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self._beginning: list[_WatchedPass] = []
         self._begun = 0
 
@@ -133,7 +132,7 @@ class _Loaders:
         data._BaseDataLoaderIter.__next__ = watched_next
 
     def _make(self, loader: Any) -> None:
-        self._made[loader] = self._state.recorder.place()
+        self._state.loaders_made[loader] = self._state.recorder.place()
 
     def _begin(self, loader: Any) -> None:
         self._begun += 1
@@ -143,7 +142,9 @@ class _Loaders:
         about = {
             **_about(loader),
             "loader": number,
-            "made": self._made.get(loader),
+            "made": self._state.loaders_made.get(loader),
+            "prepared": loader in self._state.prepared,
+            "skipped": self._state.skipping.get(loader, 0),
             "told": told,
             "told_at": where,
             "place": self._state.recorder.place(),

@@ -119,6 +119,19 @@ def _scale(node: Any) -> tuple[float, Any]:
     return round(scale, 9), node
 
 
+def divided_by(loss: Any, number: int) -> bool:
+    """A loss was divided by this number, with nothing behind but other plain numbers."""
+    node = loss.grad_fn if isinstance(loss, torch.Tensor) else None
+    for _ in range(_MOST_SCALES):
+        factor = _number(node) if node is not None and node.name() in ("DivBackward0", "MulBackward0") else None
+        if node is None or factor is None:
+            return False
+        if node.name() == "DivBackward0" and factor == number:
+            return True
+        node = next((each for each, _ in node.next_functions if each is not None), None)
+    return False
+
+
 def _number(node: Any) -> float | None:
     try:
         other = node._saved_other

@@ -37,6 +37,12 @@ class State:
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self.wrappers: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
+        self.prepared: weakref.WeakSet[Any] = weakref.WeakSet()
+        """Optimizers that Accelerate was given, and loaders that it has made."""
+        self.skipping: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        """Loaders that leave out so many batches in each pass."""
+        self.loaders_made: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        """Where loaders were made."""
         self.spans: dict[str, float] = {}
         self.counts: dict[str, int] = {}
         self.used = False

@@ -227,9 +227,10 @@ class _Steps:
             # A wrapper that nobody holds is still there, because its parts refer to each other.
             gc.collect()
         held = {id(each) for each in _parameters(optimizer)}
-        trained = {}
+        trained, wrapped = {}, set[int]()
         for wrapper in self._state.wrappers:
             own = {id(each) for each in wrapper.parameters() if each.requires_grad}
+            wrapped |= own
             trained[id(wrapper)] = len(own), len(own & held)
         # Ranks are told apart by where their parameters are.
         parameters = _parameters(optimizer)
@@ -252,6 +253,8 @@ class _Steps:
             debug=debug_switches(),
             place=self._state.recorder.place(),
             backward=self._backward_at,
+            prepared=optimizer in self._state.prepared,
+            unwrapped=len(held - wrapped),
         )
 
     def _check(self, optimizer: Any) -> None:

@@ -10,6 +10,15 @@ from itertools import permutations
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
 from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
+from gpudoctor.run.recording.framework_facts import (
+    DividedAgain,
+    Drawn,
+    GatheredPadding,
+    RecordedAccelerator,
+    RecordedEngine,
+    RecordedSchedule,
+    SharedAgain,
+)
 from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 
 _SENTENCE = 200
@@ -206,6 +215,10 @@ class RecordedOptimizer:
     """The program has set the seed."""
     whole: tuple[int, ...] = ()
     """The places of the trainable parameters that are no shards, where others that it holds are."""
+    prepared: bool = False
+    """Accelerate was given it."""
+    unwrapped: int = 0
+    """Parameters that it holds and no wrapper has."""
 
 
 @dataclass(frozen=True)
@@ -265,6 +278,10 @@ class Pass:
     tokens: int = 0
     """In the batches that were looked at, where these are known to be `sequences` of tokens."""
     sequences: int = 0
+    prepared: bool = False
+    """Accelerate has made the loader."""
+    skipped: int = 0
+    """Batches that the loader leaves out in each pass."""
 
     @property
     def kept_all(self) -> bool:
@@ -412,6 +429,13 @@ class Process:
     fetches: tuple[Fetch, ...] = ()
     option: RecordedOption | None = None
     refused: tuple[Refused, ...] = ()
+    accelerators: tuple[RecordedAccelerator, ...] = ()
+    divided: tuple[DividedAgain, ...] = ()
+    shared_again: tuple[SharedAgain, ...] = ()
+    padding: tuple[GatheredPadding, ...] = ()
+    schedules: tuple[RecordedSchedule, ...] = ()
+    drawn: tuple[Drawn, ...] = ()
+    engines: tuple[RecordedEngine, ...] = ()
     backwards: int = 0
     backward: Location | None = None
     """Where the first one was called."""

@@ -39,6 +39,8 @@ class Clip:
 
     call: str
     place: Location | None
+    sharded: bool = False
+    """They are those of a model of which each rank holds a part, in tensors that do not know that."""
 
 
 @dataclass(frozen=True)

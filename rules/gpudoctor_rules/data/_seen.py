@@ -38,6 +38,9 @@ def whole_on_every_rank(recording: Recording) -> Iterator[Whole]:
     """The loaders whose first training pass shared nothing out, where the ranks train one model."""
     if not recording.distributed or not all(rank.wraps for rank in recording.ranks):
         return
+    # A loader that Accelerate was not given, beside a model that it was, is another mistake.
+    if any(each.models and each.plain for each in recording.ranks[0].accelerators):
+        return
     for number in sorted({each.loader for each in recording.ranks[0].training_passes}):
         firsts = [_first(rank, number) for rank in recording.ranks]
         passes = [each for each in firsts if each is not None]

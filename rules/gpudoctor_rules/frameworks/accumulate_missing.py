@@ -39,6 +39,13 @@ from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_n
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+
+ENTERED = frozenset(("accumulated", "held back"))
+"""What a run counts where `accumulate` or `no_sync` is entered."""
+ENOUGH = 3
+"""Steps from which it is seen whether they come after each batch: the last batches of an epoch make one, too."""
 
 
 class AccumulateMissing(Rule):
@@ -75,6 +82,28 @@ class AccumulateMissing(Rule):
                 confidence=Confidence.DEFINITE if isinstance(number, Const) else Confidence.LIKELY,
             )
             return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            told = next((each for each in rank.accelerators if each.steps > 1), None)
+            counts = [step.counts for step in rank.steps]
+            entered = any(ENTERED & each.keys() for each in counts)
+            place = rank.optimizers[0].place if rank.optimizers else None
+            if told is None or entered or place is None or len(counts) < ENOUGH:
+                continue
+            # An accumulation of the program's own has more of them before each step.
+            if all(each.get("backwards", 0) <= 1 for each in counts):
+                yield self.found(
+                    place,
+                    f"The `Accelerator` was told that {told.steps} batches make a step and divides each loss by that, "
+                    f"and each of {len(counts)} steps came after one backward: nothing entered `accumulate`.",
+                    remedy="Put the forward, the backward and the step of each batch under `with "
+                    "accelerator.accumulate(model):`.",
+                    because=[("the number is given here", told.place)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.accelerators and len(rank.steps) >= ENOUGH for rank in recording.ranks)
 
 
 def _is_several(number: Value | None) -> bool:

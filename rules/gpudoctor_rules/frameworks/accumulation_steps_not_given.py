@@ -39,6 +39,7 @@ from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 STEPS = "gradient_accumulation_steps"
 
@@ -74,6 +75,25 @@ class AccumulationStepsNotGiven(Rule):
                 repair=Repair(f"Hand `{STEPS}` over", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
             )
             return
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # What the option was meant for, only the program tells.
+        if self.code not in recording.suspected:
+            return
+        for rank in recording.ranks[:1]:
+            told = next(iter(rank.accelerators), None)
+            entered = sum(step.counts.get("accumulated", 0) for step in rank.steps)
+            held = sum(step.counts.get("held back", 0) for step in rank.steps)
+            if told is not None and told.place is not None and told.steps == 1 and entered and not held:
+                yield self.found(
+                    told.place,
+                    f"`accumulate` was entered {entered} times and held no step back: the `Accelerator` was made for "
+                    "one batch a step.",
+                    remedy=f"Hand the option over: `Accelerator({STEPS}=args.{STEPS})`.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any("accumulated" in step.counts for rank in recording.ranks for step in rank.steps)
 
 
 def _is_told(charge: UseManaged) -> bool:

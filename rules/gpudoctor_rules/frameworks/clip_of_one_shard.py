@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 KEEPS_WHOLE = ".NO_SHARD"
 
@@ -76,6 +77,20 @@ class ClipOfOneShard(Rule):
                 because=[("the model is sharded here", wrap.location)],
                 repair=repair if clip.plain else None,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1] if recording.distributed else ():
+            for clip in rank.clips:
+                if clip.sharded and clip.call == "clip_grad_norm_" and clip.place is not None:
+                    yield self.found(
+                        clip.place,
+                        "`clip_grad_norm_` was given parameters of an FSDP model, of which each rank holds a part: it "
+                        "took the norm of that part.",
+                        remedy="Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.clips for rank in recording.ranks)
 
 
 def _sharding(program: Program, clip: ClipGradients) -> Wrap | None:

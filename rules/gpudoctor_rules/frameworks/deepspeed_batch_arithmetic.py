@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 
@@ -47,6 +48,7 @@ class DeepspeedBatchArithmetic(Rule):
     name = "deepspeed-batch-arithmetic"
     severity = Severity.ERROR
     stops = True
+    shows_in_run = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -64,6 +66,16 @@ class DeepspeedBatchArithmetic(Rule):
                 remedy=f"Leave `{BATCH}` out, which DeepSpeed computes, or make it {micro} x {steps} x the number of "
                 "GPUs.",
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.crashed(
+            recording,
+            "Check batch related parameters",
+            remedy="Leave `train_batch_size` out: DeepSpeed computes it.",
+        )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(rank.engines for rank in recording.ranks)
 
 
 def _numbers(config: Mapping[str, Values]) -> tuple[int, int, int] | None:

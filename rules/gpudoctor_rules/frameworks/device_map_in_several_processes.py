@@ -44,6 +44,11 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
+
+
+REFUSED = "You can't train a model that has been loaded with `device_map='auto'`"
+OTHER_DEVICE = "in 8-bit or 4-bit precision on a different device than the one you're training on"
 
 
 class DeviceMapInSeveralProcesses(Rule):
@@ -54,6 +59,7 @@ class DeviceMapInSeveralProcesses(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     stops = True
+    shows_in_run = True
     needs = (SpreadByMap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -76,6 +82,18 @@ class DeviceMapInSeveralProcesses(Rule):
                 because=[("it is handed over to be trained here", trained.location)],
                 repair=_repair(event),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for text in (REFUSED, OTHER_DEVICE):
+            yield from self.crashed(
+                recording,
+                text,
+                remedy="Leave `device_map` out, or name the GPU of the process: "
+                '`device_map={"": PartialState().local_process_index}`.',
+            )
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.accelerators for rank in recording.ranks)
 
 
 def _trained_at(program: Program, event: SpreadByMap) -> Event | None:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 MANAGED = "managed_gradient_accumulation"
 
@@ -52,6 +53,7 @@ class EngineStepEveryKth(Rule):
     code = "GPU910"
     name = "engine-step-every-kth"
     severity = Severity.ERROR
+    shows_in_run = True
     needs = (EngineStep, Backward)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -76,6 +78,22 @@ class EngineStepEveryKth(Rule):
                     ],
                 )
                 break
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for each in rank.engines:
+                # The batches that an epoch ends with may be fewer.
+                rarely = each.counts and each.steps > 1 and each.backwards * 2 > each.calls * (each.steps + 1)
+                if rarely and each.calls > 1 and each.place is not None:
+                    yield self.found(
+                        each.place,
+                        f"The program called `step` of the engine {each.calls} times in {each.backwards} batches, and "
+                        f"of {each.steps} calls the engine makes one step.",
+                        remedy="Call `engine.step()` after each `engine.backward(loss)`.",
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.calls > 1 for rank in recording.ranks for each in rank.engines)
 
 
 def _rounds(backward: Backward, step: EngineStep) -> Value | None:

@@ -16,7 +16,8 @@ the last.
 
 The program cuts something off behind the length of a data set or a loader; the loader drops its last batch, or was not
 prepared; no part of a batch is gathered, but a loss; training goes on in the loop; the `Accelerator` was told how to
-deal out batches.
+deal out batches. In a run:
+lint had no such suspicion, since nothing shows whether they are cut off later.
 
 ## Sources
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 DEALS_OTHERWISE = ("even_batches", "dataloader_config")
 
@@ -91,6 +93,20 @@ class GatherKeepsPadding(Rule):
                 confidence=Confidence.LIKELY,
                 repair=Repair("Call `gather_for_metrics`", (Replace(event.location, better, part="function"),)),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # Whether they are cut off later, a run does not see.
+        if self.code not in recording.suspected:
+            return
+        for each in recording.ranks[0].padding if recording.ranks else ():
+            if each.place is not None:
+                yield self.found(
+                    each.place,
+                    "Of the last batch of all ranks "
+                    f"{each.whole} sample{' was' if each.whole == 1 else 's were'} new, and `gather` returned those "
+                    "with them that were repeated to fill it.",
+                    remedy="Call `gather_for_metrics`, which leaves out what was repeated.",
+                )
 
 
 def _deals_otherwise(charge: UseManaged) -> bool:

@@ -15,7 +15,8 @@ Leave the division out. Unsafe: a learning rate that was found with the small gr
 ## Silent when
 
 The loss is divided by another number than the framework knows, or by one that is not known to be the same; the
-`Accelerator` was not told any number, so that the program does the division alone; the backward is PyTorch's own.
+`Accelerator` was not told any number, so that the program does the division alone; the backward is PyTorch's own. In a
+run: lint had no such suspicion, since a mean of several losses looks the same there.
 
 ## Sources
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class LossDividedTwice(Rule):
@@ -72,6 +74,25 @@ class LossDividedTwice(Rule):
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
                 repair=_undivided(loss.place),
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        # A mean that the program takes of its losses looks the same.
+        if self.code not in recording.suspected:
+            return
+        for each in recording.ranks[0].divided if recording.ranks else ():
+            if each.place is not None:
+                yield self.found(
+                    each.place,
+                    f"A loss that was divided by {each.steps} came to the `backward` of the "
+                    f"{'engine' if each.owner == 'engine' else 'accelerator'}, which divides it by {each.steps} once "
+                    "more.",
+                    remedy="Leave the division out: the framework divides.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        accelerators = (each.steps for rank in recording.ranks for each in rank.accelerators)
+        engines = (each.steps for rank in recording.ranks for each in rank.engines)
+        return any(steps > 1 for steps in (*accelerators, *engines))
 
 
 def _title(charge: UseManaged) -> str:

@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Pass, Process, Recording
+    from gpudoctor.run.recording.framework_facts import RecordedAccelerator
 
 METHODS = {
     ACCELERATE: ("prepare", "prepare", "prepare"),
@@ -86,6 +88,66 @@ class ObjectNotPrepared(Rule):
             if about not in told:
                 told.add(about)
                 yield finding
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        told = next((each for rank in recording.ranks[:1] for each in rank.accelerators), None)
+        if told is None or not recording.distributed:
+            return
+        yield from self._drifted(recording, told)
+        yield from self._never_held_back(recording.ranks[0], told)
+        yield from self._read_whole(recording, told)
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and any(rank.accelerators and rank.checks for rank in recording.ranks)
+
+    def _drifted(self, recording: Recording, told: RecordedAccelerator) -> Iterator[Finding]:
+        """A model that nobody wrapped is another one on each rank."""
+        drift = recording.drift
+        if drift is None or not told.plain or not told.models or not drift.optimizer.unwrapped:
+            return
+        place = drift.optimizer.place
+        if place is not None:
+            yield self.found(
+                place,
+                f"After step {drift.step} the ranks held different values in parameter {drift.name}, one of "
+                f"{drift.optimizer.unwrapped} that this {drift.optimizer.type} trains and no prepared model has.",
+                remedy="Hand their model over with the others: `accelerator.prepare(model)`.",
+                because=[("the accelerator is made here", told.place)],
+            )
+
+    def _never_held_back(self, rank: Process, told: RecordedAccelerator) -> Iterator[Finding]:
+        """An optimizer that does not know of accumulation steps where others wait."""
+        for each in rank.optimizers:
+            early = [
+                step for step in rank.steps
+                if step.optimizer == each.number and "held back" in step.counts and "accumulated" not in step.counts
+            ]  # fmt: skip
+            if early and not each.prepared and told.steps > 1 and each.place is not None:
+                yield self.found(
+                    each.place,
+                    f"This {each.type} was never prepared: it made {len(early)} steps in batches of which `accumulate` "
+                    f"makes one step in {told.steps}.",
+                    remedy="Hand it over, and use what comes back: `optimizer = accelerator.prepare(optimizer)`.",
+                    because=[("the accelerator is made here", told.place)],
+                )
+
+    def _read_whole(self, recording: Recording, told: RecordedAccelerator) -> Iterator[Finding]:
+        """A training pass over a loader of the program's own that gives each rank all of the data."""
+        first, others = recording.ranks[0], recording.ranks[1:]
+        seen: set[int] = set()
+        for each in first.training_passes if told.models else ():
+            if each.prepared or each.replicas is not None or not each.kept_all or each.place is None:
+                continue
+            same = [_pass_of(rank, each) for rank in others]
+            whole = all(one is not None and set(one.places or ()) == set(each.places or ()) for one in same)
+            if whole and each.samples > 1 and each.loader not in seen:
+                seen.add(each.loader)
+                yield self.found(
+                    each.place,
+                    f"This loader was never prepared: every rank trained on the same {each.samples} samples.",
+                    remedy="Hand it over, and use what comes back: `loader = accelerator.prepare(loader)`.",
+                    because=[("the loader is made here", each.made), ("the accelerator is made here", told.place)],
+                )
 
     def _models(self, program: Program) -> Iterator[tuple[Value, Finding]]:
         if averages_by_hand(program):
@@ -177,6 +239,11 @@ class ObjectNotPrepared(Rule):
             confidence=confidence,
             repair=Repair(f"Hand {subject} over", (After(later, (line,)),)),
         )
+
+
+def _pass_of(rank: Process, given: Pass) -> Pass | None:
+    """The pass of that number over the same loader, on another rank."""
+    return next((each for each in rank.passes if (each.number, each.loader) == (given.number, given.loader)), None)
 
 
 def _on_its_own(module: Value) -> Module | None:

@@ -42,6 +42,7 @@ from gpudoctor_rules.frameworks._learning import backward_in
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 KEEPS_SAMPLERS = "use_distributed_sampler"
 SEEDS = ("torch.", "lightning.")
@@ -79,6 +80,24 @@ class RandomSamplerDiffers(Rule):
                 "ranks.",
                 because=[("its loader is shared out here", event.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        if not recording.distributed:
+            return
+        for drawn in zip(*(rank.drawn for rank in recording.ranks), strict=False):
+            place = drawn[0].place
+            if len({each.digest for each in drawn}) > 1 and place is not None:
+                yield self.found(
+                    place,
+                    f"This `{drawn[0].sampler}` drew another list of {drawn[0].length} samples on each rank, of which "
+                    "each took its share.",
+                    remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
+                    "ranks.",
+                )
+                return
+
+    def could_show(self, recording: Recording) -> bool:
+        return recording.distributed and all(rank.drawn for rank in recording.ranks)
 
 
 def _sampler(event: Prepare) -> Sampler | None:

@@ -17,7 +17,8 @@ out of `prepare`.
 
 The length was computed from the loader as it was before `prepare`, or has the number of processes in it; the
 `Accelerator` is made with `split_batches=True` or `step_scheduler_with_optimizer=False`, or with settings that could
-not be followed; the schedule is not prepared.
+not be followed; the schedule is not prepared. In a
+run: the learning rate did not come to 0 so early, and lint had no suspicion.
 
 ## Sources
 
@@ -47,8 +48,15 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
+
+
+ENOUGH = 2
+"""Calls of a schedule."""
+ROOM = 1.2
+"""Times as late as an N-th of the training, where a schedule still counts as over by then: it may warm up first."""
 
 
 class SchedulerStepsNTimes(Rule):
@@ -79,6 +87,29 @@ class SchedulerStepsNTimes(Rule):
                 yield self._too_short(event, scheduler, loader)
             elif all(_each_epoch(program, step) for step in steps):
                 yield self._ahead(event, scheduler, steps[0])
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            for each in rank.schedules:
+                n_times = each.processes > 1 and each.steps > each.calls * (each.processes - 1)
+                place = each.made or each.place
+                if not n_times or place is None or each.calls < ENOUGH:
+                    continue
+                early = 0 < each.over <= each.calls * ROOM / each.processes
+                # A decay that is too fast looks like one that is meant.
+                if (early and rank.over) or self.code in recording.suspected:
+                    yield self.found(
+                        place,
+                        f"The program stepped this prepared `{each.type}` {each.calls} times, and it made {each.steps} "
+                        "steps of that, one for each process"
+                        + (f": from call {each.over} on the learning rate was 0." if early else "."),
+                        remedy="Compute the length before `prepare`, or multiply it by `accelerator.num_processes`; "
+                        "leave a schedule that counts epochs out of `prepare`.",
+                        because=[("it is stepped here", each.place)],
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.calls >= ENOUGH for rank in recording.ranks for each in rank.schedules)
 
     def _too_short(self, event: Prepare, scheduler: Scheduler, loader: Loader) -> Finding:
         owner, batches = in_code(event.managed, "accelerator"), name_of(loader, "the loader")

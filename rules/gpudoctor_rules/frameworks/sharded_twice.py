@@ -16,7 +16,8 @@ times longer, and what counted its batches counts others.
 ## Silent when
 
 The loader is not prepared; the sampler is told that there is one replica; Fabric or Lightning's `Trainer` prepares it,
-which leave a `DistributedSampler` alone; it is not certain that the sampler or the data set shares anything out.
+which leave a `DistributedSampler` alone; it is not certain that the sampler or the data set shares anything out. A run
+sees it of a `DistributedSampler` and of `split_dataset_by_node`, and not of a stream that looks at the rank itself.
 
 ## Sources
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 GivenShare = tuple[str, "Location", "Repair | None"]
 
@@ -79,6 +81,24 @@ class ShardedTwice(Rule):
                 because=[("each rank is given its share here", place), ("the loader is prepared here", event.location)],
                 repair=repair,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for each in recording.ranks[0].shared_again if recording.ranks else ():
+            place = each.made or each.place
+            if place is not None:
+                yield self.found(
+                    place,
+                    f"A `{each.by}` has shared the data out among {each.replicas} ranks, and the loader was prepared "
+                    f"for {each.processes}: each of them sees a share of a share.",
+                    remedy="Leave the sampler, or the split, to `prepare`.",
+                    because=[("the loader is prepared here", each.place)],
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        # A stream that knows its rank looks like any other.
+        return recording.distributed and any(
+            each.prepared and not each.iterable for rank in recording.ranks for each in rank.passes
+        )
 
 
 def _shared_by(program: Program, event: Prepare, loader: Loader) -> GivenShare | None:

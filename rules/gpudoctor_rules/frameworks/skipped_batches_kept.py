@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.data_loading import Iterate
     from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 class SkippedBatchesKept(Rule):
@@ -46,6 +47,7 @@ class SkippedBatchesKept(Rule):
     code = "GPU915"
     name = "skipped-batches-kept"
     severity = Severity.WARNING
+    shows_in_run = True
     needs = (SkipBatches,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -63,6 +65,23 @@ class SkippedBatchesKept(Rule):
                 remedy="Go over the skipped loader in the resumed epoch, and over the whole one in all others.",
                 because=[("the batches are skipped here", skip.location), ("the loop over epochs", loop.location)],
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            again: dict[int, int] = {}
+            for each in rank.training_passes:
+                again[each.loader] = again.get(each.loader, 0) + 1
+                if each.skipped and again[each.loader] == 2 and each.place is not None:
+                    yield self.found(
+                        each.place,
+                        f"The second epoch over this loader left out its first {each.skipped} "
+                        f"batch{'' if each.skipped == 1 else 'es'}, too.",
+                        remedy="Go over the skipped loader in the resumed epoch, and over the whole one in all others.",
+                        because=[("it is made here", each.made)],
+                    )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(each.skipped for rank in recording.ranks for each in rank.training_passes)
 
 
 def _epochs(program: Program, skip: SkipBatches) -> tuple[Iterate, Loop] | None:
