@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from gpudoctor.card_index import Entry, Stamp
 
 ENTRY_POINTS = "gpudoctor.rules"
+ERROR_TEXTS = "Error texts"
+"""The section of a page that the declaration of its rule makes."""
 
 _BUILT_IN_CODE = r"GPU\d{3}"
 _ANY_CODE = r"[A-Z]{2,10}\d{3,4}"
@@ -217,9 +219,20 @@ def page_of(card: RuleCard) -> str:
     # Imported late: a lint shows no page.
     from gpudoctor.page_examples import with_examples
 
-    load(card)
+    rule = load(card)
     pack = card.module.partition(".")[0]
-    return with_examples(sys.modules[card.module].__doc__ or "", _imported(pack, pack), card.module)
+    page = with_examples(sys.modules[card.module].__doc__ or "", _imported(pack, pack), card.module)
+    return _with_errors(page, rule.errors)
+
+
+def _with_errors(page: str, errors: Sequence[str]) -> str:
+    """The page with the error texts of the rule behind what goes wrong."""
+    head, first, body = page.partition("## What goes wrong\n")
+    story, heading, rest = body.partition("\n## ")
+    if not errors or not first or not heading:
+        return page
+    listed = "\n".join(f"* `{text}`" for text in errors)
+    return f"{head}{first}{story}\n## {ERROR_TEXTS}\n\n{listed}\n{heading}{rest}"
 
 
 def _entries(folder: str) -> Sequence[os.DirEntry[str]]:

@@ -68,6 +68,9 @@ class Rule:
     """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
     advises_if_named: ClassVar[bool] = False
     """Some of its findings are advice (info), for those only who have selected it."""
+    errors: ClassVar[tuple[str, ...]] = ()
+    """What PyTorch, NCCL, gloo or a framework writes where a program ends by this mistake: one line each, word for
+    word, with names and numbers as they may be. The page lists them, so that who searches for one ends there."""
     of_ranks: ClassVar[bool] = False
     """It is about what several processes do together: of the process that starts them by `mp.spawn` it is shown what
     that makes for them, and not what it does itself, alone, before or after."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.report.frame import excerpt, frame
 from gpudoctor.report.story import head, launch_of_all, story
 from gpudoctor.report.text import Style, harmless, wrap
+from gpudoctor.site import address_of
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def painted_head(finding: Finding, style: Style) -> str:
         (
             style.paint(place[:-1], "bold") + ":",
             style.paint(severity[:-1], finding.severity.value) + ":",
-            style.paint(code, "bold"),
+            style.linked(style.paint(code, "bold"), address_of(finding.code, finding.name)),
             *rest,
         )
     )

@@ -20,6 +20,7 @@ from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
 from gpudoctor.report.text import Style
+from gpudoctor.site import address_of, read_more
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Edit, Fix, Location, Related
@@ -61,9 +62,13 @@ def render(report: Report, style: Style) -> Iterator[str]:
 
 def _rule(card: RuleCard) -> Json:
     page = markdown.with_difference(page_of(card))
+    address = address_of(card.code, card.name)
+    page = f"{page.strip()}\n\nRead more: `{read_more(card.code, card.name)}`" if not address else page
     return {
         "id": card.code,
         "name": card.name,
+        # A service that shows the help needs no address, and there may be none.
+        **({"helpUri": address} if address else {}),
         "shortDescription": {"text": card.summary},
         "fullDescription": {"text": card.summary},
         "help": {"text": markdown.plain(f"{card.code} {card.name}", page, _ENDLESS), "markdown": page.strip() + "\n"},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.site import read_more
 
 _NOUNS = {
     Severity.ERROR: ("error", "errors"),
@@ -33,7 +34,7 @@ def summary(findings: Sequence[Finding], files: int, missed: int = 0, *, partly:
     # Not the files that were named: a mistake often stands in one that they import.
     where = _files(len({finding.location.path for finding in findings}))
     worst = max(findings, key=lambda finding: finding.severity.weight)
-    return f"Found {_counts(findings)} in {where}. Read more: gpudoctor explain {worst.code}"
+    return f"Found {_counts(findings)} in {where}. Read more: {read_more(worst.code, worst.name)}"
 
 
 def _files(number: int) -> str:

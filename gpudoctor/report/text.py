@@ -16,7 +16,7 @@ _CONTINUED = 8
 
 # Our own colours bear a mark that no text can know beforehand, so that they alone are let through.
 _OURS = f"\x1b[{os.urandom(8).hex()}:"
-_OUR_COLOUR = f"{re.escape(_OURS)}([0-9;]*)m"
+_OUR_ESCAPE = f"{re.escape(_OURS)}([0-9;]*m|>[!-~]*\x07)"
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -47,6 +47,10 @@ class Style:
         """`text` in the colours of an escape sequence, where colour is wanted; `written` lets it through."""
         return f"{_OURS}{code}m{text}{_OURS}0m" if self.colour and text else text
 
+    def linked(self, text: str, address: str) -> str:
+        """`text` as a link, where the terminal shows colours, and so links."""
+        return f"{_OURS}>{address}\x07{text}{_OURS}>\x07" if self.colour and address else text
+
     @property
     def bar(self) -> str:
         """What stands between a line's number and the line."""
@@ -62,13 +66,17 @@ def harmless(line: str, kept: str = "") -> str:
     """One line as it is written; the characters of `kept` stay what they are."""
     if line.isprintable():
         return defused(line)
-    # Every second piece is the code of a colour of ours.
-    pieces = re.split(_OUR_COLOUR, line)
+    # Every second piece is the code of a colour or a link of ours.
+    pieces = re.split(_OUR_ESCAPE, line)
     begin = next((at for at in range(0, len(pieces), 2) if pieces[at].strip()), 0)
     return "".join(
-        f"\x1b[{piece}m" if at % 2 else defused(visible(piece, kept), begins=at == begin)
+        _escape(piece) if at % 2 else defused(visible(piece, kept), begins=at == begin)
         for at, piece in enumerate(pieces)
     )
+
+
+def _escape(code: str) -> str:
+    return f"\x1b[{code}" if code.endswith("m") and code[0] != ">" else f"\x1b]8;;{code[1:-1]}\x1b\\"
 
 
 def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> list[str]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor import site
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.report import concise, full
 from gpudoctor.report.frame import frame
 from gpudoctor.report.report import Report
+from gpudoctor.report.summary import summary
 from gpudoctor.report.text import Style, cells, folded, wrap, written
 
 if TYPE_CHECKING:
@@ -87,6 +89,18 @@ def test_in_colour_it_says_the_same() -> None:
     text = written(full.told([FINDING], lines, Style(colour=True)))
     assert "\x1b[1;31merror\x1b[0m" in text
     assert re.sub(r"\x1b\[[\d;]*m", "", text) == FULL
+
+
+def test_the_code_is_a_link_once_the_site_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = written(full.told([FINDING], lines, Style(colour=True)))
+    assert "]8;;" not in plain
+    monkeypatch.setattr(site, "ADDRESS", "https://docs.example")
+    linked = written(full.told([FINDING], lines, Style(colour=True)))
+    address = "https://docs.example/rules/missing-distributed-sampler/"
+    code = "\x1b[1mGPU301\x1b[0m"
+    assert linked == plain.replace(code, f"\x1b]8;;{address}\x1b\\{code}\x1b]8;;\x1b\\")
+    assert "8;;" not in written(full.told([FINDING], lines, Style()))
+    assert summary([FINDING], 1).endswith(f"Read more: {address}")
 
 
 def test_box_characters_only_where_they_can_be_said() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpudoctor import __version__
+from gpudoctor import __version__, site
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
 from gpudoctor.report.report import Report
@@ -86,10 +86,18 @@ def test_a_finding() -> None:
 def test_rules_have_their_page() -> None:
     (rule,) = log(FINDING)["tool"]["driver"]["rules"]
     assert rule["help"] == {
-        "text": "GPU301 missing-distributed-sampler\n\nIt is **wrong**.\n",
-        "markdown": PAGE,
+        "text": "GPU301 missing-distributed-sampler\n\nIt is **wrong**.\n\nRead more: `gpudoctor explain GPU301`\n",
+        "markdown": f"{PAGE}\nRead more: `gpudoctor explain GPU301`\n",
     }
+    assert "helpUri" not in rule, "the site has no address yet"
     assert rule["properties"] == {"tags": ["data"], "problem.severity": "error"}
+
+
+def test_rules_link_to_the_site_once_it_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "ADDRESS", "https://docs.example/gpudoctor/")
+    (rule,) = log(FINDING)["tool"]["driver"]["rules"]
+    assert rule["helpUri"] == "https://docs.example/gpudoctor/rules/missing-distributed-sampler/"
+    assert "explain" not in rule["help"]["text"]
 
 
 @pytest.mark.parametrize(

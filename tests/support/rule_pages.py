@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpudoctor.registry import find_rules, load, page_of
+from gpudoctor.registry import ERROR_TEXTS, find_rules, load, page_of
 
 if TYPE_CHECKING:
     from gpudoctor.rule import RuleCard
@@ -41,9 +41,9 @@ class Page:
 
     @cached_property
     def sections(self) -> dict[str, str]:
-        """The bodies of the sections by title, in the order of the page."""
+        """The bodies of the sections that are written, by title, in the order of the page."""
         _, *parts = re.split(r"^## (.+)$", self.text, flags=re.MULTILINE)
-        return dict(zip(parts[::2], parts[1::2], strict=True))
+        return {title: body for title, body in zip(parts[::2], parts[1::2], strict=True) if title != ERROR_TEXTS}
 
     def code(self, section: str) -> str:
         """The indented block of a section, as a program."""

@@ -53,6 +53,7 @@ class FilesystemRace(Rule):
     code = "GPU608"
     name = "filesystem-race"
     severity = Severity.WARNING
+    errors = ("FileExistsError: [Errno 17] File exists: 'checkpoints'",)
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

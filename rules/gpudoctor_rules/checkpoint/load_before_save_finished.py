@@ -40,6 +40,7 @@ from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported, Repair
 from gpudoctor.lint.repair.snippets import waits_for_all
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class LoadBeforeSaveFinished(Rule):
     code = "GPU604"
     name = "load-before-save-finished"
     severity = Severity.ERROR
+    errors = (
+        "FileNotFoundError: [Errno 2] No such file or directory: 'model.pt'",
+        *TORN_FILE,
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

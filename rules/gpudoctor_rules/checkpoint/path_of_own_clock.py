@@ -79,6 +79,7 @@ class PathOfOwnClock(Rule):
     code = "GPU610"
     name = "path-of-own-clock"
     severity = Severity.WARNING
+    errors = ("FileNotFoundError: [Errno 2] No such file or directory",)
     stops = True
     since = "0.1"
     of_ranks = True

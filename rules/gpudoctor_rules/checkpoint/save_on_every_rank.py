@@ -37,6 +37,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._paths import importing, one_path, shown
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class SaveOnEveryRank(Rule):
     code = "GPU601"
     name = "save-on-every-rank"
     severity = Severity.ERROR
+    errors = TORN_FILE
     fix_safety = Safety.UNSAFE
     shows_in_run = True
     needs = (Save,)

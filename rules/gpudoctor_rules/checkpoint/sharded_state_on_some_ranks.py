@@ -34,6 +34,7 @@ from gpudoctor.lint.events.acting_place import calls_behind
 from gpudoctor.lint.events.files import Save, ShardedState
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -52,6 +53,7 @@ class ShardedStateOnSomeRanks(Rule):
     code = "GPU605"
     name = "sharded-state-on-some-ranks"
     severity = Severity.ERROR
+    errors = STUCK
     stops = True
     shows_in_run = True
     of_ranks = True

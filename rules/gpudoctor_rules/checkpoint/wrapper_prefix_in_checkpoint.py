@@ -48,6 +48,10 @@ class WrapperPrefixInCheckpoint(Rule):
     code = "GPU603"
     name = "wrapper-prefix-in-checkpoint"
     severity = Severity.WARNING
+    errors = (
+        'RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "weight". Unexpected '
+        'key(s) in state_dict: "module.weight".',
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

@@ -47,6 +47,7 @@ class ZeroStateNotConsolidated(Rule):
     code = "GPU606"
     name = "zero-state-not-consolidated"
     severity = Severity.ERROR
+    errors = ("RuntimeError: Optimizer state has not been consolidated on this rank.",)
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

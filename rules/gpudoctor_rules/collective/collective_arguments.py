@@ -76,6 +76,12 @@ class CollectiveArguments(Rule):
     code = "GPU514"
     name = "collective-arguments"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: Must specify global_rank or group_rank",
+        "must NOT be specified on non-destination ranks",
+        "TypeError: broadcast() missing 1 required positional argument: 'src'",
+        "TypeError: Invalid function argument. Expected parameter tensor_list of type List[torch.Tensor]",
+    )
     stops = True
     shows_in_run = True
     of_ranks = True

@@ -35,6 +35,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import MISMATCH, STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, story
 from gpudoctor_rules.collective._together import lonely_collectives
 
@@ -48,6 +49,12 @@ class CollectiveOnSomeRanks(Rule):
     code = "GPU501"
     name = "collective-on-some-ranks"
     severity = Severity.ERROR
+    errors = (
+        *STUCK,
+        *MISMATCH,
+        "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued "
+        "collectives.",
+    )
     stops = True
     shows_in_run = True
     of_ranks = True

@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import MISMATCH, STUCK
 from gpudoctor_rules.collective._sides import place_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ class CollectivesInDifferentOrder(Rule):
     code = "GPU512"
     name = "collectives-in-different-order"
     severity = Severity.ERROR
+    errors = (
+        *MISMATCH,
+        *STUCK,
+    )
     stops = True
     shows_in_run = True
     of_ranks = True

@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.value import Const, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -43,6 +44,10 @@ class CpuTensorWithNccl(Rule):
     code = "GPU510"
     name = "cpu-tensor-with-nccl"
     severity = Severity.ERROR
+    errors = (
+        *NO_BACKEND,
+        "RuntimeError: Tensors must be CUDA and dense",
+    )
     stops = True
     of_ranks = True
     needs = (Collective,)

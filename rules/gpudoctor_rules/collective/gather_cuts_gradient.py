@@ -47,6 +47,7 @@ class GatherCutsGradient(Rule):
     code = "GPU507"
     name = "gather-cuts-gradient"
     severity = Severity.ERROR
+    errors = ("RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",)
     stops = True
     shows_in_run = True
     of_ranks = True

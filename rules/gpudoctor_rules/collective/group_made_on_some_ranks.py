@@ -34,6 +34,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import reached_alone, story
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class GroupMadeOnSomeRanks(Rule):
     code = "GPU508"
     name = "group-made-on-some-ranks"
     severity = Severity.ERROR
+    errors = STUCK
     stops = True
     shows_in_run = True
     of_ranks = True

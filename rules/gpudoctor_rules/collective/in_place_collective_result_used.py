@@ -45,6 +45,11 @@ class InPlaceCollectiveResultUsed(Rule):
     code = "GPU504"
     name = "in-place-collective-result-used"
     severity = Severity.ERROR
+    errors = (
+        "AttributeError: 'NoneType' object has no attribute 'item'",
+        "TypeError: unsupported operand type(s) for /: 'NoneType' and 'int'",
+        "TypeError: unsupported operand type(s) for /: 'Work' and 'int'",
+    )
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

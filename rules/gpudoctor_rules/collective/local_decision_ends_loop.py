@@ -43,6 +43,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
 from gpudoctor_rules.collective._sides import place_of, story, without_partner
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
@@ -62,6 +63,7 @@ class LocalDecisionEndsLoop(Rule):
     code = "GPU503"
     name = "local-decision-ends-loop"
     severity = Severity.WARNING
+    errors = STUCK
     stops = True
     shows_in_run = True
     of_ranks = True

@@ -48,6 +48,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class RoundsDifferBetweenRanks(Rule):
     code = "GPU517"
     name = "rounds-differ-between-ranks"
     severity = Severity.WARNING
+    errors = STUCK
     stops = True
     since = "0.1"
     of_ranks = True

@@ -35,6 +35,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, SchedulerStep
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
@@ -52,6 +53,7 @@ class StepOnSomeRanks(Rule):
     code = "GPU516"
     name = "step-on-some-ranks"
     severity = Severity.ERROR
+    errors = STUCK
     since = "0.1"
     shows_in_run = True
     of_ranks = True

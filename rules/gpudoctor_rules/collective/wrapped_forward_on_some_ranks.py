@@ -49,6 +49,7 @@ from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.lint.questions.loop_rounds import training_loop
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import lonely_collectives
 
@@ -68,6 +69,7 @@ class WrappedForwardOnSomeRanks(Rule):
     code = "GPU502"
     name = "wrapped-forward-on-some-ranks"
     severity = Severity.ERROR
+    errors = STUCK
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

@@ -55,6 +55,10 @@ class DownloadOnEveryRank(Rule):
     code = "GPU314"
     name = "download-on-every-rank"
     severity = Severity.WARNING
+    errors = (
+        "RuntimeError: Dataset not found or corrupted. You can use download=True to download it",
+        "RuntimeError: File not found or corrupted.",
+    )
     shows_in_run = True
     needs = (Download,)
 

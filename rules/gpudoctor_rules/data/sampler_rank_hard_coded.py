@@ -45,6 +45,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_SUCH_RANK
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class SamplerRankHardCoded(Rule):
     code = "GPU305"
     name = "sampler-rank-hard-coded"
     severity = Severity.ERROR
+    errors = NO_SUCH_RANK
     fix_safety = Safety.UNSAFE
     shows_in_run = True
     of_ranks = True

@@ -44,6 +44,10 @@ class SamplerWithIterableDataset(Rule):
     code = "GPU310"
     name = "sampler-with-iterable-dataset"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: DataLoader with IterableDataset: expected unspecified sampler option, but got "
+        "sampler=<torch.utils.data.distributed.DistributedSampler object",
+    )
     stops = True
     shows_in_run = True
     needs = (MakeLoader,)

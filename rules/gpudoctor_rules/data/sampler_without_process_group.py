@@ -39,6 +39,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class SamplerWithoutProcessGroup(Rule):
     code = "GPU304"
     name = "sampler-without-process-group"
     severity = Severity.ERROR
+    errors = NO_GROUP
     shows_in_run = True
     needs = (MakeSampler,)
 

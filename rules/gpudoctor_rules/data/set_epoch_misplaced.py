@@ -53,6 +53,7 @@ class SetEpochMisplaced(Rule):
     code = "GPU306"
     name = "set-epoch-misplaced"
     severity = Severity.WARNING
+    errors = ("AttributeError: 'DataLoader' object has no attribute 'set_epoch'",)
     shows_in_run = True
     needs = (Iterate, SetEpoch)
 

@@ -50,6 +50,7 @@ class ShuffleWithSampler(Rule):
     code = "GPU303"
     name = "shuffle-with-sampler"
     severity = Severity.ERROR
+    errors = ("ValueError: sampler option is mutually exclusive with shuffle",)
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

@@ -35,6 +35,7 @@ from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, Streamed
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class UnevenBatches(Rule):
     code = "GPU316"
     name = "uneven-batches"
     severity = Severity.ERROR
+    errors = STUCK
     stops = True
     shows_in_run = True
     of_ranks = True

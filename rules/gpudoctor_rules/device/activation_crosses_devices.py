@@ -42,6 +42,10 @@ class ActivationCrossesDevices(Rule):
     code = "GPU215"
     name = "activation-crosses-devices"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and "
+        "cuda:1!",
+    )
     stops = True
     needs = (Crossed,)
 

@@ -42,6 +42,7 @@ from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import by_all, choose_own, may_have_chosen, on_own_gpus, one_visible, overruled
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
 
@@ -63,6 +64,10 @@ class AllRanksOnOneGpu(Rule):
     code = "GPU204"
     name = "all-ranks-on-one-gpu"
     severity = Severity.ERROR
+    errors = (
+        *DUPLICATE_GPU,
+        *OUT_OF_MEMORY,
+    )
     fix_safety = Safety.UNSAFE
     needs = (DeviceUsed, InitGroup, Move, Wrap)
 

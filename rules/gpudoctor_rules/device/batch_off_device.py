@@ -41,6 +41,7 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device._places import called, managed
 from gpudoctor_rules.device.move_discarded import MOVES
 
@@ -55,6 +56,7 @@ class BatchOffDevice(Rule):
     code = "GPU201"
     name = "batch-off-device"
     severity = Severity.ERROR
+    errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (Mixed,)

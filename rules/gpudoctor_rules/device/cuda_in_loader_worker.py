@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.value import NONE, Const, name_of, single_of
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader
@@ -45,6 +46,7 @@ class CudaInLoaderWorker(Rule):
     code = "GPU216"
     name = "cuda-in-loader-worker"
     severity = Severity.ERROR
+    errors = FORKED
     stops = True
     needs = (ItemOnGpu,)
 

@@ -51,6 +51,11 @@ class DeviceIdsMismatch(Rule):
     code = "GPU208"
     name = "device-ids-mismatch"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of "
+        "them on device: cuda:1",
+        "ValueError: device_ids can only be None or contain a single element.",
+    )
     stops = True
     shows_in_run = True
     needs = (Forward, Wrap)

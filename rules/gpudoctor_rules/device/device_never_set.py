@@ -41,6 +41,7 @@ from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, InitGroup
 from gpudoctor.lint.repair.repair import After, Before, MoveUp, Repair
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import DUPLICATE_GPU
 from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
 from gpudoctor_rules.device._places import current_gpu, managed
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
@@ -58,6 +59,10 @@ class DeviceNeverSet(Rule):
     code = "GPU206"
     name = "device-never-set"
     severity = Severity.WARNING
+    errors = (
+        *DUPLICATE_GPU,
+        "Guessing device ID based on global rank. This can cause a hang if rank to GPU mapping is heterogeneous.",
+    )
     fix_safety = Safety.UNSAFE
     needs = (Collective, DeviceUsed, Wrap)
 

@@ -38,6 +38,7 @@ from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import INVALID_ORDINAL
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -53,6 +54,7 @@ class GlobalRankAsDevice(Rule):
     code = "GPU205"
     name = "global-rank-as-device"
     severity = Severity.WARNING
+    errors = INVALID_ORDINAL
     fix_safety = Safety.UNSAFE
     needs = (DeviceUsed, EnvironmentWrite, InitGroup)
 

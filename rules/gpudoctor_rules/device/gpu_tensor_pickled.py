@@ -34,6 +34,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective, Pickled
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -45,6 +46,7 @@ class GpuTensorPickled(Rule):
     code = "GPU218"
     name = "gpu-tensor-pickled"
     severity = Severity.WARNING
+    errors = OUT_OF_MEMORY
     since = "0.1"
     of_ranks = True
     needs = (Pickled,)

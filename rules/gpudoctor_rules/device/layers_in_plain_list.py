@@ -48,6 +48,7 @@ class LayersInPlainList(Rule):
     code = "GPU212"
     name = "layers-in-plain-list"
     severity = Severity.ERROR
+    errors = ("AttributeError: 'Net' object has no attribute 'layer'",)
     fix_safety = Safety.SAFE
     # The layers are on the CPU when the first batch comes, so the run ends with an error that names no list.
     shows_in_run = True

@@ -39,6 +39,7 @@ from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 from gpudoctor_rules.device._places import managed
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class LoadWithoutMapLocation(Rule):
     code = "GPU209"
     name = "load-without-map-location"
     severity = Severity.WARNING
+    errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
     needs = (Load,)
 

@@ -40,6 +40,7 @@ from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device._places import called, managed
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
@@ -54,6 +55,7 @@ class ModelOffDevice(Rule):
     code = "GPU202"
     name = "model-off-device"
     severity = Severity.ERROR
+    errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (Forward,)

@@ -39,6 +39,7 @@ from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device._places import called, certain
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class MoveDiscarded(Rule):
     code = "GPU203"
     name = "move-discarded"
     severity = Severity.ERROR
+    errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.SAFE
     needs = (Discard,)

@@ -43,6 +43,7 @@ class SuperInitMissing(Rule):
     code = "GPU214"
     name = "super-init-missing"
     severity = Severity.ERROR
+    errors = ("AttributeError: cannot assign module before Module.__init__() call",)
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

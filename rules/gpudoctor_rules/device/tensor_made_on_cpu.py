@@ -34,6 +34,7 @@ from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.placement import ConstantMixed, Move, TensorKept
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -46,6 +47,7 @@ class TensorMadeOnCpu(Rule):
     code = "GPU213"
     name = "tensor-made-on-cpu"
     severity = Severity.ERROR
+    errors = TWO_DEVICES
     stops = True
     fix_safety = Safety.UNSAFE
     needs = (ConstantMixed,)

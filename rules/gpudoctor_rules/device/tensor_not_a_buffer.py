@@ -34,6 +34,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
 from gpudoctor.lint.repair.repair import Code, Repair, Rewrite, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -47,6 +48,7 @@ class TensorNotABuffer(Rule):
     code = "GPU211"
     name = "tensor-not-a-buffer"
     severity = Severity.WARNING
+    errors = TWO_DEVICES
     fix_safety = Safety.UNSAFE
     needs = (ConstantMixed, FixedMet)
 

@@ -51,6 +51,11 @@ class WrapBeforeMove(Rule):
     code = "GPU207"
     name = "wrap-before-move"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: DistributedDataParallel device_ids and output_device arguments only work with "
+        "single-device/multiple-device GPU modules or CPU modules, but got device_ids [0], output_device 0, and "
+        "module parameters {device(type='cpu')}.",
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

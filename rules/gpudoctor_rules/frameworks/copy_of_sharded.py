@@ -48,6 +48,10 @@ class CopyOfSharded(Rule):
     code = "GPU935"
     name = "copy-of-sharded"
     severity = Severity.ERROR
+    errors = (
+        "AssertionError: FSDP does not support deepcopy. Please use state dict for serialization.",
+        "RuntimeError: Error(s) in loading state_dict for FSDPTransformer",
+    )
     stops = True
     shows_in_run = True
     needs = (ShardingRefused,)

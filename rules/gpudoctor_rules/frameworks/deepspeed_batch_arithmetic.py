@@ -47,6 +47,10 @@ class DeepspeedBatchArithmetic(Rule):
     code = "GPU911"
     name = "deepspeed-batch-arithmetic"
     severity = Severity.ERROR
+    errors = (
+        "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+        "gradient_acc_step * world_size",
+    )
     stops = True
     shows_in_run = True
     needs = (UseManaged,)

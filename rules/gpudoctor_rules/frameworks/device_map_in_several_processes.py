@@ -57,6 +57,11 @@ class DeviceMapInSeveralProcesses(Rule):
     code = "GPU909"
     name = "device-map-in-several-processes"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: You can't train a model that has been loaded with device_map='auto' in any distributed mode.",
+        "ValueError: You can't train a model that has been loaded in 8-bit or 4-bit precision on a different device "
+        "than the one you're training on",
+    )
     fix_safety = Safety.UNSAFE
     stops = True
     shows_in_run = True

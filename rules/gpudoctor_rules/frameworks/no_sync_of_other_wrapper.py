@@ -51,6 +51,10 @@ class NoSyncOfOtherWrapper(Rule):
     code = "GPU936"
     name = "no-sync-of-other-wrapper"
     severity = Severity.ERROR
+    errors = (
+        "AttributeError: 'FSDPNet' object has no attribute 'no_sync'",
+        "AssertionError: no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage 2",
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

@@ -73,6 +73,12 @@ class PlainBackward(Rule):
     code = "GPU906"
     name = "plain-backward"
     severity = Severity.ERROR
+    errors = (
+        "AssertionError: Attempted step but _scale is None.",
+        "RuntimeError: The current strategy and precision selection requires you to call fabric.backward(loss) "
+        "instead of loss.backward()",
+        "RuntimeError: Loss scaling is required for this configuration",
+    )
     fix_safety = Safety.SAFE
     shows_in_run = True
     needs = (UseManaged, Backward)

@@ -50,6 +50,7 @@ class ShardSavedAsModel(Rule):
     code = "GPU934"
     name = "shard-saved-as-model"
     severity = Severity.ERROR
+    errors = ("RuntimeError: Error(s) in loading state_dict for Net",)
     stops = True
     shows_in_run = True
     of_ranks = True

@@ -47,6 +47,10 @@ class ShardsAContainer(Rule):
     code = "GPU932"
     name = "shards-a-container"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: fully_shard does not support containers that do not implement forward",
+        "ValueError: fully_shard doesn't support scalar parameters. Change scale to a 1D tensor with numel equal to 1.",
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

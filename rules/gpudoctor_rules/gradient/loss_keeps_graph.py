@@ -33,6 +33,7 @@ from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.training_step import Accumulated, Backward, TakeGradient
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Loop
@@ -46,6 +47,7 @@ class LossKeepsGraph(Rule):
     code = "GPU710"
     name = "loss-keeps-graph"
     severity = Severity.WARNING
+    errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
     shows_in_run = True
     needs = (Accumulated,)

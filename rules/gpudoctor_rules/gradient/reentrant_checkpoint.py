@@ -35,6 +35,7 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWICE_READY
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -48,6 +49,7 @@ class ReentrantCheckpoint(Rule):
     code = "GPU708"
     name = "reentrant-checkpoint"
     severity = Severity.ERROR
+    errors = TWICE_READY
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

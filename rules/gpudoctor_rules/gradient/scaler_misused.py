@@ -56,6 +56,12 @@ class ScalerMisused(Rule):
     code = "GPU704"
     name = "scaler-misused"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: step() has already been called since the last update().",
+        "RuntimeError: unscale_() has already been called on this optimizer since the last update().",
+        "RuntimeError: unscale_() is being called after step().",
+        "AssertionError: No inf checks were recorded for this optimizer.",
+    )
     needs = (ScalerCall,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

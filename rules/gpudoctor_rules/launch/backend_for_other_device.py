@@ -36,6 +36,7 @@ from gpudoctor.lint.domain.value import Const, Value, name_of, single_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.valueset import Binding
@@ -49,6 +50,7 @@ class BackendForOtherDevice(Rule):
     code = "GPU407"
     name = "backend-for-other-device"
     severity = Severity.WARNING
+    errors = NO_BACKEND
     stops = True
     shows_in_run = True
     needs = (Wrap,)

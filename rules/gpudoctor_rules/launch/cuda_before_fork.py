@@ -35,6 +35,7 @@ from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -50,6 +51,7 @@ class CudaBeforeFork(Rule):
     code = "GPU406"
     name = "cuda-before-fork"
     severity = Severity.ERROR
+    errors = FORKED
     stops = True
     needs = (Spawn,)
 

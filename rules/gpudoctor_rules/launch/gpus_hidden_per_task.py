@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, StartOption
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class GpusHiddenPerTask(Rule):
     code = "GPU428"
     name = "gpus-hidden-per-task"
     severity = Severity.ERROR
+    errors = INVALID_ORDINAL
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

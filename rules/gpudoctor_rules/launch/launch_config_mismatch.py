@@ -46,6 +46,10 @@ class LaunchConfigMismatch(Rule):
     code = "GPU430"
     name = "launch-config-mismatch"
     severity = Severity.WARNING
+    errors = (
+        "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
+        "gradient_acc_step * world_size",
+    )
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         for file in launched.files:

@@ -54,6 +54,7 @@ class LauncherFlagsAfterScript(Rule):
     code = "GPU421"
     name = "launcher-flags-after-script"
     severity = Severity.ERROR
+    errors = ("error: unrecognized arguments: --nproc_per_node=4",)
     fix_safety = Safety.UNSAFE
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

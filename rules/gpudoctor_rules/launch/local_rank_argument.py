@@ -74,6 +74,7 @@ class LocalRankArgument(Rule):
     code = "GPU411"
     name = "local-rank-argument"
     severity = Severity.WARNING
+    errors = ("error: unrecognized arguments: --local-rank=0",)
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import PORT_TAKEN
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -42,6 +43,7 @@ class MasterPortCollides(Rule):
     code = "GPU425"
     name = "master-port-collides"
     severity = Severity.WARNING
+    errors = PORT_TAKEN
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

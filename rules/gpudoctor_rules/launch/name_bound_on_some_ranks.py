@@ -46,6 +46,10 @@ class NameBoundOnSomeRanks(Rule):
     code = "GPU470"
     name = "name-bound-on-some-ranks"
     severity = Severity.ERROR
+    errors = (
+        "UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value",
+        "NameError: name 'writer' is not defined",
+    )
     stops = True
     since = "0.1"
     shows_in_run = True

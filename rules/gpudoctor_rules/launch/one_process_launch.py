@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_RANK
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class OneProcessLaunch(Rule):
     code = "GPU422"
     name = "one-process-launch"
     severity = Severity.WARNING
+    errors = NO_RANK
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         for file, launch in launched.launches:

@@ -45,6 +45,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import AtEnd, Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -61,6 +62,7 @@ class ProcessGroupMissing(Rule):
     code = "GPU401"
     name = "process-group-missing"
     severity = Severity.ERROR
+    errors = NO_GROUP
     fix_safety = Safety.UNSAFE
     stops = True
     shows_in_run = True

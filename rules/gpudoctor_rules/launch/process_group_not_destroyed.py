@@ -44,6 +44,7 @@ class ProcessGroupNotDestroyed(Rule):
     code = "GPU402"
     name = "process-group-not-destroyed"
     severity = Severity.INFO
+    errors = ("WARNING: destroy_process_group() was not called before program exit, which can leak resources.",)
     fix_safety = Safety.SAFE
     since_torch = "2.4"
     needs = (Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep)

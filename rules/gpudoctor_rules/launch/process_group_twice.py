@@ -49,6 +49,7 @@ class ProcessGroupTwice(Rule):
     code = "GPU410"
     name = "process-group-twice"
     severity = Severity.ERROR
+    errors = ("ValueError: trying to initialize the default process group twice!",)
     stops = True
     shows_in_run = True
     needs = (InitGroup,)

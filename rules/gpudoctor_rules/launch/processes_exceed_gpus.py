@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of
 
 if TYPE_CHECKING:
@@ -41,6 +42,10 @@ class ProcessesExceedGpus(Rule):
     code = "GPU423"
     name = "processes-exceed-gpus"
     severity = Severity.ERROR
+    errors = (
+        *INVALID_ORDINAL,
+        *DUPLICATE_GPU,
+    )
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

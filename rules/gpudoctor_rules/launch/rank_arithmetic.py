@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -56,6 +57,10 @@ class RankArithmetic(Rule):
     code = "GPU415"
     name = "rank-arithmetic"
     severity = Severity.ERROR
+    errors = (
+        *PORT_TAKEN,
+        *NO_SUCH_RANK,
+    )
     stops = True
     shows_in_run = True
     needs = (InitGroup,)

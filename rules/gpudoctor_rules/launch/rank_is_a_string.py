@@ -51,6 +51,7 @@ class RankIsAString(Rule):
     code = "GPU409"
     name = "rank-is-a-string"
     severity = Severity.ERROR
+    errors = ("TypeError: '>' not supported between instances of 'str' and 'int'",)
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

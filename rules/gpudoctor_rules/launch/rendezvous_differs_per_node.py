@@ -52,6 +52,11 @@ class RendezvousDiffersPerNode(Rule):
     code = "GPU429"
     name = "rendezvous-differs-per-node"
     severity = Severity.ERROR
+    errors = (
+        "torch.distributed.DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.",
+        "torch.distributed.DistNetworkError: The client socket has timed out after 600000ms while trying to connect "
+        "to (10.0.0.1, 29500).",
+    )
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

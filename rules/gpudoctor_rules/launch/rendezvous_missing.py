@@ -41,6 +41,7 @@ from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_RANK
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
@@ -60,6 +61,12 @@ class RendezvousMissing(Rule):
     code = "GPU403"
     name = "rendezvous-missing"
     severity = Severity.ERROR
+    errors = (
+        *NO_RANK,
+        "ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable MASTER_ADDR "
+        "expected, but not set",
+        "ValueError: port must have value from 0 to 65535 but was 80000.",
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

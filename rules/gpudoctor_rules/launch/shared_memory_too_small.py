@@ -42,6 +42,12 @@ class SharedMemoryTooSmall(Rule):
     code = "GPU431"
     name = "shared-memory-too-small"
     severity = Severity.WARNING
+    errors = (
+        "RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible that dataloader's "
+        "workers are out of shared memory. Please try to raise your shared memory limit.",
+        "RuntimeError: DataLoader worker (pid(s) 123) exited unexpectedly",
+        "Error while creating shared memory segment /dev/shm/nccl-",
+    )
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

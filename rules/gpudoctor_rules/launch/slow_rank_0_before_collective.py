@@ -39,6 +39,7 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import GLOO_TIMEOUT, NCCL_TIMEOUT
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -57,6 +58,7 @@ class SlowRank0BeforeCollective(Rule):
     code = "GPU412"
     name = "slow-rank-0-before-collective"
     severity = Severity.INFO
+    errors = (*NCCL_TIMEOUT, *GLOO_TIMEOUT)
     stops = True
     shows_in_run = True
     needs = (Iterate,)

@@ -43,6 +43,10 @@ class SlurmTasksMismatch(Rule):
     code = "GPU427"
     name = "slurm-tasks-mismatch"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: You set devices=4 in Lightning, but the number of tasks per node configured in SLURM "
+        "--ntasks-per-node=8 does not match.",
+    )
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:

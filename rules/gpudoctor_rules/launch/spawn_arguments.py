@@ -51,6 +51,12 @@ class SpawnArguments(Rule):
     code = "GPU404"
     name = "spawn-arguments"
     severity = Severity.ERROR
+    errors = (
+        "TypeError: Value after * must be an iterable, not int",
+        "TypeError: run() takes 1 positional argument but 2 were given",
+        "AttributeError: Can't pickle local object 'main.<locals>.train'",
+        "AttributeError: Can't get attribute 'train' on <module '__main__' (built-in)>",
+    )
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

@@ -45,6 +45,10 @@ class SpawnWithoutMainGuard(Rule):
     code = "GPU405"
     name = "spawn-without-main-guard"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: An attempt has been made to start a new process before the current process has finished its "
+        "bootstrapping phase.",
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

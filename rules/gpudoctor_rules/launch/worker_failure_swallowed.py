@@ -38,6 +38,7 @@ from gpudoctor.lint.events.process import Swallowed
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -54,6 +55,7 @@ class WorkerFailureSwallowed(Rule):
     code = "GPU414"
     name = "worker-failure-swallowed"
     severity = Severity.WARNING
+    errors = STUCK
     shows_in_run = True
     needs = (Swallowed,)
 

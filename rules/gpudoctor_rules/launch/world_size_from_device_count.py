@@ -35,6 +35,7 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Sampler
@@ -48,6 +49,7 @@ class WorldSizeFromDeviceCount(Rule):
     code = "GPU408"
     name = "world-size-from-device-count"
     severity = Severity.WARNING
+    errors = NO_SUCH_RANK
     stops = True
     shows_in_run = True
     needs = (InitGroup, MakeSampler)

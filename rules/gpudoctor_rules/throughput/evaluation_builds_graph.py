@@ -42,6 +42,7 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import After, Before, Code, Decorate, Holds, Imported, Repair, Under
 from gpudoctor.record import replace
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -56,6 +57,7 @@ class EvaluationBuildsGraph(Rule):
     code = "GPU805"
     name = "evaluation-builds-graph"
     severity = Severity.PERF
+    errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
     shows_in_run = True
     needs = (Backward, Escape, Forward, GradientsSwitched, ModeChange, OptimizerStep, TakeGradient)

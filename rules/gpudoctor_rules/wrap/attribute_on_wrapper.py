@@ -65,6 +65,10 @@ class AttributeOnWrapper(Rule):
     code = "GPU104"
     name = "attribute-on-wrapper"
     severity = Severity.ERROR
+    errors = (
+        "AttributeError: 'DistributedDataParallel' object has no attribute 'encoder'",
+        "AttributeError: 'DataParallel' object has no attribute 'encoder'",
+    )
     stops = True
     fix_safety = Safety.SAFE
     shows_in_run = True

@@ -47,6 +47,11 @@ class DataParallelLossNotReduced(Rule):
     code = "GPU108"
     name = "data-parallel-loss-not-reduced"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: grad can be implicitly created only for scalar outputs",
+        "UserWarning: Was asked to gather along dimension 0, but all input tensors were scalars; will instead "
+        "unsqueeze and return a vector.",
+    )
     stops = True
     fix_safety = Safety.SAFE
     needs = (Backward,)

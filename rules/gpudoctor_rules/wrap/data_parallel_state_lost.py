@@ -42,6 +42,7 @@ class DataParallelStateLost(Rule):
     code = "GPU109"
     name = "data-parallel-state-lost"
     severity = Severity.WARNING
+    errors = ("AttributeError: 'Net' object has no attribute 'features'",)
     needs = (ReplicaWrite,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

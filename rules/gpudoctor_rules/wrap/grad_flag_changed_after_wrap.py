@@ -36,6 +36,7 @@ from gpudoctor.lint.domain.symbols import ParameterName
 from gpudoctor.lint.domain.value import FALSE, NONE, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class GradFlagChangedAfterWrap(Rule):
     code = "GPU114"
     name = "grad-flag-changed-after-wrap"
     severity = Severity.ERROR
+    errors = UNUSED
     stops = True
     shows_in_run = True
     needs = (GradientFlag,)

@@ -45,6 +45,10 @@ class NothingToTrain(Rule):
     code = "GPU118"
     name = "nothing-to-train"
     severity = Severity.ERROR
+    errors = (
+        "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameter that requires "
+        "a gradient.",
+    )
     stops = True
     shows_in_run = True
     needs = (Wrap,)

@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import FALSE, NONE, name_of
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class ParametersAddedAfterWrap(Rule):
     code = "GPU115"
     name = "parameters-added-after-wrap"
     severity = Severity.ERROR
+    errors = UNUSED
     stops = True
     shows_in_run = True
     needs = (PartAdded,)

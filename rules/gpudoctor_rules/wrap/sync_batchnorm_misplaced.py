@@ -56,6 +56,10 @@ class SyncBatchnormMisplaced(Rule):
     code = "GPU110"
     name = "sync-batchnorm-misplaced"
     severity = Severity.ERROR
+    errors = (
+        "ValueError: SyncBatchNorm layers only work with GPU modules",
+        "AttributeError: SyncBatchNorm is only supported within torch.nn.parallel.DistributedDataParallel",
+    )
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True

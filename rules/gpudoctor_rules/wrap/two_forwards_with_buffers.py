@@ -47,6 +47,9 @@ class TwoForwardsWithBuffers(Rule):
     code = "GPU117"
     name = "two-forwards-with-buffers"
     severity = Severity.WARNING
+    errors = (
+        "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation",
+    )
     shows_in_run = True
     needs = (Backward,)
 

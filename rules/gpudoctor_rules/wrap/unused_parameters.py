@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.module import Module, core_of
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
@@ -45,6 +46,10 @@ class UnusedParameters(Rule):
     code = "GPU112"
     name = "unused-parameters"
     severity = Severity.WARNING
+    errors = (
+        *UNUSED,
+        "Parameter indices which did not receive grad for rank 0: 2 3",
+    )
     stops = True
     shows_in_run = True
     needs = (UnusedPart,)

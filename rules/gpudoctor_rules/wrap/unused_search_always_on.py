@@ -54,6 +54,10 @@ class UnusedSearchAlwaysOn(Rule):
     code = "GPU113"
     name = "unused-search-always-on"
     severity = Severity.INFO
+    errors = (
+        "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused "
+        "parameters in the forward pass.",
+    )
     shows_in_run = True
     needs = (Wrap,)
 

@@ -35,6 +35,7 @@ from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -48,6 +49,7 @@ class WrapBeforeProcessGroup(Rule):
     code = "GPU106"
     name = "wrap-before-process-group"
     severity = Severity.ERROR
+    errors = NO_GROUP
     stops = True
     shows_in_run = True
     needs = (Collective, MakeSampler, Wrap)
