@@ -169,8 +169,8 @@ def test_sessions_in_two_threads_share_a_baseline(tmp_path: Path) -> None:
     assert not Session(with_baseline(folder), config=None).lint_paths([folder]).findings
 
 
-def test_the_example_of_the_readme_runs(project: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_example_of_the_documentation_runs(project: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    text = (ROOT / "docs" / "lint.md").read_text(encoding="utf-8")
     (example,) = (each.partition("```")[0] for each in text.split("```python\n")[1:] if "gpudoctor.api" in each[:200])
     monkeypatch.chdir(project)
     (project / "src").mkdir()

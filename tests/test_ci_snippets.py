@@ -1,4 +1,4 @@
-"""The CI files of the README: valid for the service that reads them, and their commands do what is said of them.
+"""The CI files of the documentation: valid for the service that reads them, and their commands do what is said of them.
 
 What needs the service or the network (actions, images, `pip install` from an address) is not run.
 """
@@ -37,9 +37,9 @@ for _ in range(100):
 
 @pytest.fixture
 def snippets(repository: Path) -> dict[str, list[str]]:
-    """The YAML of each section of the README, as it stands there."""
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    _, *parts = re.split(r"^### (.+)\n", readme, flags=re.MULTILINE)
+    """The YAML of each section of the page about CI, as it stands there."""
+    page = (repository / "docs" / "ci.md").read_text(encoding="utf-8")
+    _, *parts = re.split(r"^### (.+)\n", page, flags=re.MULTILINE)
     return {
         title: re.findall(r"```yaml\n(.*?)```", re.split(r"^## ", text, flags=re.MULTILINE)[0], re.DOTALL)
         for title, text in zip(parts[::2], parts[1::2], strict=True)

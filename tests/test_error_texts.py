@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.registry import ERROR_TEXTS
 from tests.support.rule_pages import Page, pages
 
@@ -86,3 +87,13 @@ def test_what_its_programs_end_with_is_among_them(page: Page) -> None:
 def _bare(text: str) -> str:
     """A text without the names and numbers of one program."""
     return re.sub(r"'\w+'(?= object| has|$)|(?<=attribute )'\w+'|\d+", "#", text)
+
+
+@each_page_with_texts
+def test_the_reader_of_logs_agrees(page: Page) -> None:
+    """What a log is taken for by `gpudoctor read` may be the mistake of this rule, where it names rules at all."""
+    codes = {each.rule.code: each.rule.errors for each in PAGES}
+    for text in page.rule.errors:
+        meaning = meaning_of(text)
+        named = {meaning.code, *meaning.likely} - {""} if meaning is not None else set()
+        assert not named or any(text in codes.get(code, ()) for code in named), f"{text}: {sorted(named)}"

@@ -99,7 +99,7 @@ def hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def project(hook: Path, repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with a wrong program, a right one and the helpers that they import, configured as the README says.
+    """A repository with a wrong program, a right one and the helpers that they import, configured as docs/ci.md says.
 
     What pre-commit installs for the first of its commits serves the others, too.
     """
@@ -113,8 +113,8 @@ def project(hook: Path, repository: Path, tmp_path_factory: pytest.TempPathFacto
     }
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
-    readme = (repository / "README.md").read_text(encoding="utf-8")
-    (config,) = re.findall(r"^### pre-commit\n.*?```yaml\n(.*?)```", readme, re.DOTALL | re.MULTILINE)
+    page = (repository / "docs" / "ci.md").read_text(encoding="utf-8")
+    (config,) = re.findall(r"^### pre-commit\n.*?```yaml\n(.*?)```", page, re.DOTALL | re.MULTILINE)
     revision = _git(hook, "rev-parse", "HEAD").strip()
     config = re.sub(r"repo: \S+", f"repo: {hook}", re.sub(r"rev: \S+", f"rev: {revision}", config))
     # Both hooks of the repository: pre-commit installs it once.

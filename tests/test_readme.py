@@ -1,18 +1,27 @@
-"""The README holds what it promises: its commands run as they stand, its table and its example are what comes out."""
+"""The README and the pages behind it hold what they promise: commands run as they stand, tables are what comes out,
+links lead somewhere."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.installs import copy_checkout, outside
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(
+        file.relative_to(_ROOT).as_posix()
+        for folder in ("docs", "gpudoctor/guides")
+        for file in (_ROOT / folder).glob("*.md")
+    ),
+]
 
 
 @pytest.fixture
@@ -44,17 +53,39 @@ def test_line_for_contributors_is_what_ci_runs(readme: str, repository: Path) ->
     assert (repository / ".ci" / "run").read_text(encoding="utf-8").rstrip().splitlines()[-1] == line
 
 
-def test_links_lead_somewhere(readme: str, repository: Path) -> None:
-    targets = re.findall(r"\]\((?!https?:)([^)#]+)", readme)
-    assert not [target for target in targets if not (repository / target).exists()]
+def test_it_is_read_in_five_minutes(readme: str) -> None:
+    assert len(readme.encode()) <= 12 * 1024
+    first_screen = readme.partition("## Try it")[0]
+    assert "Not seen on hardware yet" in first_screen
 
 
-@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(document: str, repository: Path) -> None:
+    """As GitHub shows them: to files, and to headings of files."""
+    file = repository / document
+    for target, _, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(#([^)]+))?\)", _without_code(file)):
+        goal = (file.parent / target).resolve() if target else file
+        assert goal.exists(), target
+        assert not anchor or anchor in _headings(goal), f"{target}#{anchor}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_named_files_exist(repository: Path, document: str) -> None:
     text = (repository / document).read_text(encoding="utf-8")
-    named = re.findall(r"\b(?:fixtures|tests|rules|gpudoctor/lint)/[\w./-]*\w", text)
-    assert named
+    named = re.findall(r"(?<![\w/.])(?:fixtures|tests|rules|gpudoctor/lint)/[\w./-]*\w", text)
+    assert named or document not in ("README.md", "CONTRIBUTING.md")
     assert not [name for name in named if not (repository / name).exists()]
+
+
+def _without_code(file: Path) -> str:
+    text = re.sub(r"^```.*?^```", "", file.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^    .*$", "", text, flags=re.MULTILINE) if file.parent.name == "guides" else text
+
+
+def _headings(file: Path) -> set[str]:
+    """The headings of a file as they are linked to."""
+    titles = re.findall(r"^#+ (.+)$", file.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def _commands(text: str) -> list[str]:

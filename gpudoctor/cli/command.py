@@ -19,14 +19,13 @@ vars(argparse)["_"] = str
 
 COMMANDS = {
     "lint": "Read training programs and say what is wrong with them.",
-    "explain": "Show the page of a rule, or a guide: from one GPU to many, editors.",
+    "explain": "Show the page of a rule, or a guide.",
     "rules": "List the rules.",
     "plan": "Show what was understood of a training program.",
     "probe": "Prove that this machine trains on all its GPUs.",
     "run": "Watch your own training and say what really happens.",
     "read": "Say from the logs of a failed job who failed first, and why.",
     "env": "Show what a report about a training run should say of the machine.",
-    "server": "Tell an editor what is wrong, while one types.",
     "completion": "Print what makes a shell complete commands, options and rules.",
 }
 """Each lives in the module of its name, as the class of its name."""

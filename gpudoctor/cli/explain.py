@@ -21,10 +21,12 @@ _FOLDER = resources.files("gpudoctor").joinpath("guides")
 
 
 class Explain(Command):
-    """Show the page of a rule, or a guide: from one GPU to many, editors."""
+    """Show the page of a rule, or a guide."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("rule", metavar="RULE", help="its code or its name; or a guide: scaling, editors")
+        parser.add_argument(
+            "rule", metavar="RULE", help=f"its code or its name; or a guide: {', '.join(sorted(_guides()))}"
+        )
         parser.add_argument(
             "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
         )

@@ -163,7 +163,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "Tensors of one operation are on different devices.",
         "Move the batch, and what `forward` makes, to the rank's GPU.",
-        likely=("GPU201", "GPU213", "GPU211", "GPU212"),
+        likely=("GPU201", "GPU213", "GPU211", "GPU212", "GPU215"),
     ),
     ErrorText(
         r"Input type \((?:torch\.)?\w*FloatTensor\) and weight type",

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from gpudoctor.page_address import rule_address
 from gpudoctor.report.frame import excerpt, frame
 from gpudoctor.report.story import head, launch_of_all, story
 from gpudoctor.report.text import Style, harmless, wrap
-from gpudoctor.site import address_of
 from gpudoctor.visible import visible
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def painted_head(finding: Finding, style: Style) -> str:
         (
             style.paint(place[:-1], "bold") + ":",
             style.paint(severity[:-1], finding.severity.value) + ":",
-            style.linked(style.paint(code, "bold"), address_of(finding.code, finding.name)),
+            style.linked(style.paint(code, "bold"), rule_address(finding.code, finding.name)),
             *rest,
         )
     )

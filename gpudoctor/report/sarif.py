@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from gpudoctor import __version__
 from gpudoctor.diagnostic import Finding, Problem, Severity, by_place
+from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.registry import page_of
 from gpudoctor.report import markdown
 from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
 from gpudoctor.report.text import Style
-from gpudoctor.site import address_of, read_more
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Edit, Fix, Location, Related
@@ -62,7 +62,7 @@ def render(report: Report, style: Style) -> Iterator[str]:
 
 def _rule(card: RuleCard) -> Json:
     page = markdown.with_difference(page_of(card))
-    address = address_of(card.code, card.name)
+    address = rule_address(card.code, card.name)
     page = f"{page.strip()}\n\nRead more: `{read_more(card.code, card.name)}`" if not address else page
     return {
         "id": card.code,

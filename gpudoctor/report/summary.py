@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.site import read_more
+from gpudoctor.page_address import read_more
 
 _NOUNS = {
     Severity.ERROR: ("error", "errors"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor import site
+from gpudoctor import page_address
 from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Severity
 from gpudoctor.record import replace
 from gpudoctor.report import concise, full
@@ -94,7 +94,7 @@ def test_in_colour_it_says_the_same() -> None:
 def test_the_code_is_a_link_once_the_site_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = written(full.told([FINDING], lines, Style(colour=True)))
     assert "]8;;" not in plain
-    monkeypatch.setattr(site, "ADDRESS", "https://docs.example")
+    monkeypatch.setattr(page_address, "SITE", "https://docs.example")
     linked = written(full.told([FINDING], lines, Style(colour=True)))
     address = "https://docs.example/rules/missing-distributed-sampler/"
     code = "\x1b[1mGPU301\x1b[0m"

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpudoctor import __version__, site
+from gpudoctor import __version__, page_address
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
 from gpudoctor.report.report import Report
@@ -94,7 +94,7 @@ def test_rules_have_their_page() -> None:
 
 
 def test_rules_link_to_the_site_once_it_has_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "ADDRESS", "https://docs.example/gpudoctor/")
+    monkeypatch.setattr(page_address, "SITE", "https://docs.example/gpudoctor/")
     (rule,) = log(FINDING)["tool"]["driver"]["rules"]
     assert rule["helpUri"] == "https://docs.example/gpudoctor/rules/missing-distributed-sampler/"
     assert "explain" not in rule["help"]["text"]

@@ -1,9 +1,9 @@
-"""Write the generated part of the README: the table of rules.
+"""Write the generated parts of the documentation: the tables of rules and of settings in `docs`.
 
     python tests/tools/make_docs.py [--check]
 
-It stands between `<!-- rules -->` and `<!-- /rules -->`. With --check nothing is written, and the exit code is 1
-where something would be.
+Each stands between marks such as `<!-- rules -->` and `<!-- /rules -->`. With --check nothing is written, and the exit
+code is 1 where something would be.
 """
 
 from __future__ import annotations
@@ -12,31 +12,35 @@ import re
 import sys
 from pathlib import Path
 
+from gpudoctor.config import SETTINGS
 from gpudoctor.registry import find_rules
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-README = ROOT / "README.md"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
 
 def main(arguments: list[str]) -> int:
-    """Bring the README up to date, or say that it is not."""
-    before = README.read_text(encoding="utf-8")
-    after = generated(before)
-    if before == after:
-        return 0
-    if "--check" in arguments:
-        print("README.md is out of date: run `python tests/tools/make_docs.py`", file=sys.stderr)
-        return 1
-    README.write_text(after, encoding="utf-8")
-    return 0
+    """Bring the pages up to date, or say which are not."""
+    stale = 0
+    for part, table in (("rules", rules_table()), ("settings", settings_table())):
+        page = DOCS / f"{part}.md"
+        before = page.read_text(encoding="utf-8")
+        after = generated(before, part, table)
+        if before == after:
+            continue
+        stale += 1
+        if "--check" in arguments:
+            print(f"docs/{page.name} is out of date: run `python tests/tools/make_docs.py`", file=sys.stderr)
+        else:
+            page.write_text(after, encoding="utf-8")
+    return 1 if stale and "--check" in arguments else 0
 
 
-def generated(text: str) -> str:
+def generated(text: str, part: str, table: str) -> str:
     """The text with its generated part renewed."""
-    part = re.compile(r"(<!-- rules -->\n).*?(<!-- /rules -->)", re.DOTALL)
-    if not part.search(text):
-        raise SystemExit("make_docs: README.md has no part `rules`")
-    return part.sub(lambda match: f"{match[1]}{rules_table()}\n{match[2]}", text)
+    found = re.compile(rf"(<!-- {part} -->\n).*?(<!-- /{part} -->)", re.DOTALL)
+    if not found.search(text):
+        raise SystemExit(f"make_docs: docs/{part}.md has no part `{part}`")
+    return found.sub(lambda match: f"{match[1]}{table}\n{match[2]}", text)
 
 
 def rules_table() -> str:
@@ -44,6 +48,15 @@ def rules_table() -> str:
     cards = [card for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]
     rows = [f"| {card.code} | {card.name} | {card.severity.value} | {card.summary} |" for card in cards]
     return "\n".join(["| code | name | severity | what it finds |", "|---|---|---|---|", *rows])
+
+
+def settings_table() -> str:
+    """All settings, one a line."""
+    rows = [
+        f"| `{key}` | {', '.join(f'`{word}`' for word in setting.choices)} | {setting.meaning} |"
+        for key, setting in SETTINGS.items()
+    ]
+    return "\n".join(["| setting | one of | what it does |", "|---|---|---|", *rows])
 
 
 if __name__ == "__main__":

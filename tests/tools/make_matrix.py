@@ -1,4 +1,4 @@
-"""Write the detection matrix of the README: what `gpudoctor run` names when it watches the fixtures on two ranks.
+"""Write the detection matrix in `docs/run-matrix.md`: what `gpudoctor run` names of the fixtures on two ranks.
 
     python tests/tools/make_matrix.py
 
@@ -28,7 +28,7 @@ from tests.proofs.test_proofs import PROOFS, code_of, fixture_of  # noqa: E402
 from tests.support.linting import lint  # noqa: E402
 from tests.support.watching import watch  # noqa: E402
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "run-matrix.md"
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Cell:
 
 
 def main() -> int:
-    """Run all proofs, and bring the README up to date."""
+    """Run all proofs, and bring the page up to date."""
     cards = [card for card in find_rules().cards if card.shows_in_run]
     proofs = [proof for proof in PROOFS if fixture_of(proof).startswith(("bad_", "good_"))]
     with Prover() as prover, ThreadPoolExecutor(AT_ONCE) as pool:
         cells = [_cell(verdict, cards) for verdict in pool.map(prover.prove, proofs)]
-    text = README.read_text(encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
     part = re.compile(r"(<!-- matrix -->\n).*?(<!-- /matrix -->)", re.DOTALL)
-    README.write_text(part.sub(lambda match: f"{match[1]}{matrix(cells, cards)}\n{match[2]}", text), encoding="utf-8")
+    PAGE.write_text(part.sub(lambda match: f"{match[1]}{matrix(cells, cards)}\n{match[2]}", text), encoding="utf-8")
     return 0
 
 
@@ -94,13 +94,9 @@ def matrix(cells: Sequence[Cell], cards: Sequence[RuleCard]) -> str:
             f"{len(seen)} of {len(proven)} rules named their mistake in {len(named)} of {len(bad)} bad programs; "
             f"{alarms} of {len(good)} healthy programs had a finding of severity `error` or `warning`.",
             "",
-            "<details><summary>Rule by rule</summary>",
-            "",
             "| code | name | bad programs named | steps that they made |",
             "|---|---|---|---|",
             *rows,
-            "",
-            "</details>",
         ]
     )
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "rules")]
 
-from gpudoctor import site  # noqa: E402
+from gpudoctor.page_address import SITE  # noqa: E402
 from gpudoctor.registry import find_rules  # noqa: E402
 from tests.tools import site_markdown, site_reference, site_rules  # noqa: E402
 
@@ -84,7 +84,7 @@ def write_sources(folder: Path, cards: list[RuleCard]) -> list[str]:
     """The Markdown that the site is built from, in `folder`; the paths of its pages."""
     rules = {card.code: card.name for card in cards}
     targets = _targets(cards)
-    schemas = {f"schemas/{_schema_name(file)}": file for file in sorted((ROOT / "gpudoctor").rglob("*.schema.json"))}
+    schemas = {f"schemas/{file.name}": file for file in sorted((ROOT / "gpudoctor" / "schemas").glob("*.json"))}
     targets |= {file.relative_to(ROOT).as_posix(): target for target, file in schemas.items()}
     matrix_text = (ROOT / DOCS / "run-matrix.md").read_text(encoding="utf-8")
     matrix = site_rules.measured(matrix_text)
@@ -99,8 +99,6 @@ def write_sources(folder: Path, cards: list[RuleCard]) -> list[str]:
         text = (ROOT / source).read_text(encoding="utf-8")
         if source == "CONTRIBUTING.md":
             text = _adding_a_rule(text)
-        if source == f"{DOCS}/settings.md":
-            text = site_reference.settings(text)
         text = site_markdown.page(text, source, target, targets, rules)
         for mark, generated in parts.items():
             text = text.replace(mark, generated)
@@ -211,7 +209,7 @@ def _settings(cards: list[RuleCard], pages: list[str]) -> str:
     ]
     head = {
         "site_name": "gpudoctor",
-        "site_url": site.ADDRESS or "https://gpudoctor.invalid/",
+        "site_url": SITE or "https://gpudoctor.invalid/",
         "site_description": "Finds the mistakes in PyTorch training programs that make several GPUs train wrongly, "
         "slowly or not at all.",
         "docs_dir": "docs",
@@ -238,10 +236,6 @@ def _redirect(file: Path, goal: str, card: RuleCard) -> None:
         f'<body><p><a href="{goal}">{card.code} {card.name}</a></p></body></html>\n',
         encoding="utf-8",
     )
-
-
-def _schema_name(file: Path) -> str:
-    return file.name if file.name != "report.schema.json" else f"{file.parent.name}-report.schema.json"
 
 
 _THEME = """
