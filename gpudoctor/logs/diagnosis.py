@@ -23,6 +23,8 @@ from gpudoctor.record import dataclass, replace
 _LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException")
 """Exceptions by which a launcher says that a process failed."""
 _LONGEST = 300
+_RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? )(\d+)")
+"""Errors in which a process says its own rank."""
 _ENDS_OF_ERRORS = ("exit code 1", "killed by SIGABRT")
 """How a process ends after an exception of Python, or of C++."""
 _KILLED = {
@@ -131,7 +133,10 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     meaning = meaning_of(text)
     role = meaning.role if meaning else FailureRole.OWN
     place = next((each.place for each in (told, *chain) if each.place), None)
-    return LoggedFailure(crash.by, crash.at, text, role, meaning, place)
+    by = crash.by
+    if not by.is_known and (ranked := _RANK_IN_TEXT.search(text)):
+        by = replace(by, rank=int(ranked[1]))
+    return LoggedFailure(by, crash.at, text, role, meaning, place)
 
 
 def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:

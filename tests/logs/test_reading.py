@@ -270,6 +270,17 @@ def test_the_line_of_the_collective(tmp_path: Path) -> None:
     assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 44, "mean")
 
 
+def test_a_rank_that_stands_in_the_error_itself(tmp_path: Path) -> None:
+    aborted = (
+        'Traceback (most recent call last):\n  File "/job/train.py", line 182, in reduce\n    dist.all_reduce(loss)\n'
+        "RuntimeError: NCCL communicator was aborted on rank 6.  Original reason for failure was: [Rank 6] Watchdog "
+        "caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=ALLGATHER, Timeout(ms)=1800000) ran for 1800715 ms\n"
+    )
+    first = read(tmp_path, aborted).first
+    assert first is not None
+    assert (first.by.rank, first.role, first.place and first.place.line) == (6, FailureRole.WAIT, 182)
+
+
 def test_ranks_that_torch_names_itself(tmp_path: Path) -> None:
     told = "\t   - [1] finished collective #2, but didn't join collective #3 (count from 1)"
     found = read(tmp_path, f"{_timeout(0, 3)}\n{told}\n")
