@@ -12,6 +12,7 @@ from gpudoctor.report import full
 from gpudoctor.report.frame import frame
 from gpudoctor.report.json import document_of
 from gpudoctor.report.text import Style, wrap
+from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.outcome import (
     CLEARED,
     CONFIRMED,
@@ -84,6 +85,8 @@ def standstill(waiting: Sequence[Waiting], style: Style) -> Iterator[str]:
     """What is printed at once when the ranks do not advance."""
     yield ""
     yield f"{style.paint('gpudoctor', 'bold')}: {style.paint('the ranks do not advance', 'error')}"
+    if (verdict := verdict_of(waiting)) is not None:
+        yield from wrap(verdict.text, style.width, "  ")
     for each in waiting:
         yield from wrap(where(each), style.width, "  ")
         if each.place is not None:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
-from gpudoctor.logs.error_texts import meaning_of
+from gpudoctor.logs.error_texts import FailureRole, meaning_of
 from gpudoctor.record import dataclass
+from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.recording import Recording
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Waiting
+    from gpudoctor.run.recording import Crash, Waiting
 
 CONFIRMED, CLEARED, NOT_REACHED = "confirmed", "cleared", "not reached"
 
@@ -55,17 +56,39 @@ def _ending(recording: Recording) -> str:
 
 def unexplained(recording: Recording) -> str:
     """A hang or an error that no rule knows: where, and that we have nothing to add to it; empty without one."""
-    if recording.hang:
-        return " ".join([*map(where, recording.hang), "The ranks did not advance, and no rule knows why."])
-    first = next(recording.crashes(), None)
-    if first is None or not recording.status:
+    if (verdict := verdict_of(recording.hang)) is not None:
+        return " ".join(
+            [*map(where, recording.hang), f"The ranks did not advance, and no rule knows why. {verdict.text}"]
+        )
+    crashes = list(recording.crashes())
+    if not crashes or not recording.status:
         return ""
-    process, crash = first
+    # Whose peer had gone was not the first.
+    process, crash = min(crashes, key=lambda each: (_follows(each[1]), each[1].at))
     who = f"Rank {process.rank}" if process.rank is not None else "The script"
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
     meaning = meaning_of(f"{crash.type}: {crash.text}")
     told = f"{meaning.means} {meaning.do}".rstrip() if meaning else "No rule knows this error."
+    if _follows(crash) and (gone := _gone(recording)):
+        told = gone
     return f"{who} ended with {crash.summary}{at}. {told}"
+
+
+def _follows(crash: Crash) -> bool:
+    meaning = meaning_of(f"{crash.type}: {crash.text}")
+    return meaning is not None and meaning.role is FailureRole.PEER
+
+
+def _gone(recording: Recording) -> str:
+    """Ranks that others missed, and how they had ended; empty where none is known."""
+    silent = [each for each in recording.ranks if each.crash is None]
+    over = [each.rank for each in silent if each.over and each.rank is not None]
+    dead = [each.rank for each in silent if not each.over and each.rank is not None]
+    told = [f"{recording.named(over)} had come to the end of its program."] if over else []
+    if dead:
+        how = "killed from outside (`dmesg` tells of memory), or by gloo, which met another collective"
+        told.append(f"{recording.named(dead)} had ended before, without an exception: {how}.")
+    return " ".join(told)
 
 
 def where(each: Waiting) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
 from gpudoctor.run.agreement import Agreement, agreements, why_no_agreement
+from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
 from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
 
@@ -93,6 +94,15 @@ class HangEntry:
 
 
 @dataclass(frozen=True)
+class HangVerdictEntry:
+    """What kept the ranks from advancing: `rank ended`, `interpreter stuck`, `rank missing`, `collectives differ` or
+    `kernel stuck`; and the ranks that are the cause, none where all wait alike."""
+
+    kind: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class RankComparison:
     """What the ranks have in common. `overlap` is about their data in one epoch, `agreement` about their parameters
     after the steps at which they were looked at. Where one is null or empty, `because` it says why."""
@@ -126,12 +136,14 @@ class RunReport:
     tokens_per_second: float | None
     comparison: RankComparison
     hang: tuple[HangEntry, ...]
+    hang_verdict: HangVerdictEntry | None
     faults: tuple[str, ...]
 
 
 def report_of(watched: Watched) -> RunReport:
     """The report of a run, without its findings."""
     recording = watched.recording
+    verdict = verdict_of(recording.hang)
     samples, tokens = samples_per_second(recording.ranks), tokens_per_second(recording.ranks)
     return RunReport(
         status=recording.status,
@@ -153,6 +165,7 @@ def report_of(watched: Watched) -> RunReport:
             no_agreement_because=why_no_agreement(recording),
         ),
         hang=tuple(_hang(each) for each in recording.hang),
+        hang_verdict=HangVerdictEntry(verdict.kind.value, verdict.ranks) if verdict else None,
         faults=recording.faults,
     )
 

@@ -274,7 +274,7 @@ def test_a_rank_that_stands_in_the_error_itself(tmp_path: Path) -> None:
     aborted = (
         'Traceback (most recent call last):\n  File "/job/train.py", line 182, in reduce\n    dist.all_reduce(loss)\n'
         "RuntimeError: NCCL communicator was aborted on rank 6.  Original reason for failure was: [Rank 6] Watchdog "
-        "caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=ALLGATHER, Timeout(ms)=1800000) ran for 1800715 ms\n"
+        "caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=ALLGATHER, Timeout(ms)=1800000) ran\n"
     )
     first = read(tmp_path, aborted).first
     assert first is not None

@@ -46,11 +46,22 @@ def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     line = line_of(TRAINING + leaves, "barrier")
     assert watched.status == 1
     assert "Rank 0 waits " in watched.err
+    assert watched.report["hang_verdict"] == {"kind": "collectives differ", "ranks": []}
     assert {(each["rank"], each["line"]) for each in watched.report["hang"]} == {(0, line), (1, line - 3)}
     # Before torch 2.8 the flight recorder had no place for gloo.
     told = {each["collective"] for each in watched.report["hang"]}
     assert told == ({None} if OLD else {"barrier", "all_reduce"})
     assert watched.codes == {"GPU501"}
+
+
+def test_one_collective_more_that_gloo_ends_is_confirmed(tmp_path: Path) -> None:
+    """The others are at their end: no rank waits, but one is cut off, and the launcher fails for it."""
+    leaves = "if dist.get_rank() == 0:\n    dist.barrier()\n"
+    (tmp_path / "train.py").write_text(TRAINING + leaves)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)
+    assert watched.codes == {"GPU501"}
+    (suspicion,) = watched.report["suspicions"]
+    assert (suspicion["code"], suspicion["state"]) == ("GPU501", "confirmed")
 
 
 def test_beyond_the_steps_that_are_all_looked_at_a_hang_is_told_as_well(tmp_path: Path) -> None:
@@ -78,6 +89,7 @@ def test_a_rank_in_a_call_that_keeps_the_lock_is_found_all_the_same(tmp_path: Pa
     assert f"Rank 1 does not answer; it is at train.py:{line}" in " ".join(watched.err.split())
     first, second = watched.report["hang"]
     assert (second["rank"], second["line"], second["silence"]) == (1, line, "does not answer")
+    assert watched.report["hang_verdict"] == {"kind": "interpreter stuck", "ranks": [1]}
     # In the second step DDP may wait in its forward, too, for it deals its buckets out anew.
     assert first["line"] in (line_of(TRAINING, "model(x)"), line_of(TRAINING, "backward"))
     # A rank that is busy with something of its own proves no mistake.

@@ -24,6 +24,8 @@ from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 _SENTENCE = 200
 _METRIC = 64
 """Numbers that a metric has at most."""
+_OF_LAUNCHERS = ("ChildFailedError", "ProcessExitedException")
+"""Exceptions by which a launcher says that one of its processes failed."""
 LOST_PEER = ("Connection reset by peer", "Connection closed by peer")
 """What gloo tells a rank whose peer has ended."""
 
@@ -608,9 +610,9 @@ class Recording:
         return f"Ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
     def crashes(self) -> Iterator[tuple[Process, Crash]]:
-        """The processes that raised, with what they raised."""
+        """The processes that raised, with what they raised. A launcher that tells of them is none of them."""
         for each in (*self.ranks, *self.others):
-            if each.crash is not None:
+            if each.crash is not None and each.crash.type not in _OF_LAUNCHERS:
                 yield each, each.crash
 
 

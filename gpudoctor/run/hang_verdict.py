@@ -1,0 +1,80 @@
+"""Which of four a hang is: a rank has ended, a rank does not get on by itself, a rank is elsewhere, or all are there.
+
+The stacks of all ranks are compared: who stands where the fewest do is named, as ByteRobust does on thousands of GPUs.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Waiting
+
+
+class HangKind(enum.Enum):
+    """What keeps the ranks from advancing."""
+
+    RANK_ENDED = "rank ended"
+    INTERPRETER_STUCK = "interpreter stuck"
+    RANK_MISSING = "rank missing"
+    COLLECTIVES_DIFFER = "collectives differ"
+    KERNEL_STUCK = "kernel stuck"
+
+
+@dataclass(frozen=True)
+class HangVerdict:
+    """The kind, the ranks that are the cause of it (none where all wait alike), and a sentence."""
+
+    kind: HangKind
+    ranks: tuple[int, ...]
+    text: str
+
+
+def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
+    """What a hang is, from where each rank stood; None where there was none."""
+    if not waiting:
+        return None
+    ended = tuple(each.rank for each in waiting if each.silence == "has ended")
+    if ended:
+        text = f"{_named(ended)} had ended, and the others wait for {_it(ended)}."
+        return HangVerdict(HangKind.RANK_ENDED, ended, text)
+    mute = tuple(each.rank for each in waiting if each.silence)
+    if mute:
+        why = "a call keeps Python's lock, or the process was stopped"
+        return HangVerdict(HangKind.INTERPRETER_STUCK, mute, f"{_named(mute)} cannot answer: {why}.")
+    elsewhere = [each for each in waiting if not each.waits and each.collective is None]
+    if elsewhere:
+        ranks = tuple(each.rank for each in elsewhere)
+        text = f"{_named(ranks)} did not come to what the others wait in."
+        return HangVerdict(HangKind.RANK_MISSING, ranks, text)
+    places = Counter(_standing(each) for each in waiting)
+    if len(places) > 1:
+        fewest = min(places.values())
+        apart = tuple(each.rank for each in waiting if places[_standing(each)] == fewest)
+        apart = apart if len(apart) < len(waiting) else ()
+        told = f": {_named(apart)} in another than most" if apart else ""
+        return HangVerdict(HangKind.COLLECTIVES_DIFFER, apart, f"The ranks wait in different collectives{told}.")
+    why = "all have called it: a kernel is stuck, or the network"
+    return HangVerdict(HangKind.KERNEL_STUCK, (), f"All ranks wait in one collective, and {why}.")
+
+
+def _standing(each: Waiting) -> tuple[object, ...]:
+    """The collective that a rank waits in; the line, where that is not known."""
+    if each.collective is not None:
+        return each.collective.name, each.collective.number
+    return (each.place.path, each.place.line) if each.place else ()
+
+
+def _named(ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return f"Rank {ranks[0]}"
+    return f"Ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def _it(ranks: Sequence[int]) -> str:
+    return "it" if len(ranks) == 1 else "them"

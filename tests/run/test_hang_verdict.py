@@ -1,0 +1,48 @@
+"""Which of four a hang is, from where the ranks stood."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.run.hang_verdict import HangKind, verdict_of
+from gpudoctor.run.recording import RecordedCollective, Waiting
+
+HERE, THERE = Location("train.py", 9), Location("train.py", 20)
+
+
+def in_collective(rank: int, number: int = 5, name: str = "all_reduce") -> Waiting:
+    collective = RecordedCollective(name, number, "0", False, 0.0, 1, False, HERE)
+    return Waiting(rank, HERE, "mean", collective, (), waits=True)
+
+
+def elsewhere(rank: int) -> Waiting:
+    return Waiting(rank, THERE, "load", None, ())
+
+
+def silent(rank: int, why: str) -> Waiting:
+    return Waiting(rank, None, "", None, (), silence=why)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "kind", "ranks"),
+    [
+        ([in_collective(0), silent(1, "has ended")], HangKind.RANK_ENDED, (1,)),
+        ([in_collective(0), silent(1, "does not answer")], HangKind.INTERPRETER_STUCK, (1,)),
+        ([in_collective(0), silent(1, "is stopped")], HangKind.INTERPRETER_STUCK, (1,)),
+        ([in_collective(0), elsewhere(1), in_collective(2)], HangKind.RANK_MISSING, (1,)),
+        ([in_collective(0), in_collective(1), in_collective(2, 4)], HangKind.COLLECTIVES_DIFFER, (2,)),
+        ([in_collective(0), in_collective(1, name="broadcast")], HangKind.COLLECTIVES_DIFFER, ()),
+        ([in_collective(0), in_collective(1)], HangKind.KERNEL_STUCK, ()),
+        # Who has ended explains the others, wherever they are.
+        ([elsewhere(0), silent(1, "has ended"), silent(2, "does not answer")], HangKind.RANK_ENDED, (1,)),
+    ],
+)
+def test_what_keeps_the_ranks(waiting: list[Waiting], kind: HangKind, ranks: tuple[int, ...]) -> None:
+    verdict = verdict_of(waiting)
+    assert verdict is not None
+    assert (verdict.kind, verdict.ranks) == (kind, ranks)
+
+
+def test_no_hang_no_verdict() -> None:
+    assert verdict_of(()) is None
