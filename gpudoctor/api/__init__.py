@@ -181,7 +181,7 @@ class Session:
             raise UsageError("fixes are made of all that is found: give options without `baseline` and `since`")
         request = self._paths_request(paths, texts)
         with self._at_work():
-            return Context().run(fix, request, unsafe, lambda done, total: None)
+            return Context().run(fix, request, unsafe, lambda done, total, name: None)
 
     def silence(self, paths: Iterable[str | os.PathLike[str]]) -> tuple[FileChange, ...]:
         """Lint files and folders: the files as they would be with comments that silence all that is found in them."""

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
 def fix_files(settings: Settings, arguments: Sequence[str]) -> int:
     """Fix what can be fixed, or show how; the exit code."""
-    progress = Progress(sys.stderr, wanted=not settings.quiet)
-    with SeldomCollecting():
+    with Progress(sys.stderr, wanted=not settings.quiet) as progress, SeldomCollecting():
         fixed = fix(settings.request, settings.unsafe_fixes, progress)
-    progress.close()
     if settings.diff:
         return _show(fixed, settings, arguments)
     given = settings.request.stdin_name if STDIN in settings.request.paths else ""

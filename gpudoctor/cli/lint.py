@@ -18,6 +18,10 @@ from gpudoctor.report.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
+
+    from gpudoctor.cli.settings import Settings
+    from gpudoctor.lint.request import Outcome
 
 
 class Lint(Command):
@@ -48,22 +52,29 @@ class Lint(Command):
             from gpudoctor.cli.fix_report import fix_files
 
             return fix_files(settings, options.arguments)
-        choose = None
-        if settings.baseline or settings.since:
-            from gpudoctor.cli.triage_report import chooser
+        if options.watch:
+            from gpudoctor.cli.watch import watch
 
-            choose = chooser(settings)
-        progress = Progress(sys.stderr, wanted=not settings.quiet)
-        with SeldomCollecting():
-            outcome = lint(settings.request, progress)
-        progress.close()
-        if choose is not None:
-            outcome = choose(outcome)
-        if settings.add_ignores:
-            from gpudoctor.cli.ignores import add_ignores
+            watch(options, lambda settings: _reported(settings, options.arguments)[0])
+        return _reported(settings, options.arguments)[1]
 
-            return add_ignores(outcome, settings, options.arguments)
-        return report(outcome, settings, options.arguments)
+
+def _reported(settings: Settings, arguments: Sequence[str]) -> tuple[Outcome, int]:
+    """Lint once and print what was found; the exit code."""
+    choose = None
+    if settings.baseline or settings.since:
+        from gpudoctor.cli.triage_report import chooser
+
+        choose = chooser(settings)
+    with Progress(sys.stderr, wanted=not settings.quiet) as progress, SeldomCollecting():
+        outcome = lint(settings.request, progress)
+    if choose is not None:
+        outcome = choose(outcome)
+    if settings.add_ignores:
+        from gpudoctor.cli.ignores import add_ignores
+
+        return outcome, add_ignores(outcome, settings, arguments)
+    return outcome, report(outcome, settings, arguments)
 
 
 def _declare_input(parser: argparse.ArgumentParser) -> None:
@@ -71,6 +82,7 @@ def _declare_input(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "paths", nargs="*", metavar="PATHS", help="files and folders; `-` is standard input (default: this folder)"
     )
+    group.add_argument("--watch", action="store_true", help="lint again after each change, until Ctrl+C")
     group.add_argument("--stdin-filename", metavar="FILE", help="the name of what comes from standard input")
     group.add_argument(
         "--exclude", metavar="GLOB,...", action="append", type=words, help="leave these files and folders out"

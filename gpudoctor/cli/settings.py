@@ -86,11 +86,22 @@ def _refuse_mixed(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
     for name in ("add_ignores", "since"):
         if STDIN in paths and getattr(options, name):
             raise UsageError(f"--{name.replace('_', '-')}: what comes from standard input is no file of a project")
+    if options.watch:
+        _refuse_with_watch(options, paths)
     if options.fix and not options.diff and STDIN in paths:
         if len(paths) > 1:
             raise UsageError("--fix: what comes from standard input is fixed alone, without other paths")
         if options.output_format not in (None, "full", "concise") and not options.output_file:
             raise UsageError("--fix: standard output is for the fixed text; `--output-file` takes the report")
+
+
+def _refuse_with_watch(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
+    """What writes files would be seen as a change."""
+    for name in ("fix", "diff", "add_ignores", "update_baseline", "output_file"):
+        if getattr(options, name):
+            raise UsageError(f"--watch only looks: leave --{name.replace('_', '-')} out")
+    if STDIN in paths:
+        raise UsageError("--watch: what comes from standard input does not change")
 
 
 def _paths(options: argparse.Namespace) -> tuple[str, ...]:

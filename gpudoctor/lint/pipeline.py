@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @remembering()
-def lint(request: Request, watch: OnProgress = lambda done, total: None) -> Outcome:
+def lint(request: Request, watch: OnProgress = lambda done, total, name: None) -> Outcome:
     """Lint the files of a request."""
     found = find_files(request)
     # One cache for all entries: programs of a project import the same helpers.

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 """Stands for a file among the paths of a request, as for other programs."""
-OnProgress = Callable[[int, int], None]
-"""Is told how many entries are done, and of how many."""
+OnProgress = Callable[[int, int, str], None]
+"""Is told how many entries are done, of how many, and which one is next; empty where none is."""
 
 
 @dataclass(frozen=True)

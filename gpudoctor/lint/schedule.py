@@ -41,9 +41,13 @@ def examine_in_order(
     def examine(files: Sequence[FileTraits]) -> list[EntryResult]:
         done.update(file.path for file in files)
         ended: list[EntryResult] = []
+        total = len(listed.seen)
+        if files:
+            watch(len(examined), total, files[0].shown)
         for result in results([file.path for file in files]):
             ended.append(result)
-            watch(len(examined) + len(ended), len(listed.seen))
+            coming = files[len(ended)].shown if len(ended) < len(files) else ""
+            watch(len(examined) + len(ended), total, coming)
         return ended
 
     examined += examine(unread(Role.MAIN))

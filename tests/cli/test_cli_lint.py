@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
+import signal
 import stat
 import sys
 from collections.abc import Callable
@@ -235,7 +237,7 @@ class Terminal(io.StringIO):
 
 class TestProgress:
     def test_only_on_a_terminal_and_only_for_long_work(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        clock = iter([0.0, 0.5, 2.0, 2.01, 3.0])
+        clock = iter([0.0, 0.5, 2.0, 2.0, 2.01, 3.0, 3.0])
         monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
         screen = Terminal()
         bar = progress.Progress(screen, wanted=True)
@@ -253,7 +255,36 @@ class TestProgress:
     def test_not_in_a_pipe_and_not_when_quiet(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(progress, "_PATIENCE", 0)
         for screen, wanted in ((io.StringIO(), True), (Terminal(), False)):
-            bar = progress.Progress(screen, wanted=wanted)
-            bar(1, 10)
-            bar.close()
+            with progress.Progress(screen, wanted=wanted) as bar:
+                bar(1, 10, "train.py")
             assert screen.getvalue() == ""
+
+    def test_the_program_that_is_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(progress, "_PATIENCE", 0)
+        monkeypatch.setattr(progress, "_EVERY", 0)
+        for columns, expected in (("80", ": src/train.py"), ("65", ": ...train.py"), ("55", "programs")):
+            monkeypatch.setenv("COLUMNS", columns)
+            screen = Terminal()
+            progress.Progress(screen, wanted=True)(12, 100, "src/train.py")
+            assert screen.getvalue().endswith(expected)
+            assert len(screen.getvalue().removeprefix("\r\x1b[K")) < int(columns)
+
+    def test_a_name_steers_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(progress, "_PATIENCE", 0)
+        monkeypatch.setenv("COLUMNS", "100")
+        screen = Terminal()
+        progress.Progress(screen, wanted=True)(1, 2, "a\x1b[31m\n.py")
+        assert screen.getvalue().endswith(": a\\x1b[31m\\n.py")
+
+    def test_a_single_program_that_takes_long(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(progress, "_PATIENCE", 0.01)
+        screen = Terminal()
+        before = signal.getsignal(signal.SIGALRM)
+        with progress.Progress(screen, wanted=True) as bar:
+            bar._next = math.inf  # nobody calls once it takes long
+            bar(0, 1, "train.py")
+            while "0 of 1 programs: train.py" not in screen.getvalue():
+                signal.pause()
+        assert screen.getvalue().endswith("\r\x1b[K")
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+        signal.signal(signal.SIGALRM, before)

@@ -198,12 +198,12 @@ def test_rules_without_their_events_are_not_imported(
 
 def test_many_entries_over_processes(write: Write, lint: Callable[..., Outcome]) -> None:
     write(**{f"train{number:02}": MAIN for number in range(60)})
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, str]] = []
     alone = lint(jobs=1)
     assert len(alone.findings) == 60
-    outcome = pipeline.lint(Request((".",), rules=(), known=(), jobs=2), lambda done, total: seen.append((done, total)))
+    outcome = pipeline.lint(Request((".",), rules=(), known=(), jobs=2), lambda *told: seen.append(told))
     assert outcome.files == 60
-    assert seen[-1] == (60, 60)
+    assert (seen[0], seen[7], seen[-1]) == ((0, 60, "train00.py"), (7, 60, "train07.py"), (60, 60, ""))
     assert lint(jobs=2).findings == alone.findings
 
 
