@@ -449,6 +449,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # What a job left behind is read without torch and without its program.
     "gpudoctor.logs.error_texts": set(),
     "gpudoctor.logs": {"gpudoctor.logs.error_texts", "gpudoctor.errors"},
+    # With which error a mistake ends stands in its rule.
+    "gpudoctor.logs.declared_texts": {"gpudoctor.registry", "gpudoctor.rule"},
     "gpudoctor.run.page": {
         "gpudoctor.html",
         "gpudoctor.report",

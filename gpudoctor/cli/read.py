@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
+from gpudoctor.logs.declared_texts import rules_that_declare
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style, wrap
@@ -73,7 +74,9 @@ def _at(finding: Finding, failure: LoggedFailure) -> bool:
 
 def _codes(failure: LoggedFailure) -> tuple[str, ...]:
     meaning = failure.meaning
-    return () if meaning is None else (*([meaning.code] if meaning.code else []), *meaning.likely)
+    if meaning is None:
+        return tuple(card.code for card in rules_that_declare(failure.text))
+    return (*([meaning.code] if meaning.code else []), *meaning.likely)
 
 
 def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> Iterator[str]:
@@ -133,6 +136,8 @@ def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Ite
     meaning = first.meaning
     if meaning is None:
         yield from wrap("gpudoctor has no entry for this error: it is shown as it is.", style.width, "  ")
+        for card in rules_that_declare(first.text):
+            yield from _rule("perhaps", card, style)
         yield ""
         return
     yield from wrap(meaning.means, style.width, "  ")
@@ -219,6 +224,7 @@ def _entry(failure: LoggedFailure) -> dict[str, Any]:
         "help": meaning.do if meaning else "",
         "code": meaning.code if meaning else "",
         "likely": list(meaning.likely) if meaning else [],
+        "perhaps": [card.code for card in rules_that_declare(failure.text)] if meaning is None else [],
         "path": place.path if place else None,
         "line": place.line if place else None,
         "log": {"path": failure.at.path, "line": failure.at.line},

@@ -6,6 +6,7 @@ import gc
 import gzip
 import json
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,15 @@ from gpudoctor.logs import lines, readers
 from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
-from gpudoctor.registry import find_rules
+from gpudoctor.registry import find_rules, load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gpudoctor.logs.diagnosis import LogDiagnosis
+    from gpudoctor.rule import RuleCard
+
+from gpudoctor.logs.declared_texts import rules_that_declare
 
 TRACEBACK = """Traceback (most recent call last):
   File "/job/train.py", line 20, in main
@@ -443,6 +447,42 @@ def test_what_an_error_means(text: str, word: str) -> None:
 )
 def test_an_error_of_the_program_itself_is_not_explained(text: str) -> None:
     assert meaning_of(text) is None
+
+
+@pytest.mark.parametrize("card", find_rules().cards, ids=lambda card: card.code)
+def test_each_error_that_a_rule_declares_leads_to_it(card: RuleCard) -> None:
+    """By its record, or as a possibility; but for what the wait of any rank ends with."""
+    for text in load(card).errors:
+        meaning = meaning_of(text)
+        if meaning is None:
+            found = {each.code for each in rules_that_declare(text)}
+            assert not found or card.code in found, text
+        elif meaning.code:
+            assert card.code == meaning.code or text in _OF_SEVERAL, text
+
+
+_OF_SEVERAL = frozenset(
+    text
+    for text, number in Counter(text for card in find_rules().cards for text in load(card).errors).items()
+    if number > 1
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("ValueError: sampler option is mutually exclusive with shuffle", ("GPU303",)),
+        ("RuntimeError: Optimizer state has not been consolidated on this rank. Please call", ("GPU606",)),
+        (
+            "UnboundLocalError: cannot access local variable 'logger' where it is not associated with a value",
+            ("GPU470",),
+        ),
+        ("KeyError: 'label'", ()),
+        ("ValueError: shapes (3,) and (4,) not aligned", ()),
+    ],
+)
+def test_what_an_error_without_a_record_may_be(text: str, codes: tuple[str, ...]) -> None:
+    assert tuple(card.code for card in rules_that_declare(text)) == codes
 
 
 # --- as its user has it ---
