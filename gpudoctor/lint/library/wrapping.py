@@ -176,37 +176,48 @@ def _wraps(call: Call, effect: WrapEffect) -> Values:
 
 def _prepared(call: Call, effect: WrapEffect) -> Values:
     """A library's own wrapper, and what it returns beside it."""
-    model = single_of(call.given(effect.module))
     names = call.declared.makes if call.declared is not None else ()
-    made = [singleton(_made_beside(call, effect, name, number, model)) for number, name in enumerate(names)]
+    models = call.given(effect.module)
+    if models is None and call.open_ended:
+        models = call.unknown(CallResult(call.name, (call.place, "model")), "a model that is not given by name")
+    models = bare(models) if models is not None else singleton(NONE)
+    made = [_made_beside(call, effect, name, number, models) for number, name in enumerate(names)]
     return made[0] if len(made) == 1 else singleton(TupleOf(tuple(made)))
 
 
-def _made_beside(call: Call, effect: WrapEffect, name: str, number: int, model: Value | None) -> Value:
+def _made_beside(call: Call, effect: WrapEffect, name: str, number: int, models: Values) -> Values:
     """What stands at this place of all that is returned, by the class or the word that the stub says."""
     site, place, library = call.allocation_site(), call.place, call.name.partition(".")[0]
     match name:
         case "":
-            return Unknown(CallResult(call.name, (place, number)), f"made by {call.name}", escaped_from=call.name)
+            term = CallResult(call.name, (place, number))
+            return singleton(Unknown(term, f"made by {call.name}", escaped_from=call.name))
         case "ModelOptimizer":
-            return _optimizer(call, model)
+            return singleton(_optimizer(call, models))
         case "OptimizerSchedule":
-            return Scheduler(site, place, "the scheduler", call.name, _optimizer(call, model))
+            return singleton(Scheduler(site, place, "the scheduler", call.name, _optimizer(call, models)))
         case "ShardedLoader":
             data = call.given(effect.data)
             if not call.open_ended and (data is None or data.single == NONE):
-                return NONE
-            return Loader(site, place, "the loader", data, managed=library, opaque=True, sharded=True)
+                return singleton(NONE)
+            return singleton(Loader(site, place, "the loader", data, managed=library, opaque=True, sharded=True))
+    return models.map(lambda model: _engine(call, name, model, len(models.bindings) > 1))
+
+
+def _engine(call: Call, class_name: str, model: Value, one_of_several: bool) -> Value:
+    """The engine around a model, which it is whatever is known of that."""
     # The library owns placement and casts, so devices under it are not judged.
-    if isinstance(model, (Module, Wrapper)):
-        return Wrapper(site, place, call.label, WrapperKind.PREPARED, model, class_name=name)
-    return model or NONE
+    if not isinstance(model, (Module, Wrapper, Unknown)):
+        return model
+    site = (call.allocation_site(), model) if one_of_several else call.allocation_site()
+    return Wrapper(site, call.place, call.label, WrapperKind.PREPARED, model, class_name=class_name)
 
 
-def _optimizer(call: Call, model: Value | None) -> Optimizer:
-    modules = frozenset([core_of(model)]) if model is not None and model.is_model else frozenset()
+def _optimizer(call: Call, models: Values) -> Optimizer:
+    modules = frozenset(core_of(model) for model in models if model.is_model)
+    complete = bool(modules) and all(model.is_model for model in models)
     library = call.name.partition(".")[0]
-    return Optimizer(call.allocation_site(), call.place, "the optimizer", call.name, modules, bool(modules), library)
+    return Optimizer(call.allocation_site(), call.place, "the optimizer", call.name, modules, complete, library)
 
 
 def _only_item(call: Call, ids: Values | None) -> Value | None:

@@ -182,6 +182,36 @@ def test_an_engine_is_what_its_stub_says(paper):
     assert not saves[0].context.condition.divergence
 
 
+def test_an_engine_is_one_around_whatever_model(paper):
+    found = paper(
+        """
+        import argparse, company, deepspeed, torch
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--wide", action="store_true")
+        parser.add_argument("--compress", action="store_true")
+        args = parser.parse_args()
+        model = torch.nn.Linear(2, 2)
+        if args.wide:
+            model = torch.nn.Linear(2, 9)
+        if args.compress:
+            model = company.compressed(model)
+        engine, optimizer, _, _ = deepspeed.initialize(model=model, config={})
+        reveal(engine.global_rank)  #: global rank
+        engine.backward(engine(torch.zeros(2)).sum())
+        other, *_ = deepspeed.initialize(model=company.load("x"), config={})
+        out = other(**company.batch())
+        other.backward(out.loss)
+        third, *_ = deepspeed.initialize(**company.settings())
+        third.backward(third(1))
+        """
+    )
+    assert {(event.managed, event.location.line) for event in found.events(Backward)} == {
+        ("deepspeed", 14),
+        ("deepspeed", 17),
+        ("deepspeed", 19),
+    }
+
+
 def test_each_way_to_propagate_back(paper):
     found = paper(
         """
