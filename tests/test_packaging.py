@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -115,6 +116,42 @@ def test_sdist_can_run_the_tests(built: Built) -> None:
         names = {name.partition("/")[2] for name in sdist.getnames()}
     assert {"LICENSE", "README.md", "CHANGELOG.md", "tests/test_packaging.py", ".pre-commit-hooks.yaml"} <= names
     assert any(name.startswith("fixtures/rules/") for name in names)
+
+
+def test_an_index_takes_both_and_shows_the_readme(built: Built) -> None:
+    command = [sys.executable, "-m", "twine", "check", "--strict", str(built.wheel), str(built.sdist)]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=outside())
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count("PASSED") == 2
+
+
+def test_all_that_an_index_shows_comes_from_one_address(built: Built, tmp_path: Path) -> None:
+    checkout = copy_checkout(tmp_path / "gpudoctor")
+    project = checkout / "pyproject.toml"
+    text = project.read_text(encoding="utf-8")
+    project.write_text(text.replace('repository = ""', 'repository = "https://example.org/g/"'), encoding="utf-8")
+    command = [sys.executable, "-m", "hatchling", "metadata"]
+    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True, timeout=120, env=outside())
+    shown = json.loads(run.stdout)
+    assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(shown["urls"])
+    readme = shown["readme"]["text"]
+    targets = re.findall(r"\]\(([^)\s]+)\)", readme)
+    assert [each for each in targets if each.startswith("https://example.org/g/blob/main/docs/")]
+    assert [each for each in targets if each.startswith("https://example.org/g/raw/main/.github/")]
+    assert all(re.match(r"https?://|#", each) for each in targets)
+    there = [each.split("/main/")[1].partition("#")[0] for each in targets if "/main/" in each]
+    assert not [each for each in there if not (checkout / each).exists()]
+
+
+def test_links_into_a_repository_that_nobody_can_see_are_left_out(built: Built) -> None:
+    with zipfile.ZipFile(built.wheel) as wheel:
+        file = next(name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        fields, _, text = wheel.read(file).decode().partition("\n\n")
+    if "Project-URL: Source" in fields:
+        pytest.skip("the repository has an address: the test above says where links lead")
+    assert not re.findall(r"\]\((?!https?://|#)", text)
+    assert "[CONTRIBUTING.md]" not in text
+    assert "CONTRIBUTING.md says how" in text
 
 
 def test_metadata_is_whole(built: Built) -> None:
