@@ -56,6 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.guard_log",
+        "gpudoctor.manifest",
         "gpudoctor.coverage",
         "gpudoctor.diagnostic",
     },

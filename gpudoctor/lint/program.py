@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.events.option_defaults import Option
+    from gpudoctor.manifest.framework_roles import Part
 
     class CodeFile(Protocol):
         """A file, as far as rules see it."""
@@ -204,6 +205,15 @@ class Program:
     def managed_by(self) -> frozenset[str]:
         """The frameworks that take charge in this program."""
         return Standing.of(self.frameworks, lambda: self.answers.note(Cause.FRAMEWORK))
+
+    def leaving(self, part: Part) -> frozenset[str]:
+        """The frameworks in charge that leave this part of a training to the program."""
+        if not self.frameworks:
+            return frozenset()
+        # Deferred: most programs train without one.
+        from gpudoctor.manifest.framework_roles import framework
+
+        return frozenset(name for name in self.frameworks if part in framework(name).leaves)
 
     @property
     def shared_out(self) -> bool:

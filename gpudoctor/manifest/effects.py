@@ -224,6 +224,9 @@ class GiveBackEffect(Effect):
 class PrepareEffect(Effect):
     """It returns what it is given under the care of a framework: modules wrapped, loaders that deal out their data."""
 
+    by_itself: bool = False
+    """The framework does so when it trains; no program asks for it."""
+
 
 @dataclass
 class AskGpuEffect(Effect):
@@ -250,6 +253,8 @@ class WrapEffect(Effect):
     """Parameters that place parts of the model on several ranks, which then read the same data: `mpu | mesh_param`."""
     kind: str = ""
     """The `WrapperKind` of those that PyTorch has, too."""
+    uncut: str = ""
+    """What it is told where each rank is to keep all parameters: `sharding_strategy=NO_SHARD`."""
     fixed: bool = False
     """It broadcasts no buffers, and its buckets stay as they were made."""
 

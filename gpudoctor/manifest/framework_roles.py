@@ -8,6 +8,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from dataclasses import dataclass
+    from typing import Literal
+
+    Part = Literal["checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "saving", "seeding", "seeds"]
+    """A part of a training that a framework may leave to the program, as `Framework.leaves` tells."""
 else:
 
     def dataclass(cls: type) -> type:
@@ -34,8 +38,11 @@ class Framework:
     """It is of no use on one GPU, so whoever takes it is launched in several processes."""
     by_any_call: bool = False
     """Whatever is called of it, it is in charge from there on."""
-    leaves_loaders: bool = False
-    """Loaders stay those of the program, in number of workers and order, but for the share of each rank."""
+    leaves: tuple[Part, ...] = ()
+    """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
+    (`checkpoints`), `downloads`, making `folders`, workers and order of `loaders` but for the share of each rank,
+    `loggers`, the `loop` that trains, where it is not a loop that is followed, `saving` what it saves itself, `seeding`
+    at all, and which `seeds` ranks have."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
@@ -57,21 +64,37 @@ def _frameworks() -> Iterator[Framework]:
         "accelerator.is_main_process",
         "accelerator.local_process_index",
         "accelerator.local_main_process_first()",
-        leaves_loaders=True,
+        leaves=("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "saving", "seeds"),
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")
     yield Framework("catalyst", "Catalyst")
     yield Framework("colossalai", "Colossal-AI", several=True)
     yield Framework("composer", "Composer")
-    yield Framework("deepspeed", "DeepSpeed", "`deepspeed`", several=True, leaves_loaders=True, deals_out=False)
+    yield Framework(
+        "deepspeed",
+        "DeepSpeed",
+        "`deepspeed`",
+        several=True,
+        leaves=("downloads", "folders", "loaders", "seeding", "seeds"),
+        deals_out=False,
+    )
     yield Framework("detectron2", "Detectron2", by_any_call=True)
     yield Framework("fairscale", "FairScale", by_any_call=True)
     yield Framework("fairseq", by_any_call=True)
     yield Framework("fastai", by_any_call=True)
-    yield Framework("horovod", "Horovod", "`horovodrun`", several=True, leaves_loaders=True)
+    yield Framework(
+        "horovod", "Horovod", "`horovodrun`", several=True, leaves=("downloads", "folders", "loaders", "seeding")
+    )
     yield Framework("ignite", "Ignite", by_any_call=True)
-    yield Framework("lightning", "Lightning", "Lightning", "trainer.is_global_zero", leaves_streams=True)
+    yield Framework(
+        "lightning",
+        "Lightning",
+        "Lightning",
+        "trainer.is_global_zero",
+        leaves=("downloads", "loop", "saving"),
+        leaves_streams=True,
+    )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
     yield Framework("mmengine", "the runner of OpenMMLab")
     yield Framework("pipeline", "pipeline parallelism")
@@ -86,6 +109,7 @@ def _frameworks() -> Iterator[Framework]:
         "the Trainer of Transformers",
         first_rank="trainer.is_world_process_zero()",
         first_goes_ahead="trainer.args.main_process_first()",
+        leaves=("downloads", "folders", "loggers", "saving"),
     )
 
 

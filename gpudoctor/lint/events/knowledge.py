@@ -25,8 +25,8 @@ class UseManaged(Event):
     """Its name says that it runs the training."""
     shares_streams: bool = True
     """Whether it may deal out what an `IterableDataset` yields, too."""
-    leaves_loaders: bool = False
-    """Loaders stay those of the program, in number of workers and order, but for the share of each rank."""
+    one_by_one: bool = False
+    """The program hands it models, optimizers and loaders, and trains in a loop of its own."""
     engine: bool = False
     """It returns an engine around one model, which averages the gradients, and evaluates nothing by itself."""
     made: ManagedObject | None = None
@@ -56,6 +56,8 @@ class Prepare(Event):
     """Others were handed over that could not be followed."""
     told: Mapping[str, Values] | None = None
     """What else was said by name."""
+    by_itself: bool = False
+    """The program has not asked for it here: a `Trainer` takes what it needs when it trains."""
 
 
 SILENT_SAMPLER = "a sampler that tells no epoch"

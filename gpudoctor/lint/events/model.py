@@ -37,8 +37,8 @@ class Wrap(Event):
     """It can be no other module that is wrapped here."""
     opaque: bool = False
     """Arguments were given that could not be followed."""
-    strategy: Values | None = None
-    """`sharding_strategy`, as given."""
+    uncut: bool = False
+    """Each rank may hold all parameters: it was told so, or something that is not known."""
     keeps_parameters: Values | None = None
     """`use_orig_params`, as given: the parameters of the model stay the objects that they were."""
 

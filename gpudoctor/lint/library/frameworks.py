@@ -24,7 +24,7 @@ from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import belonging, classes
+from gpudoctor.manifest.compiled import belonging, classes, declared, methods
 from gpudoctor.manifest.effects import PrepareEffect, WrapEffect
 
 _BELONGING = belonging()
@@ -70,7 +70,7 @@ def take_charge(call: Call) -> Values:
             trains=TRAINS.fits(last),
             shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
             shares_streams=not known.leaves_streams,
-            leaves_loaders=known.leaves_loaders,
+            one_by_one=_is_handed_objects(name),
             engine=_engine(call) is not None,
             made=managed,
             alone=framework == "lightning" and _one_process(call),
@@ -98,6 +98,13 @@ def take_charge(call: Call) -> Values:
     answered = said_by_stub(call)
     answered = follow(call, name) if answered is NOT_ANSWERED else answered
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+
+
+def _is_handed_objects(cls: str) -> bool:
+    """Programs call a method of it that prepares one thing or another."""
+    said = (declared(f"{cls}.{name}") for name in methods(cls))
+    effects = (each.effect(PrepareEffect) for each in said if each is not None)
+    return any(effect is not None and not effect.by_itself for effect in effects)
 
 
 def _several_processes(call: Call) -> bool:
@@ -158,18 +165,19 @@ def _prepare(call: Call, effect: PrepareEffect) -> Values:
     if not isinstance(managed, ManagedObject):
         return NOT_ANSWERED
     _note_broadcast(call, managed)
-    given = tuple(bare(values).map(lambda value: _prepared_here(call, managed, value)) for values in call.args)
+    given = tuple(bare(values).map(lambda value: _prepared_here(call, effect, managed, value)) for values in call.args)
     # `prepare(model)` gives one object, `prepare(model, optimizer)` a tuple.
     if len(given) == 1:
         return given[0]
     return singleton(TupleOf(given))
 
 
-def _prepared_here(call: Call, managed: ManagedObject, value: Value) -> Value:
+def _prepared_here(call: Call, effect: PrepareEffect, managed: ManagedObject, value: Value) -> Value:
     made = prepared(call, managed, value)
     call.emit(
-        Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended, told=call.keywords
-    )
+        Prepare, managed=managed, call=call.name, given=value, made=made, opaque=call.open_ended, told=call.keywords,
+        by_itself=effect.by_itself,
+    )  # fmt: skip
     return made
 
 

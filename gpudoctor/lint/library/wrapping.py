@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessSt
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import ContextManager, Method, class_of
+from gpudoctor.lint.domain.function import ContextManager, Library, Method, class_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
@@ -97,7 +97,7 @@ def _wrap_one(call: Call, effect: WrapEffect, inner: Value, certain: bool, when:
         group_exists=group_exists(call.do), ids=_items(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
         static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
-        keeps_parameters=call.keywords.get("use_orig_params"), strategy=call.keywords.get("sharding_strategy"),
+        keeps_parameters=call.keywords.get("use_orig_params"), uncut=_may_stay_whole(call, effect),
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_flag(wrapper, WrapperState.finds_unused)
@@ -107,6 +107,15 @@ def _wrap_one(call: Call, effect: WrapEffect, inner: Value, certain: bool, when:
     if kind is not WrapperKind.DATA_PARALLEL:
         call.do.set_flag(PROCESS, ProcessState.group)
     return wrapper
+
+
+def _may_stay_whole(call: Call, effect: WrapEffect) -> bool:
+    """`FSDP(model, sharding_strategy=ShardingStrategy.NO_SHARD)`."""
+    parameter, _, whole = effect.uncut.partition("=")
+    told = call.keywords.get(parameter)
+    return told is not None and not told.restrict(call.do.path).all(
+        lambda way: way == NONE or (isinstance(way, Library) and way.name.rpartition(".")[2] != whole)
+    )
 
 
 def _seen(value: Value, place: Location) -> Value:

@@ -56,7 +56,7 @@ class BestChosenFromLocalMetric(Rule):
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or program.managed_by - {"accelerate"}:
+        if not program.world.several_processes or program.managed_by - program.leaving("checkpoints"):
             return
         trained = {loop.over for event in program.events(Backward) if (loop := batch_loop(event)) is not None}
         # A training loss of one rank is noise, and everybody knows that.

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-LAUNCHERS = frozenset({"accelerate", "transformers", "deepspeed", "horovod"})
-"""Frameworks that start several processes and leave folders to the program."""
 NO_RACE = frozenset(
     {"caught", "suppress", "lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"}
 )
@@ -60,7 +58,7 @@ class FilesystemRace(Rule):
     needs = (ChangeFolder,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.launched_in_several or program.managed_by - LAUNCHERS:
+        if not program.launched_in_several or program.managed_by - program.leaving("folders"):
             return
         # Whoever comes later finds what was made before, and does no harm.
         told: set[tuple[Location, ...]] = set()

@@ -65,7 +65,7 @@ class LoadBeforeSaveFinished(Rule):
     needs = (Load,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.launched_in_several or not program.whole or program.managed_by - {"accelerate"}:
+        if not program.launched_in_several or not program.whole or program.managed_by - program.leaving("checkpoints"):
             return
         meetings: list[Event] | None = None
         # Looking for meetings takes time, and few programs read what they wrote.

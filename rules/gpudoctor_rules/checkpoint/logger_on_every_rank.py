@@ -52,7 +52,7 @@ class LoggerOnEveryRank(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Their trainers open loggers on rank 0; what the program opens itself is opened by all.
-        if not program.launched_in_several or program.managed_by - {"transformers", "accelerate"}:
+        if not program.launched_in_several or program.managed_by - program.leaving("loggers"):
             return
         told: set[tuple[Location, ...]] = set()
         for start in program.events(StartLogger):

@@ -54,7 +54,7 @@ class SaveGuardedByLocalRank(Rule):
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.launched_in_several or program.managed_by - {"accelerate", "transformers"}:
+        if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
         # Trainers that own the saving ask for the right rank.
         told: set[Location] = set()

@@ -58,7 +58,7 @@ class SaveOnEveryRank(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Other frameworks guard their own ways of saving, in code that is not read.
-        if not program.launched_in_several or program.managed_by - {"transformers", "accelerate", "lightning"}:
+        if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
         told: set[tuple[Location, ...]] = set()
         for save in program.events(Save):
@@ -122,17 +122,14 @@ def _importing(program: Program, save: Save) -> Spawn | None:
     return None if missing(save.condition, save.path) else importing(program, save)
 
 
-_LEAVE_SAVING = frozenset({"accelerate", "lightning", "transformers"})
-"""Frameworks that call what the program writes on every rank, but for what they were seen to ask about before."""
-
-
 def _by_itself(program: Program, save: Save) -> bool:
     """The program writes it, not the framework. A trainer lets one rank write, and calls the program's part on one."""
     # The model's own method does not ask who calls it.
     if save.call == "save_pretrained":
         return True
     # Of a file that starts nothing it is not known who calls its functions.
-    known = program.managed_by <= _LEAVE_SAVING and (program.has_entry or "transformers" not in program.managed_by)
+    known = program.has_entry or "transformers" not in program.managed_by
+    known = known and program.managed_by <= program.leaving("saving")
     return save.call == "torch.save" and known
 
 

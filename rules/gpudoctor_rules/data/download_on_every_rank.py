@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without downloading."
 
-# They start several processes, and leave what the program does in each of them to the program.
-LAUNCHERS = frozenset({"accelerate", "deepspeed", "horovod", "lightning", "transformers"})
 # `unread` is a manager of code that could not be read: it may let one rank go first.
 ONE_BY_ONE = frozenset({"lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"})
 
@@ -63,7 +61,7 @@ class DownloadOnEveryRank(Rule):
     needs = (Download,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.launched_in_several or program.managed_by - LAUNCHERS:
+        if not program.launched_in_several or program.managed_by - program.leaving("downloads"):
             return
         found = [event for event in program.events(Download) if _at_once(program, event)]
         if not found:

@@ -61,7 +61,7 @@ class LoaderStarvesGpu(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Those only put a sampler in place: workers and memory stay as the program has said.
-        if program.managed_by - {each.framework for each in program.in_charge if each.leaves_loaders}:
+        if program.managed_by - program.leaving("loaders"):
             return
         told: set[Location] = set()
         for loader, training in trained_with(program).items():

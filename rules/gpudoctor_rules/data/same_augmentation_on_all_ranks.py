@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Pass, Recording
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
-ONE_SEED = frozenset({"deepspeed", "accelerate"})
-"""Frameworks that leave the seed of a rank as the program has set it."""
 OF_TORCH = ("torch.manual_seed", "torch.random.manual_seed")
 
 
@@ -67,7 +65,7 @@ class SameAugmentationOnAllRanks(Rule):
     needs = (Augments, DrawsNoise)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        seed = _common_seed(program) if program.presence(knows=ONE_SEED) else None
+        seed = _common_seed(program) if program.presence(knows=program.leaving("seeds")) else None
         if seed is None:
             return
         noise = _noise(program) if not program.cut_short and program.whole else None

@@ -66,7 +66,7 @@ class TrainingDataNotShuffled(Rule):
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.whole or any(_deals(event) for event in program.events(UseManaged)):
+        if not program.whole or _dealt_anew(program):
             return
         for loader, training in trained_with(program).items():
             epochs = repeating_loop(program, training.start)
@@ -143,9 +143,10 @@ def _shuffle(loader: Loader, sampler: Sampler | Loader, epochs: Loop, told: bool
     return Repair("Let the sampler shuffle", (left_out,) if told else (left_out, tell))
 
 
-def _deals(event: UseManaged) -> bool:
-    """The framework makes loaders, or may give them another order."""
-    return not event.leaves_loaders and not event.call.endswith("Fabric")
+def _dealt_anew(program: Program) -> bool:
+    """A framework makes loaders, or may give them another order."""
+    leaving = program.leaving("loaders")
+    return any(event.framework not in leaving and not event.one_by_one for event in program.events(UseManaged))
 
 
 def _as_written(program: Program, loader: Loader) -> Loader:

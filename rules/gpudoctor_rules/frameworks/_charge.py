@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 ACCELERATE, DEEPSPEED, LIGHTNING = "accelerate", "deepspeed", "lightning"
-TAKERS = (".Accelerator", ".Fabric")
-"""Classes whose objects are handed models, optimizers and loaders one by one."""
 SCALES_NOTHING = ("no", "bf16", "fp8")
 
 
@@ -42,7 +40,7 @@ def is_prepared(program: Program, value: Value) -> bool:
 
 def handed_over(program: Program) -> Iterator[Prepare]:
     """What the program itself hands over: a `Trainer` takes what it needs when it trains."""
-    return (each for each in program.events(Prepare) if each.managed.class_name.endswith(TAKERS))
+    return (each for each in program.events(Prepare) if not each.by_itself)
 
 
 def preparing(program: Program, model: Value) -> Prepare | None:

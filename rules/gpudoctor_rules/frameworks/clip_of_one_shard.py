@@ -30,9 +30,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, in_code, name_of
+from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import ClipGradients
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
@@ -40,11 +39,8 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-
-KEEPS_WHOLE = ".NO_SHARD"
 
 
 class ClipOfOneShard(Rule):
@@ -100,14 +96,8 @@ def _sharding(program: Program, clip: ClipGradients) -> Wrap | None:
         # `fully_shard` gives back the module itself.
         if wrap.kind is not WrapperKind.FSDP or not isinstance(wrap.wrapper, Wrapper) or not wrap.certain:
             continue
-        if _cuts(wrap) and not wrap.condition.excludes(clip.condition) and held & {wrap.wrapper, wrap.wrapper.core}:
+        if wrap.opaque or wrap.uncut or wrap.condition.excludes(clip.condition):
+            continue
+        if held & {wrap.wrapper, wrap.wrapper.core}:
             return wrap
     return None
-
-
-def _cuts(wrap: Wrap) -> bool:
-    return not wrap.opaque and (wrap.strategy is None or wrap.strategy.restrict(wrap.condition).all(_is_cutting))
-
-
-def _is_cutting(strategy: Value) -> bool:
-    return strategy == NONE or (isinstance(strategy, Library) and not strategy.name.endswith(KEEPS_WHOLE))

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-BY_HAND = frozenset({"accelerate", "lightning"})
-"""Frameworks in whose loops the program steps and clears itself, or whose own loop was followed."""
-
-
 def is_followed(program: Program, optimizer: Value, *, knows: AbstractSet[str] = frozenset()) -> bool:
     """All that happens to this optimizer is seen: it holds known models, and nobody else holds it or them."""
     # An optimizer of unknown parameters may be stepped for others than the models we see.

@@ -34,7 +34,7 @@ from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import BY_HAND, feeds, is_followed, may_clear, repeating_loop
+from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -59,7 +59,7 @@ class GradientsNeverCleared(Rule):
             # The step may be of a framework's optimizer, which clears by itself.
             if optimizer in told or not isinstance(optimizer, Optimizer):
                 continue
-            if not is_followed(program, optimizer, knows=BY_HAND):
+            if not is_followed(program, optimizer, knows=program.leaving("loop")):
                 continue
             backward = _uncleared(program, step, optimizer)
             if backward is None:

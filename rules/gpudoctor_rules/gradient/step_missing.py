@@ -37,7 +37,6 @@ from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import (
-    BY_HAND,
     clears_all,
     feeds,
     is_followed,
@@ -66,13 +65,13 @@ class StepMissing(Rule):
         told: Reported = set()
         # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
         for made in program.events(MakeOptimizer):
-            if is_followed(program, made.optimizer, knows=BY_HAND):
+            if is_followed(program, made.optimizer, knows=program.leaving("loop")):
                 yield from self._never_steps(program, made.optimizer)
         for step in program.events(OptimizerStep):
             optimizer = step.optimizer
             if optimizer in told or not isinstance(optimizer, Optimizer):
                 continue
-            if not is_followed(program, optimizer, knows=BY_HAND):
+            if not is_followed(program, optimizer, knows=program.leaving("loop")):
                 continue
             # In this order: without any backward, the order of the calls does not matter.
             found = self._never_fed(program, step) or self._fed_in_vain(program, step, optimizer)

@@ -59,7 +59,7 @@ class TrainModeNotRestored(Rule):
     needs = (ModeChange,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.whole or program.managed_by - {"accelerate", "lightning"} or not program.has(ModeChange):
+        if not program.whole or program.managed_by - program.leaving("loop") or not program.has(ModeChange):
             return
         told: set[Value] = set()
         first: dict[Value, Forward] = {}

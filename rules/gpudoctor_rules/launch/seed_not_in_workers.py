@@ -44,10 +44,6 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Process, Recording, Seed
 
 
-LAUNCHERS = frozenset({"deepspeed", "horovod"})
-"""They start several processes, and leave the seeds to the program."""
-
-
 REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`."
 
 
@@ -63,7 +59,7 @@ class SeedNotInWorkers(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has(Spawn):
             return
-        if not program.absence(knows=LAUNCHERS):
+        if not program.absence(knows=program.leaving("seeding")):
             return
         for seed in _left_in_parent(program)[:1]:
             spawn = next(program.events(Spawn))

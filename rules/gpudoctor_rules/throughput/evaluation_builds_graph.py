@@ -65,7 +65,7 @@ class EvaluationBuildsGraph(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks switch gradients off around the user's validation; these leave the loop to the user, or their own
         # was followed.
-        if not program.absence(knows={"accelerate", "lightning"}):
+        if not program.absence(knows=program.leaving("loop")):
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):

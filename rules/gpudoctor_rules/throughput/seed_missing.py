@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-# They start several processes, and leave the seeds to the program.
-LAUNCHERS = frozenset({"deepspeed", "horovod"})
 SETTING_ONE = ("seed(", "seed_", "_seed")
 
 
@@ -59,7 +57,7 @@ class SeedMissing(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.cut_short:
             return
-        if program.managed_by - LAUNCHERS or not program.has(Backward):
+        if program.managed_by - program.leaving("seeding") or not program.has(Backward):
             return
         seeds = list(program.events(SeedSet))
         if not seeds:

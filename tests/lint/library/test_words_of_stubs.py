@@ -7,6 +7,8 @@ import pytest
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import HostSync
+from gpudoctor.lint.events.knowledge import Prepare, UseManaged
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.events.training_step import Backward, GradientSync
@@ -280,3 +282,79 @@ def test_each_framework_prepares_by_its_own_methods(paper):
         reveal(Accelerator().setup(net))  #: unknown
         """
     )
+
+
+@pytest.mark.parametrize(
+    ("made", "one_by_one"),
+    [
+        ("accelerate.Accelerator()", True),
+        ("lightning.Fabric()", True),
+        ("lightning.fabric.Fabric()", True),
+        ("lightning.Trainer()", False),
+        ("transformers.Trainer(model)", False),
+        ("composer.Trainer(model)", False),
+        ("deepspeed.initialize(model=model)", False),
+    ],
+)
+def test_who_is_handed_objects_one_by_one(paper, made: str, one_by_one: bool):
+    found = paper(
+        f"""
+        import accelerate, composer, deepspeed, lightning, torch, transformers
+        model = torch.nn.Linear(1, 1)
+        {made}
+        """
+    )
+    assert {event.one_by_one for event in found.events(UseManaged)} == {one_by_one}
+
+
+def test_what_a_framework_leaves_to_the_program(paper):
+    found = paper(
+        """
+        import accelerate, lightning
+        accelerate.Accelerator()
+        lightning.Trainer()
+        """
+    )
+    assert found.program.leaving("loop") == {"accelerate", "lightning"}
+    assert found.program.leaving("folders") == {"accelerate"}
+    assert found.program.leaving("seeding") == frozenset()
+    assert paper("import accelerate").program.leaving("loop") == frozenset()
+
+
+def test_a_trainer_prepares_what_the_program_has_not_handed_over(paper):
+    found = paper(
+        """
+        import composer, lightning, torch
+        fabric = lightning.Fabric()
+        fabric.setup(torch.nn.Linear(1, 1))
+        class Plain(composer.ComposerModel):
+            def forward(self, batch): return batch
+            def loss(self, outputs, batch): return outputs.sum()
+        composer.Trainer(model=Plain(), train_dataloader=[1], max_duration="1ep").fit()
+        """
+    )
+    assert {(event.managed.framework, event.by_itself) for event in found.events(Prepare)} == {
+        ("lightning", False),
+        ("composer", True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "uncut"),
+    [
+        ("", False),
+        (", sharding_strategy=None", False),
+        (", sharding_strategy=fsdp.ShardingStrategy.FULL_SHARD", False),
+        (", sharding_strategy=fsdp.ShardingStrategy.NO_SHARD", True),
+        (", sharding_strategy=args.strategy", True),
+    ],
+)
+def test_an_fsdp_that_may_cut_nothing(paper, said: str, uncut: bool):
+    found = paper(
+        f"""
+        import argparse, torch, torch.distributed.fsdp as fsdp
+        args = argparse.ArgumentParser().parse_args()
+        fsdp.FullyShardedDataParallel(torch.nn.Linear(1, 1){said})
+        """
+    )
+    assert [event.uncut for event in found.events(Wrap)] == [uncut]

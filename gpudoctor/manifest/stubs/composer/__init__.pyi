@@ -96,7 +96,7 @@ class Trainer:
                 self.model.update_metric(batch, outputs, self.state.metric)
                 self._tell("eval_batch_end")
         self._tell("eval_end")
-    @prepares()
+    @prepares(by_itself=True)
     def _prepare(self, model): ...
     def _tell(self, event):
         for callback in self.callbacks:

@@ -70,7 +70,7 @@ class Trainer:
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True)
     def save_checkpoint(self, filepath, weights_only=False, **more): ...
-    @prepares()
+    @prepares(by_itself=True)
     def _prepare(self, given): ...
 
     # --- training ---

@@ -84,7 +84,7 @@ class Runner:
         if surely(isinstance(settings, dict)):
             return self._prepare(torch.utils.data.DataLoader(settings["dataset"], batch_size=settings["batch_size"]))
         return settings
-    @prepares()
+    @prepares(by_itself=True)
     def _prepare(self, given): ...
     def _tell(self, event, **more):
         for hook in self.hooks:

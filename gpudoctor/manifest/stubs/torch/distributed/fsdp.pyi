@@ -4,7 +4,7 @@ from gpudoctor.manifest.effects import trains, wraps
 
 @trains()
 class FullyShardedDataParallel:
-    @wraps(module="module", kind="FSDP")
+    @wraps(module="module", kind="FSDP", uncut="sharding_strategy=NO_SHARD")
     def __init__(self, module, process_group=None, **more): ...
 
 @trains()
