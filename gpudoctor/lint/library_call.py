@@ -23,7 +23,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import WORDS, Effect
-from gpudoctor.record import dataclass
+from gpudoctor.record import dataclass, replace
 
 T = TypeVar("T", bound=Value)
 E = TypeVar("E", bound=Effect)
@@ -135,6 +135,13 @@ class Call(Generic[R]):
     def given(self, parameter: str) -> Values | None:
         """The argument for a parameter that a stub declares; None where it was left out, or there is none."""
         return self.arg(self.position(parameter), parameter)
+
+    def by_name(self) -> Arguments:
+        """The arguments under the names of the parameters that a stub declares; what has none keeps its position."""
+        function = self.declared
+        names = function.positional if function is not None else ()
+        named = dict(zip(names, self.args, strict=False))
+        return replace(self.arguments, positional=self.args[len(named) :], keywords={**named, **self.keywords})
 
     def spelled(self, index: int, name: str) -> str:
         """How the program writes this argument; an empty text where it does not stand in this call."""

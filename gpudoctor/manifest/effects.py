@@ -229,6 +229,16 @@ class PrepareEffect(Effect):
 
 
 @dataclass
+class ConfigureEffect(Effect):
+    """It makes what takes charge of a training, and has parameters that make it do things in another way."""
+
+    spreading: Parameter = ""
+    """Models are spread over ranks otherwise than by `DistributedDataParallel`."""
+    accumulating: Parameter = ""
+    """How many batches make a step is said there, too."""
+
+
+@dataclass
 class AskGpuEffect(Effect):
     """It asks the driver of the GPUs, which reads `CUDA_VISIBLE_DEVICES` when that is done for the first time."""
 
@@ -306,6 +316,7 @@ collective = CollectiveEffect
 asks_gpu = AskGpuEffect
 backpropagates = BackpropagateEffect
 between_two = BetweenTwoEffect
+configures = ConfigureEffect
 counts_batches = StepEffect
 calls = CallEffect
 changes_folder = FolderEffect

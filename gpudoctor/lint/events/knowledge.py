@@ -34,7 +34,9 @@ class UseManaged(Event):
     alone: bool = False
     """It was told to use one process: `Trainer(devices=1)`."""
     given: Arguments = NO_ARGUMENTS
-    """The settings that it was called with."""
+    """The settings that it was called with, by name where a stub says which is which."""
+    otherwise: frozenset[str] = frozenset()
+    """What the settings have it do in another way: fields of the stubs' word for it, as `accumulating`."""
     config: Mapping[str, Values] | None = None
     """The configuration that it was handed, flat: `zero_optimization.stage`. None where it is not all known."""
 

@@ -25,14 +25,9 @@ from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import belonging, classes, declared, methods
-from gpudoctor.manifest.effects import PrepareEffect, WrapEffect
+from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 
 _BELONGING = belonging()
-PLUGINS = frozenset(
-    {"deepspeed_plugin", "deepspeed_plugins", "fsdp_plugin", "megatron_lm_plugin", "parallelism_config"}
-)
-"""Arguments of `Accelerator` that choose another way to spread the model than `DistributedDataParallel`."""
-
 CONFIGURATIONS = ((11, "config"), (-1, "config_params"))
 """Where `deepspeed.initialize` takes its configuration."""
 
@@ -74,7 +69,8 @@ def take_charge(call: Call) -> Values:
             engine=_engine(call) is not None,
             made=managed,
             alone=framework == "lightning" and _one_process(call),
-            given=call.arguments,
+            given=call.by_name(),
+            otherwise=_done_otherwise(call),
             config=configuration(call, *CONFIGURATIONS) if framework == "deepspeed" else None,
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
@@ -85,7 +81,7 @@ def take_charge(call: Call) -> Values:
         call.emit(DebugFlag, flag="anomaly")
     if managed is not None:
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
-        if framework == "lightning" or call.open_ended or PLUGINS & call.keywords.keys():
+        if framework == "lightning" or call.open_ended or "spreading" in _done_otherwise(call):
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
         if _leaves_loaders(call):
             call.do.set_flag(managed, ManagerState.leaves_loaders)
@@ -98,6 +94,13 @@ def take_charge(call: Call) -> Values:
     answered = said_by_stub(call)
     answered = follow(call, name) if answered is NOT_ANSWERED else answered
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+
+
+def _done_otherwise(call: Call) -> frozenset[str]:
+    """The fields of `ConfigureEffect` of which an argument was given."""
+    effect = call.effect(ConfigureEffect)
+    said = vars(effect) if effect is not None else {}
+    return frozenset(what for what, names in said.items() if any(call.given(name) for name in names.split(" | ")))
 
 
 def _is_handed_objects(cls: str) -> bool:

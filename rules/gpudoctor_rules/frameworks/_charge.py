@@ -64,8 +64,7 @@ def constant(values: Values | None) -> object:
 def leaves_gradients_alone(charge: UseManaged) -> bool:
     """Accelerate is told a precision that needs no scale, and to accumulate nothing. Left out, `accelerate launch` says
     both."""
-    given = charge.given
-    if given.positional or given.open_ended or any(name.endswith("_plugin") for name in given.keywords):
+    if charge.given.open_ended or charge.otherwise:
         return False
     steps = charge.setting("gradient_accumulation_steps")
     return constant(charge.setting("mixed_precision")) in SCALES_NOTHING and (steps is None or constant(steps) == 1)
@@ -73,17 +72,10 @@ def leaves_gradients_alone(charge: UseManaged) -> bool:
 
 def accumulation_of(charge: UseManaged) -> Value | None:
     """How many batches a framework was told to make a step of; None where that is not known, or was left out."""
-    given = charge.given
-    if given.open_ended or "gradient_accumulation_plugin" in given.keywords:
+    if charge.given.open_ended or "accumulating" in charge.otherwise:
         return None
-    steps = charge.setting("gradient_accumulation_steps") or _fourth(charge)
+    steps = charge.setting("gradient_accumulation_steps")
     return steps.single if steps is not None else None
-
-
-def _fourth(charge: UseManaged) -> Values | None:
-    """`Accelerator(True, False, "fp16", 4)`."""
-    positional = charge.given.positional
-    return positional[3] if charge.framework == ACCELERATE and len(positional) > 3 else None
 
 
 def in_numbers(number: Value) -> str:

@@ -97,6 +97,4 @@ class AccumulationStepsNotGiven(Rule):
 
 
 def _is_told(charge: UseManaged) -> bool:
-    given = charge.given
-    named = any(name in given.keywords for name in (STEPS, "gradient_accumulation_plugin", "deepspeed_plugin"))
-    return named or given.open_ended or len(given.positional) > 3
+    return charge.setting(STEPS) is not None or "accumulating" in charge.otherwise or charge.given.open_ended

@@ -134,7 +134,7 @@ class SchedulerStepsNTimes(Rule):
 def _counts_otherwise(charge: UseManaged) -> bool:
     """It may step a schedule once, or be in no hurry to divide batches."""
     given = charge.given
-    return given.open_ended or any(name in given.keywords for name in COUNTS_OTHERWISE) or bool(given.positional)
+    return given.open_ended or any(name in given.keywords for name in COUNTS_OTHERWISE)
 
 
 def _measured_by(scheduler: Scheduler) -> Loader | None:

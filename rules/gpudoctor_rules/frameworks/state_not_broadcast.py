@@ -89,7 +89,7 @@ class StateNotBroadcast(Rule):
 
 
 def _optimizer_of(wrap: UseManaged) -> Optimizer | None:
-    given = wrap.given.positional[0] if wrap.given.positional else wrap.setting("optimizer")
+    given = wrap.setting("optimizer")
     only = given.single if given is not None else None
     return only if isinstance(only, Optimizer) and only.complete else None
 

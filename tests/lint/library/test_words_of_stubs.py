@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.domain.value import Const, singleton
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import HostSync
@@ -358,3 +359,26 @@ def test_an_fsdp_that_may_cut_nothing(paper, said: str, uncut: bool):
         """
     )
     assert [event.uncut for event in found.events(Wrap)] == [uncut]
+
+
+@pytest.mark.parametrize(
+    ("settings", "otherwise", "steps"),
+    [
+        ("", frozenset(), None),
+        ("True, False, 'fp16', 4", frozenset(), 4),
+        ("gradient_accumulation_steps=2", frozenset(), 2),
+        ("gradient_accumulation_plugin=plugin", {"accumulating"}, None),
+        ("True, False, None, 4, False, None, plugin", {"accumulating", "spreading"}, 4),
+        ("fsdp_plugin=plugin", {"spreading"}, None),
+    ],
+)
+def test_settings_have_the_names_that_a_stub_gives_them(paper, settings: str, otherwise: set[str], steps: int | None):
+    found = paper(
+        f"""
+        import accelerate
+        from mine import plugin
+        accelerate.Accelerator({settings})
+        """
+    ).event(UseManaged)
+    assert found.otherwise == otherwise
+    assert found.setting("gradient_accumulation_steps") == (steps and singleton(Const(steps)))

@@ -13,6 +13,7 @@ from gpudoctor.manifest.effects import (
     WorldSize,
     backpropagates,
     collective,
+    configures,
     gives_back,
     opens,
     prepares,
@@ -37,6 +38,27 @@ class Accelerator:
     distributed_type: Setting
     mixed_precision: Setting
     trackers: Setting
+    @configures(
+        spreading="deepspeed_plugin | deepspeed_plugins | fsdp_plugin | megatron_lm_plugin | parallelism_config",
+        accumulating="gradient_accumulation_plugin | deepspeed_plugin",
+    )
+    def __init__(
+        self,
+        device_placement=True,
+        split_batches=...,
+        mixed_precision=None,
+        gradient_accumulation_steps=1,
+        cpu=False,
+        dataloader_config=None,
+        deepspeed_plugin=None,
+        fsdp_plugin=None,
+        *,
+        megatron_lm_plugin=None,
+        gradient_accumulation_plugin=None,
+        deepspeed_plugins=None,
+        parallelism_config=None,
+        **more,
+    ): ...
     @prepares()
     def prepare(self, *args, device_placement=None): ...
     @prepares()
