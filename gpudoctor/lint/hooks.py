@@ -70,11 +70,11 @@ class Handled:
         self.errors, self.tried = errors, tried
 
 
-class Hooks:
-    """What may be subscribed to."""
+class AskedOfKinds:
+    """What the kinds of values answer."""
 
     def __init__(self) -> None:
-        # --- asked of a kind of value -------------------------------------------------------------------------------
+        super().__init__()
         self.operations: dict[type[Value], Callable[[LibraryContext, list[Value], ast.AST], Values]] = {}
         """An operator has an operand of this kind."""
         self.comparisons: dict[type[Value], Callable[[LibraryContext, list[Value], ast.AST], Values]] = {}
@@ -99,7 +99,13 @@ class Hooks:
         """`with value:` around a block."""
         self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
         """Its constructor runs, which is one of the project."""
-        # --- told to all --------------------------------------------------------------------------------------------
+
+
+class ToldToAll:
+    """What everybody is told who subscribes."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.attribute_sets: list[Callable[[LibraryContext, Value, str, Values, Location], None]] = []
         """`owner.name = values`, before it is done."""
         self.watched_reads: list[Callable[[LibraryContext, Value, str, ast.AST], None]] = []
@@ -132,7 +138,13 @@ class Hooks:
         """`value[:end]`, with an end that is not written there."""
         self.made_alone: list[Callable[[LibraryContext, Value], None]] = []
         """An object was made of a class that nothing in its file makes one of: its users are not known."""
-        # --- one answers for all --------------------------------------------------------------------------------------
+
+
+class AnsweredByOne:
+    """What one answers for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Allocated]] = []
         """The value of a new object of a class of the project."""
         self.lacks: list[Callable[[LibraryContext, Value, str], bool]] = []
@@ -153,6 +165,10 @@ class Hooks:
         """A library callable without a model."""
         self.method_call: list[Callable[[LibraryContext, Value, str, Arguments, ast.AST], Values]] = []
         """A method for which nobody answers."""
+
+
+class Hooks(AskedOfKinds, ToldToAll, AnsweredByOne):
+    """What may be subscribed to."""
 
 
 HOOKS = Hooks()

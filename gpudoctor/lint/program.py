@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.events.option_defaults import Option
-    from gpudoctor.manifest.framework_roles import Part
+    from gpudoctor.manifest.framework_roles import TrainingPart
 
     class CodeFile(Protocol):
         """A file, as far as rules see it."""
@@ -206,7 +206,7 @@ class Program:
         """The frameworks that take charge in this program."""
         return Standing.of(self.frameworks, lambda: self.answers.note(Cause.FRAMEWORK))
 
-    def leaving(self, part: Part) -> frozenset[str]:
+    def leaving(self, part: TrainingPart) -> frozenset[str]:
         """The frameworks in charge that leave this part of a training to the program."""
         if not self.frameworks:
             return frozenset()

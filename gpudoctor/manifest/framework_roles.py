@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from dataclasses import dataclass
     from typing import Literal
 
-    Part = Literal["checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "saving", "seeding", "seeds"]
+    TrainingPart = Literal[
+        "checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "saving", "seeding", "seeds"
+    ]
     """A part of a training that a framework may leave to the program, as `Framework.leaves` tells."""
 else:
 
@@ -38,7 +40,7 @@ class Framework:
     """It is of no use on one GPU, so whoever takes it is launched in several processes."""
     by_any_call: bool = False
     """Whatever is called of it, it is in charge from there on."""
-    leaves: tuple[Part, ...] = ()
+    leaves: tuple[TrainingPart, ...] = ()
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
     (`checkpoints`), `downloads`, making `folders`, workers and order of `loaders` but for the share of each rank,
     `loggers`, the `loop` that trains, where it is not a loop that is followed, `saving` what it saves itself, `seeding`

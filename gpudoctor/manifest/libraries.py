@@ -175,12 +175,13 @@ def _training() -> Iterator[LibraryEntry]:
         mentions=("lightning_fabric",),
         relevant=True,
     )
-    yield from _beside_others()
+    yield from _engines()
+    yield from _processes()
     yield from _other_frameworks()
 
 
-def _beside_others() -> Iterator[LibraryEntry]:
-    """What trains, or runs, in a part of a library or beside the program."""
+def _engines() -> Iterator[LibraryEntry]:
+    """Trainers and engines that are a part of a larger library, or run beside the program."""
     # Not `relevant`: projects build their layers of it, and a `Trainer` tells enough.
     yield LibraryEntry(
         "transformers",
@@ -223,6 +224,10 @@ def _beside_others() -> Iterator[LibraryEntry]:
         relevant=True,
         distribution="ray",
     )
+
+
+def _processes() -> Iterator[LibraryEntry]:
+    """What starts processes, and what they talk to each other by."""
     yield LibraryEntry(
         "horovod",
         wins=True,
