@@ -47,8 +47,6 @@ def changes_of(step: repair.RepairStep, around: ast.stmt, render: Renderer) -> S
             return [_rewrite(step, around, render)]
         case repair.Unassign():
             return _unassign(step, nodes)
-        case repair.MakeTuple():
-            return [_make_tuple(step, nodes)]
         case repair.SuperFirst():
             return [_super_first(around, nodes)]
         case repair.Decorate():
@@ -231,11 +229,6 @@ def _replace(step: repair.Replace, render: Renderer) -> ch.NewExpression:
     if step.constant and not isinstance(node, ast.Constant):
         raise NoFix("it is not written out there")
     return ch.NewExpression(nodes.place(node), render.text(step.to, nodes.statement_of(node)))
-
-
-def _make_tuple(step: repair.MakeTuple, nodes: FileNodes) -> ch.NewExpression:
-    node = nodes.part(step.at, step.part)
-    return ch.NewExpression(nodes.place(node), f"({nodes.written(node)},)")
 
 
 def _substitute(step: repair.Substitute, statement: ast.stmt, render: Renderer) -> list[ch.TreeChange]:

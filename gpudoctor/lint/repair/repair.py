@@ -202,14 +202,6 @@ class Unassign:
 
 
 @dataclass(frozen=True)
-class MakeTuple:
-    """Make a tuple of the one value that is this argument of the call here."""
-
-    at: Location
-    part: str
-
-
-@dataclass(frozen=True)
 class SuperFirst:
     """Make `super().__init__()` the first statement of the constructor around this place, or of the class here."""
 
@@ -260,7 +252,7 @@ class Rewrite:
 
 RepairStep = (
     SetArgument | SetArguments | RemoveArgument | Before | After | First | Last | AtEnd | Replace | Substitute | Assign
-    | Rewrite | Unassign | MakeTuple | SuperFirst | Decorate | MoveUp | Delete | Under
+    | Rewrite | Unassign | SuperFirst | Decorate | MoveUp | Delete | Under
 )  # fmt: skip
 
 

@@ -183,15 +183,6 @@ def _made_of(value: Unknown) -> Value | None:
     return None
 
 
-def _is_day(method: Unknown, given: Hashable) -> bool:
-    """`now().strftime("%Y-%m-%d")`: all ranks start on one day."""
-    match method.term, given:
-        case Part(_, "strftime"), ((ValueSet() as form,), _):
-            text = text_of(form.single)
-            return text is not None and names_day(text)
-    return False
-
-
 def _only(value: Value | None) -> Value | None:
     """Of a text the part that ranks may disagree about."""
     parts = value.parts if isinstance(value, Text) else (value,)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Location
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.rule import Rule
     from gpudoctor.run.recording import Process, Recording, StackFrame, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
@@ -26,7 +27,14 @@ class Stuck:
     because: tuple[tuple[str, Location | None], ...]
 
 
-def stuck(recording: Recording) -> Stuck | None:
+def standstill(rule: Rule, recording: Recording, remedy: str) -> Iterator[Finding]:
+    """The mistake of this rule, where it is what ended the progress of the ranks."""
+    left = _stuck(recording)
+    if left is not None and left.code == rule.code:
+        yield rule.found(left.at, left.message, remedy=remedy, because=left.because)
+
+
+def _stuck(recording: Recording) -> Stuck | None:
     """The wait that ended the progress of the ranks, or None where they did not hang, or ran out of batches."""
     if recording.uneven is not None:
         return None

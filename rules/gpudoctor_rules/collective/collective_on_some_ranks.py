@@ -79,17 +79,13 @@ class CollectiveOnSomeRanks(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.collective._stuck import stuck
+        from gpudoctor_rules.collective._stuck import standstill
 
-        left = stuck(recording)
-        if left is not None and left.code == self.code:
-            yield self.found(
-                left.at,
-                left.message,
-                remedy="Call it on all ranks, outside of the test on the rank, and keep only the printing or saving "
-                "inside.",
-                because=left.because,
-            )
+        return standstill(
+            self,
+            recording,
+            "Call it on all ranks, outside of the test on the rank, and keep only the printing or saving inside.",
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

@@ -80,13 +80,9 @@ class CollectivesInDifferentOrder(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.collective._stuck import stuck
+        from gpudoctor_rules.collective._stuck import standstill
 
-        left = stuck(recording)
-        if left is not None and left.code == self.code:
-            yield self.found(
-                left.at, left.message, remedy="Call the collectives in one order on all ranks.", because=left.because
-            )
+        return standstill(self, recording, "Call the collectives in one order on all ranks.")
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

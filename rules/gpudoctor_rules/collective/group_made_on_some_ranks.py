@@ -86,16 +86,11 @@ class GroupMadeOnSomeRanks(Rule):
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.collective._stuck import stuck
+        from gpudoctor_rules.collective._stuck import standstill
 
-        left = stuck(recording)
-        if left is not None and left.code == self.code:
-            yield self.found(
-                left.at,
-                left.message,
-                remedy="Call `new_group` on all ranks, in the same order, also on those that are no members.",
-                because=left.because,
-            )
+        return standstill(
+            self, recording, "Call `new_group` on all ranks, in the same order, also on those that are no members."
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

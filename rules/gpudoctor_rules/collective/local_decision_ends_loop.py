@@ -136,16 +136,13 @@ class LocalDecisionEndsLoop(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.collective._stuck import stuck
+        from gpudoctor_rules.collective._stuck import standstill
 
-        left = stuck(recording)
-        if left is not None and left.code == self.code:
-            yield self.found(
-                left.at,
-                left.message,
-                remedy="Decide for all ranks together: reduce or broadcast what the decision is made of, then decide.",
-                because=left.because,
-            )
+        return standstill(
+            self,
+            recording,
+            "Decide for all ranks together: reduce or broadcast what the decision is made of, then decide.",
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

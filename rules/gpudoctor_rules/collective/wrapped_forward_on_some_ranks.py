@@ -122,16 +122,11 @@ class WrappedForwardOnSomeRanks(Rule):
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.collective._stuck import stuck
+        from gpudoctor_rules.collective._stuck import standstill
 
-        left = stuck(recording)
-        if left is not None and left.code == self.code:
-            yield self.found(
-                left.at,
-                left.message,
-                remedy="Call the model inside of the wrapper, `model.module(x)`, or let all ranks evaluate.",
-                because=left.because,
-            )
+        return standstill(
+            self, recording, "Call the model inside of the wrapper, `model.module(x)`, or let all ranks evaluate."
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

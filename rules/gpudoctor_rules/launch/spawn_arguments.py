@@ -37,10 +37,11 @@ from gpudoctor.lint.domain.function import Namespace
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.process import Spawn
-from gpudoctor.lint.repair.repair import MakeTuple, Repair
+from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -89,8 +90,12 @@ class SpawnArguments(Rule):
 
 def _make_tuple(event: Spawn) -> Repair:
     title = "Make `args` a tuple"
-    unnamed = Repair(title, (MakeTuple(event.location, "1"),))
-    return Repair(title, (MakeTuple(event.location, "args"),), otherwise=unnamed)
+    unnamed = Repair(title, (_in_a_tuple(event.location, "1"),))
+    return Repair(title, (_in_a_tuple(event.location, "args"),), otherwise=unnamed)
+
+
+def _in_a_tuple(call: Location, part: str) -> Replace:
+    return Replace(call, ("(", Source(call, part), ",)"), part=part)
 
 
 def _not_a_tuple(event: Spawn) -> tuple[str, str] | None:

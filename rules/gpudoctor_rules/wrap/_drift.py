@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
+    from gpudoctor.diagnostic import Finding
+    from gpudoctor.rule import Rule
     from gpudoctor.run.recording import Recording
 
 
-def drifts(recording: Recording, code: str) -> tuple[Location, str] | None:
-    """Where the ranks train, and what was seen of their drifting apart, where lint suspects this very reason for it.
+def drifting(rule: Rule, recording: Recording, because: str, remedy: str) -> Iterator[Finding]:
+    """Where the ranks train that were seen to drift apart, if lint suspects this very rule's mistake there.
 
     That parameters differ does not say why: flags, parts, types and weights that were changed look alike afterwards.
     """
     drift = recording.drift
-    if drift is None or code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
-        return None
+    if drift is None or rule.code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
+        return
     at = drift.optimizer.backward or drift.optimizer.place
-    if at is None:
-        return None
-    return at, f"After step {drift.step} the ranks held different values in parameter {drift.name}"
+    if at is not None:
+        seen = f"After step {drift.step} the ranks held different values in parameter {drift.name}"
+        yield rule.found(at, f"{seen}: {because}.", remedy=remedy)

@@ -76,16 +76,14 @@ class CastAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifts
+        from gpudoctor_rules.wrap._drift import drifting
 
-        seen = drifts(recording, self.code)
-        if seen is not None:
-            at, what = seen
-            yield self.found(
-                at,
-                f"{what}: the wrapper does not average the parameters that the cast has made.",
-                remedy="Cast the model first, and wrap it then.",
-            )
+        return drifting(
+            self,
+            recording,
+            "the wrapper does not average the parameters that the cast has made",
+            "Cast the model first, and wrap it then.",
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained

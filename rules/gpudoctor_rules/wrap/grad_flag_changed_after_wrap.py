@@ -78,7 +78,7 @@ class GradFlagChangedAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifts
+        from gpudoctor_rules.wrap._drift import drifting
 
         # Which parameters lack a gradient, and since when, the error does not say.
         if self.code in recording.suspected:
@@ -89,14 +89,12 @@ class GradFlagChangedAfterWrap(Rule):
                 remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
             )
 
-        seen = drifts(recording, self.code)
-        if seen is not None:
-            at, what = seen
-            yield self.found(
-                at,
-                f"{what}: the wrapper does not average what was not trainable when it was made.",
-                remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
-            )
+        yield from drifting(
+            self,
+            recording,
+            "the wrapper does not average what was not trainable when it was made",
+            "Set `requires_grad` before the model is wrapped, or wrap it again.",
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

@@ -74,7 +74,7 @@ class ParametersAddedAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifts
+        from gpudoctor_rules.wrap._drift import drifting
 
         # Which parameters lack a gradient, and since when, the error does not say.
         if self.code in recording.suspected:
@@ -85,14 +85,12 @@ class ParametersAddedAfterWrap(Rule):
                 remedy="Change the model first, and wrap it then.",
             )
 
-        seen = drifts(recording, self.code)
-        if seen is not None:
-            at, what = seen
-            yield self.found(
-                at,
-                f"{what}: the wrapper does not know what was added after it was made.",
-                remedy="Change the model first, and wrap it then.",
-            )
+        yield from drifting(
+            self,
+            recording,
+            "the wrapper does not know what was added after it was made",
+            "Change the model first, and wrap it then.",
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well

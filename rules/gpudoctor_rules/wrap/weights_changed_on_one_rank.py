@@ -75,16 +75,14 @@ class WeightsChangedOnOneRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifts
+        from gpudoctor_rules.wrap._drift import drifting
 
-        seen = drifts(recording, self.code)
-        if seen is not None:
-            at, what = seen
-            yield self.found(
-                at,
-                f"{what}: the weights were changed on some ranks only, after the wrapper had made them alike.",
-                remedy="Change the weights on all ranks alike, or before the model is wrapped.",
-            )
+        return drifting(
+            self,
+            recording,
+            "the weights were changed on some ranks only, after the wrapper had made them alike",
+            "Change the weights on all ranks alike, or before the model is wrapped.",
+        )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
