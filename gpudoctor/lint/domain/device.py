@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.domain.value import Const, Value, Values, text_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass, field
 
@@ -45,9 +45,10 @@ class Device(Value):
             return self.index.value
         return None
 
-    def differs_from(self, text: str) -> bool:
-        # `device != "cpu"` asks for the kind of it: which GPU a rank has makes no difference.
-        return text.partition(":")[0] != self.type
+    def differs_from(self, other: Value) -> bool:
+        # `device != torch.device("cpu")` asks for the kind of it: which GPU a rank has makes no difference.
+        kind = other.type if isinstance(other, Device) else text_of(other)
+        return kind is not None and kind.partition(":")[0] != self.type
 
     def __repr__(self) -> str:
         return f"Device({self.type}{'' if self.index is None else f':{self.index!r}'})"

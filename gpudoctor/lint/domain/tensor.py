@@ -108,6 +108,11 @@ class Tensor(Allocated):
         """It surely lies on a GPU or the like."""
         return self.device is not None and self.device.is_accelerator
 
+    def has_names_for(self, key: Value) -> bool:
+        # A tensor holds no text. A whole batch that is asked for something is a dictionary of tensors.
+        whole = self.origin is TensorOrigin.BATCH and not self.part
+        return key.is_text or (whole and key.divergence is Divergence.NONE)
+
     def on_each_rank(self) -> Tensor:
         return replace(self, dependence=self.dependence | Divergence.RANK)
 

@@ -152,8 +152,12 @@ class Value:
         """The text of the program chooses it, or who starts it does."""
         return False
 
-    def differs_from(self, text: str) -> bool:
-        """It surely is not equal to this text."""
+    def differs_from(self, other: Value) -> bool:
+        """It surely is not equal to this value, as their kinds say."""
+        return False
+
+    def has_names_for(self, key: Value) -> bool:
+        """It is data whose entries have names, so that `key in data` asks for a name and not for a content."""
         return False
 
     def on_each_rank(self) -> Value:
@@ -349,6 +353,15 @@ class Text(Value):
         for part in self.parts:
             found |= part.divergence
         return found
+
+    def differs_from(self, other: Value) -> bool:
+        text, first = text_of(other), self.parts[0] if self.parts else None
+        if text is None or first is None:
+            return False
+        # `f"cuda:{local_rank}" != "cpu"`.
+        if (begins := text_of(first)) is not None:
+            return not text.startswith(begins)
+        return len(self.parts) == 1 and first.differs_from(other)
 
     def __repr__(self) -> str:
         return f"Text({', '.join(map(repr, self.parts))})"

@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     RankIs,
 )
-from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of, text_of
+from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
@@ -212,7 +212,7 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):
         return False
     for one, other in ((left, right), (right, left)):
-        if (text := text_of(other)) is not None and one.differs_from(text):
+        if one.differs_from(other):
             return False
     return None
 

@@ -423,6 +423,9 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -
     items = known_items(m, right)
     if items is not None and all(item.single is not None for item in items):
         return contains([item.single for item in items if item.single is not None], left, text, place)
+    # Which names the entries of a batch have, its collation says: the same on all ranks.
+    if right.has_names_for(left):
+        return open_test(Compares("in", left, right), text, place, apart_from=right.divergence & ~left.divergence)
     return compare(ast.In(), left, right, text, place)
 
 

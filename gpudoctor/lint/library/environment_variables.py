@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Environ(Value):
-    """`os.environ`."""
+    """`os.environ`, or a copy of it: what is written there is for a process that gets it."""
+
+    copied_at: Location | None = None
 
 
 ENVIRON = Environ()
@@ -102,9 +104,30 @@ def _name(values: Values | None) -> str | None:
     return text_of(values.single) if values is not None else None
 
 
-def _is_set(do: LibraryContext, name: str) -> bool | None:
+def _of(call: Call) -> Environ:
+    """Where the call looks: a copy has what its maker wrote there, and else what it was copied from."""
+    return call.receiver if isinstance(call.receiver, Environ) else ENVIRON
+
+
+def _written(do: LibraryContext, where: Environ, name: str) -> Values | None:
+    """What the program has set a variable to."""
+    own = do.own_attribute(where, name) if where.copied_at is not None else None
+    return own if own is not None else do.entry(PROCESS, ProcessState.environment, name)
+
+
+def _write(call: Call, name: str, value: Values) -> None:
+    value_there = value.map(_as_written)
+    if _of(call).copied_at is not None:
+        call.do.set_own_attribute(_of(call), name, value_there)
+        return
+    call.emit(EnvironmentWrite, name=name, value=value)
+    # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
+    call.do.set_entry(PROCESS, ProcessState.environment, name, value_there)
+
+
+def _is_set(do: LibraryContext, name: str, where: Environ = ENVIRON) -> bool | None:
     """Whether a variable is there: by the launcher or by the program; None where that is open."""
-    written = do.entry(PROCESS, ProcessState.environment, name)
+    written = _written(do, where, name)
     if written is not None and not written.any(_is_left_alone):
         return True
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
@@ -122,8 +145,9 @@ def _is_left_alone(value: Value) -> bool:
     return value is UNBOUND
 
 
-def _value(do: LibraryContext, name: str, place: Location, otherwise: Values | None = None) -> Values:
-    written = do.entry(PROCESS, ProcessState.environment, name)
+def _value(call: Call, name: str, otherwise: Values | None = None) -> Values:
+    do, place = call.do, call.place
+    written = _written(do, _of(call), name)
     if written is None:
         return _set_outside(do, name, place)
     found = []
@@ -145,16 +169,16 @@ def _set_outside(do: LibraryContext, name: str, place: Location) -> Values:
     return singleton(Unknown(Anonymous("environment variable", name), "an environment variable", name, config=True))
 
 
-def has(do: LibraryContext, key: Value) -> Value | None:
+def has(do: LibraryContext, key: Value, where: Environ = ENVIRON) -> Value | None:
     """`name in os.environ`."""
     if not isinstance(key, Const) or not isinstance(key.value, str):
         return None
-    known = _is_set(do, key.value)
+    known = _is_set(do, key.value, where)
     # `if "SLURM_PROCID" in os.environ` picks a launcher's branch of `init_distributed_mode`.
     return None if known is None else (TRUE if known else FALSE)
 
 
-answers(HOOKS.memberships, Environ)(lambda do, key, _: has(do, key))
+answers(HOOKS.memberships, Environ)(has)
 
 
 @MODELS.method(Environ, "__getitem__")
@@ -164,7 +188,7 @@ def read(call: Call) -> Values:
     if name is None:
         return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
     call.emit(EnvironmentRead, name=name)
-    return _value(call.do, name, call.place)
+    return _value(call, name)
 
 
 @MODELS.method(Environ, "__setitem__")
@@ -173,10 +197,7 @@ def write(call: Call) -> Values:
     name = _name(call.arg(0, "key"))
     if name is not None:
         # `setdefault("RANK")` without a value raises; what follows is not ours to judge.
-        value = call.arg(1, "value") or singleton(NONE)
-        call.emit(EnvironmentWrite, name=name, value=value)
-        # A program that sets RANK itself, as spawned workers do, reads back what it wrote.
-        call.do.set_entry(PROCESS, ProcessState.environment, name, value.map(_as_written))
+        _write(call, name, call.arg(1, "value") or singleton(NONE))
     return singleton(NONE)
 
 
@@ -195,18 +216,18 @@ def get(call: Call) -> Values:
     if name is None:
         return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
     call.emit(EnvironmentRead, name=name, default=default)
-    known = _is_set(call.do, name)
+    known = _is_set(call.do, name, _of(call))
     # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.
     if known is False:
         return default
-    return _value(call.do, name, call.place, default if known is None else None)
+    return _value(call, name, default if known is None else None)
 
 
 @MODELS.method(Environ, "setdefault")
 def _setdefault(call: Call) -> Values:
     name = _name(call.arg(0, "key"))
     # `setdefault("MASTER_ADDR", "localhost")` under torchrun changes nothing.
-    if name is None or _is_set(call.do, name):
+    if name is None or _is_set(call.do, name, _of(call)):
         return read(call) if name is not None else singleton(NONE)
     return write(call)
 
@@ -218,18 +239,22 @@ def _update(call: Call) -> Values:
     for key, value in entries + [(singleton(Const(name)), value) for name, value in call.keywords.items()]:
         name = _name(key)
         if name is not None:
-            call.emit(EnvironmentWrite, name=name, value=value)
-            call.do.set_entry(PROCESS, ProcessState.environment, name, value.map(_as_written))
+            _write(call, name, value)
     return singleton(NONE)
 
 
 @MODELS.method(Environ, "__contains__")
 def _contains(call: Call) -> Values:
     only = call.first
-    answer = has(call.do, only) if only is not None else None
+    answer = has(call.do, only, _of(call)) if only is not None else None
     return singleton(answer or Unknown(Anonymous("environment has", only), "an environment variable", config=True))
 
 
-@MODELS.method(Environ, "copy", "keys", "items", "values")
+@MODELS.method(Environ, "copy")
 def _copy(call: Call) -> Values:
-    return singleton(ENVIRON)
+    return singleton(Environ(call.place))
+
+
+@MODELS.method(Environ, "keys", "items", "values")
+def _contents(call: Call) -> Values:
+    return singleton(_of(call))

@@ -68,6 +68,27 @@ KINDS = {
         reveal(dist.get_world_size() > 1)  #: True
         reveal(dist.get_node_local_rank())  #: local rank
         """,
+    "a copy of the environment": """
+        import os
+        own = os.environ.copy()
+        own["PLACE"] = "here"
+        reveal(own["PLACE"])  #: 'here'
+        reveal("PLACE" in own)  #: True
+        reveal("RANK" in own)  #: True
+        reveal(own["RANK"])  #: global rank as text
+        os.environ["PLACE"] = "there"
+        reveal(own["PLACE"])  #: 'here'
+        """,
+    "kinds of devices": """
+        import os, torch
+        name = "cuda:%d" % int(os.environ["LOCAL_RANK"])
+        gpu = torch.device(name)
+        reveal(gpu != torch.device("cpu"))  #: True
+        reveal(gpu == torch.device("cpu"))  #: False
+        reveal(gpu != "cpu")  #: True
+        reveal(name == "cpu")  #: False
+        reveal(str(gpu) == "cpu")  #: False
+        """,
     "one rank in two names": """
         import os, torch.distributed as dist
         a, b = dist.get_rank(), int(os.environ["RANK"])
