@@ -25,7 +25,14 @@ from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.heuristics import LOSS
 from gpudoctor.lint.library.sharding import left_whole
 from gpudoctor.lint.library.tensors import as_loss, check_devices, combined, is_cpu_batch, made
-from gpudoctor.lint.library.torch_nn import check_initialised, children_of, device_of, has_buffers, has_parameters
+from gpudoctor.lint.library.torch_nn import (
+    check_initialised,
+    children_of,
+    device_of,
+    has_buffers,
+    has_parameters,
+    note_used,
+)
 from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
@@ -59,6 +66,7 @@ def forward(call: Call, module: Value | None) -> Values:
     core = core_of(module)
     if isinstance(core, Module) and core.cls is not None:
         check_initialised(call.do, core, "", core.cls.place)
+        note_used(call.do, core)
     own = find_method(call.do, core, "forward") if looks_inside(call.do) else None
     if own is not None:
         return call.do.call(own, call.arguments, call.node)

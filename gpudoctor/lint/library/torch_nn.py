@@ -124,6 +124,7 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
 
 def adopt(do: LibraryContext, parent: Value, child: Value) -> None:
     """A module becomes part of another one."""
+    note_used(do, child)
     do.parts.setdefault(parent, set()).add(core_of(child))
     # A new head on a frozen model learns.
     if is_frozen(do, parent) and not is_frozen(do, child):
@@ -307,10 +308,19 @@ def check_initialised(do: LibraryContext, owner: Module, name: str, place: Locat
 
 @MODELS.ready(Module)
 def _is_ready(do: LibraryContext, module: Module) -> None:
-    """The constructor has run: what it left unregistered stays so."""
-    if module.cls is None:
+    """The constructor has run."""
+    if module.cls is not None:
+        do.set_flag(module, ModuleState.constructed)
+
+
+def note_used(do: LibraryContext, value: Value) -> None:
+    """A module is called, moved, trained or taken in: what is unregistered now is missing there.
+
+    Until then another method may register it, and one whose layers are only read misses nothing.
+    """
+    module = core_of(value)
+    if not isinstance(module, Module) or module.cls is None or do.flag(module, ModuleState.constructed) is NO:
         return
-    do.set_flag(module, ModuleState.constructed)
     for entry in items_held(do.state(module, ModuleState.plain_containers)):
         name, container = (values.single for values in getattr(entry.single, "items", ()))
         if not isinstance(name, Const) or not container.is_mutable:
@@ -396,6 +406,7 @@ def _holds_own(do: LibraryContext, core: Module) -> bool:
 @MODELS.method(Module, "to", "cuda", "cpu", "to_empty", "xpu", "npu")
 @MODELS.method(Wrapper, "to", "cuda", "cpu", "to_empty")
 def _move(call: Call[Module | Wrapper]) -> Values:
+    note_used(call.do, call.receiver)
     module = call.receiver
     devices, dtype = moved_to(call)
     # Unlike a tensor, a module moves in place: a discarded result is no mistake here.
@@ -465,6 +476,7 @@ def _in_place(call: Call) -> Values:
 @MODELS.method(Module, "parameters", "named_parameters")
 @MODELS.method(Wrapper, "parameters", "named_parameters")
 def _parameters(call: Call[Module | Wrapper]) -> Values:
+    note_used(call.do, call.receiver)
     return singleton(Parameters(call.allocation_site(), call.place, call.label, frozenset([call.receiver])))
 
 
@@ -492,6 +504,7 @@ def _inner_modules(call: Call[Module | Wrapper]) -> Values:
 @MODELS.method(Module, "state_dict")
 @MODELS.method(Wrapper, "state_dict")
 def _state_dict(call: Call[Module | Wrapper]) -> Values:
+    note_used(call.do, call.receiver)
     owner = call.receiver
     # Both wrappers register the model as `module`, so every key is saved as `module.…`.
     prefixed = owner.wrapped_by(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
@@ -539,6 +552,8 @@ def _grow(call: Call[Module]) -> Values:
         take_in(call.do, call.receiver, value)
         if isinstance(value, Unknown):  # nothing but modules goes into a `ModuleList`, however little is known of it
             call.do.set_flag(call.receiver, ModuleState.unseen_part)
+            # It may be any of those that stand in the module's lists.
+            call.do.set_state(call.receiver, ModuleState.plain_containers, singleton(TupleOf(())))
     return singleton(call.receiver)
 
 

@@ -16,7 +16,8 @@ A local name of the constructor keeps them no longer than the constructor runs: 
 
 ## Silent when
 
-The layers have no parameters; they are registered as well (`add_module`, `nn.Sequential(*layers)`); a single module
+The layers have no parameters; they are registered as well (`add_module`, `nn.Sequential(*layers)`) before the model is
+called, moved or trained; it never is, as where its layers are only read to merge them into others; a single module
 is hidden in a list of one, the usual way to keep a teacher out of `parameters()`.
 
 ## Sources
