@@ -19,6 +19,7 @@ from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import ModeChange, ModuleClassFlaw
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.flow.valueset import union
@@ -252,6 +253,9 @@ def _attribute_set(do: LibraryContext, owner: Module, name: str, values: Values,
     """Layers that a module's constructor assigns become part of it, if it can register them."""
     note_written(do, owner, name, values, place)
     for value in values:
+        # `layer.forward = adapter.forward`: whoever calls the layer calls the adapter, in a way that nobody follows.
+        if isinstance(value, BoundMethod) and isinstance(value.receiver, Module) and value.receiver != owner:
+            do.emit(Escape, at=place, into=name, values=(value.receiver,))
         if isinstance(value, Tensor) and value.origin is TensorOrigin.FACTORY and values.single is not None:
             note_kept(do, owner, name, value, place)
         if value.is_model:

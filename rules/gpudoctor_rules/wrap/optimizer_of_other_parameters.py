@@ -195,7 +195,8 @@ def _all_known(program: Program, held: Optimizer) -> bool:
     optimizers = (event.optimizer for event in program.events(MakeOptimizer))
     return (
         all(each.complete for each in grads)
-        and not held.modules & program.escaped
+        # What of a model is put into another one is used there.
+        and not any(program.within(each) & program.escaped for each in held.modules)
         and all(each.complete for each in optimizers)
         and all(isinstance(step.optimizer, Optimizer) for step in program.events(OptimizerStep))
     )
