@@ -338,6 +338,10 @@ class Program:
         # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
         expects = expects or ("accelerate" in self.frameworks and self.has(Collective))
+        # A trainer is started either way; who reads what the launcher has set for its ranks has one in mind.
+        expects = expects or (
+            bool(self.frameworks) and any(event.of_launcher for event in self.events(EnvironmentRead))
+        )
         return self.distributed or (self.world.several_processes and expects)
 
     @cached_property

@@ -138,10 +138,11 @@ class NameMissing(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentRead(Event):
-    """A read of an environment variable."""
+    """A read of an environment variable. `of_launcher` where it tells a process its rank or how many there are."""
 
     name: str
     default: Values | None = None
+    of_launcher: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

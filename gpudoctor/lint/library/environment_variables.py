@@ -187,7 +187,7 @@ def read(call: Call) -> Values:
     name = _name(call.arg(0, "key"))
     if name is None:
         return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
-    call.emit(EnvironmentRead, name=name)
+    call.emit(EnvironmentRead, name=name, of_launcher=name in RANKS or name in SIZES)
     return _value(call, name)
 
 
@@ -215,7 +215,7 @@ def get(call: Call) -> Values:
     default = call.arg(1, "default") or singleton(NONE)
     if name is None:
         return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
-    call.emit(EnvironmentRead, name=name, default=default)
+    call.emit(EnvironmentRead, name=name, default=default, of_launcher=name in RANKS or name in SIZES)
     known = _is_set(call.do, name, _of(call))
     # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.
     if known is False:

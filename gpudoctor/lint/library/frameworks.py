@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -111,10 +111,12 @@ def _is_handed_objects(cls: str) -> bool:
 
 
 def _several_processes(call: Call) -> bool:
-    """`Trainer(devices=4)`, `Trainer(strategy="ddp")`."""
+    """`Trainer(devices=4)`, `Trainer(strategy="ddp")`, `DDPStrategy(...)`: it is meant for several, or may be."""
     devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
-    strategy = call.constant(-1, "strategy")
-    spreads = isinstance(strategy, str) and strategy.startswith(("ddp", "fsdp", "deepspeed"))
+    # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
+    given = (call.keywords.get(name, ()) for name in ("strategy", "distributed_backend", "accelerator"))
+    names = [text_of(value) or getattr(value, "escaped_from", "").rpartition(".")[2] for each in given for value in each]
+    spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
     return spreads or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
 
 
