@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -27,7 +28,6 @@ from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
 

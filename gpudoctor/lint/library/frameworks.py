@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -115,9 +115,14 @@ def _several_processes(call: Call) -> bool:
     devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
     # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
     given = (call.keywords.get(name, ()) for name in ("strategy", "distributed_backend", "accelerator"))
-    names = [text_of(value) or getattr(value, "escaped_from", "").rpartition(".")[2] for each in given for value in each]
+    names = (text_of(value) or _made_by(value) for each in given for value in each)
     spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
     return spreads or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
+
+
+def _made_by(value: Value) -> str:
+    """The class of the library that has made it."""
+    return value.escaped_from.rpartition(".")[2] if isinstance(value, Unknown) else ""
 
 
 def _one_process(call: Call) -> bool:

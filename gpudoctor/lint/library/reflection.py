@@ -58,7 +58,9 @@ _KINDS_OF: dict[type[Value], frozenset[str]] = {
 
 @MODELS.callable("builtins.isinstance", "builtins.issubclass")
 def _isinstance(call: Call) -> Values:
-    return _ask_kind(call, *call.args) if len(call.args) == 2 else NOT_ANSWERED
+    # Which classes are metaclasses is another question.
+    about_metaclass = call.name == "builtins.issubclass" and call.args[-1:] == (singleton(Library("builtins.type")),)
+    return _ask_kind(call, *call.args) if len(call.args) == 2 and not about_metaclass else NOT_ANSWERED
 
 
 @MODELS.callable("torch.is_tensor")
@@ -95,6 +97,9 @@ def _is_one_of(do: LibraryContext, value: Value, kinds: list[Value]) -> Value:
 
 def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
     name = kind.name if isinstance(kind, Library) else ""
+    # `callback() if isinstance(callback, type) else callback`.
+    if name == "builtins.type" and isinstance(value, (Class, Instance, Module)):
+        return isinstance(value, Class)
     if value == NONE and isinstance(kind, Class):
         return False
     if isinstance(value, Const):

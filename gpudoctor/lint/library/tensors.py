@@ -466,6 +466,22 @@ def _backward(call: Call[Tensor]) -> Values:
     return singleton(NONE)
 
 
+@MODELS.method(Unknown, "item", "tolist", "numpy", "cpu")
+def _gathered_to_host(call: Call[Unknown]) -> Values:
+    """`accelerator.gather(loss).mean().item()`: what comes from all ranks lies on the GPU."""
+    if _from_all_ranks(call.receiver):
+        call.emit(HostSync, call=call.name)
+    return NOT_ANSWERED
+
+
+def _from_all_ranks(value: object) -> bool:
+    """A collective has returned it, or it was computed by methods of what that returned."""
+    while isinstance(value, Unknown) and not value.agreed:
+        term = value.term
+        value = term.function if isinstance(term, CallResult) else term.of if isinstance(term, Attribute) else None
+    return isinstance(value, Unknown)
+
+
 @MODELS.method(Unknown, "backward")
 def _backward_of_unknown(call: Call[Unknown]) -> Values:
     # Which forwards it goes through is not known: rules of absence stand back.

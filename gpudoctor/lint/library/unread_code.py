@@ -50,7 +50,7 @@ ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, W
 CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 _MOVES = frozenset({"to", "cuda"})
-_LOUD = _MOVES | {"backward", "save_to_disk"}
+_LOUD = _MOVES | {"backward", "save_to_disk", "item", "tolist", "numpy", "cpu"}
 """Methods that do what their name says, whatever they are called on."""
 
 
@@ -347,7 +347,8 @@ def _receiver_of(value: Unknown, label: str = "") -> Unknown:
     """What the method was asked of."""
     of = value.term.of if isinstance(value.term, Attribute) else None
     term = of.term if isinstance(of, Unknown) else Anonymous("receiver", of)
-    return Unknown(term, value.why if label else "", label)
+    agreed = isinstance(of, Unknown) and of.agreed
+    return Unknown(term, value.why if label else "", label, agreed=agreed)
 
 
 @told(HOOKS.method_call)

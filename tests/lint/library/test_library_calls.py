@@ -120,6 +120,11 @@ KINDS = {
         reveal(isinstance((1,), collections.abc.Iterable))  #: True
         reveal(isinstance((1,), (list, MutableMapping)))  #: False
         """,
+    "what a class is": """
+        class Own: pass
+        reveal(isinstance(Own, type))  #: True
+        reveal(isinstance(Own(), type))  #: False
+        """,
 }
 
 
