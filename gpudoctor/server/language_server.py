@@ -238,7 +238,9 @@ class EditorServer(LanguageServer):
         versions = dict(uris.values())
         gone = {uri: list[types.Diagnostic]() for uri in known if uri not in found}
         return [
-            types.WorkspaceFullDocumentDiagnosticReport(uri, each, versions.get(uri), _result_id(each))
+            types.WorkspaceFullDocumentDiagnosticReport(
+                uri, each, version=versions.get(uri), result_id=_result_id(each)
+            )
             for uri, each in {**found, **gone}.items()
             if known.get(uri, _result_id([])) != _result_id(each)
         ]
