@@ -3,9 +3,9 @@
     python tests/benchmarks/editor_latency.py [--edits 10] [--long 1000] [--lines 60 400]
 
 The real server is asked by a client over its standard streams. Its processor time is that of the server and of the
-process that analyses, without the wait for the next key. An edit changes a number somewhere in the program, so that no
-result can be reused. The programs of `fixtures/programs` and `fixtures/rules` that are long enough are measured; of 200 lines and more there are few. Linux
-tells the processor time of another process (`/proc/PID/task/*/schedstat`). No test asserts a time.
+process that analyses, without the wait for the next key. An edit changes the text at its end, so that no result can be
+reused. The programs are those of `fixtures/programs` and `fixtures/rules` that are long enough: most have 60 to 100
+lines, the longest 213. Linux tells the processor time of another process (`schedstat`). No test asserts a time.
 """
 
 from __future__ import annotations

@@ -47,11 +47,37 @@ def test_findings_come_and_go_with_the_text(tmp_path: Path) -> None:
     edit(scenario())
 
 
-def test_texts_that_are_not_saved_are_read_by_others(tmp_path: Path) -> None:
-    (tmp_path / "helper.py").write_text(HELPS)
+LOADS = """import torch
+import torch.distributed as dist
+
+
+def save(model, path):
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), path)
+        dist.barrier()
+"""
+TRAINS = BAD.replace("import torch\n", "import torch\nfrom saving import save\n", 1) + '\nsave(model, "last.pt")\n'
+SAVES = TRAINS.replace("    for x", "    sampler.set_epoch(epoch)\n    for x")
+DATA = """from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+def loading(dataset):
+    sampler = DistributedSampler(dataset)
+    return DataLoader(dataset, batch_size=32, sampler=sampler)
+"""
+begin, end = BAD.index("sampler = "), BAD.index("for epoch")
+HEAD = BAD[:begin].replace("import torch\n", "import torch\nfrom data import loading\n", 1)
+FROM_DATA = f"{HEAD}loader = loading(dataset)\n{BAD[end:]}"
+
+
+def test_programs_of_several_files(tmp_path: Path) -> None:
+    for name, text in {"helper.py": HELPS, "saving.py": LOADS, "data.py": DATA}.items():
+        (tmp_path / name).write_text(text)
 
     async def scenario() -> None:
         async with editing(tmp_path) as editor:
+            # Texts that are not saved are read by others.
             editor.open("train.py", CALLS)
             await editor.codes("train.py")
             editor.open("helper.py", HELPS_NOT)
@@ -63,52 +89,16 @@ def test_texts_that_are_not_saved_are_read_by_others(tmp_path: Path) -> None:
             # What is written counts again.
             editor.close("helper.py")
             await editor.codes("train.py")
-
-    edit(scenario())
-
-
-LOADS = """import torch
-import torch.distributed as dist
-
-
-def save(model, path):
-    if dist.get_rank() == 0:
-        torch.save(model.state_dict(), path)
-        dist.barrier()
-"""
-TRAINS = BAD.replace("import torch\n", "import torch\nfrom saving import save\n", 1) + '\nsave(model, "last.pt")\n'
-
-
-def test_findings_in_other_files_are_shown_there_and_cleared(tmp_path: Path) -> None:
-    (tmp_path / "saving.py").write_text(LOADS)
-
-    async def scenario() -> None:
-        async with editing(tmp_path) as editor:
-            editor.open("train.py", TRAINS.replace("    for x", "    sampler.set_epoch(epoch)\n    for x"))
+            # Findings in other files are shown there, and cleared.
+            editor.type("train.py", SAVES)
             (found,) = await editor.told("saving.py", bool)
             assert found.range.start.line == line_of(LOADS, "barrier")
             editor.type("train.py", GOOD)
             await editor.codes("saving.py")
-
-    edit(scenario())
-
-
-def test_the_cause_in_another_file_is_related(tmp_path: Path) -> None:
-    (tmp_path / "data.py").write_text(
-        "from torch.utils.data import DataLoader\nfrom torch.utils.data.distributed import DistributedSampler\n\n\n"
-        "def loading(dataset):\n    sampler = DistributedSampler(dataset)\n"
-        "    return DataLoader(dataset, batch_size=32, sampler=sampler)\n"
-    )
-    text = BAD.replace("import torch\n", "import torch\nfrom data import loading\n", 1)
-    begin, end = text.index("sampler = "), text.index("for epoch")
-    text = f"{text[:begin]}loader = loading(dataset)\n{text[end:]}"
-
-    async def scenario() -> None:
-        async with editing(tmp_path) as editor:
-            editor.open("train.py", text)
+            # What led to a finding may be in another file.
+            editor.type("train.py", FROM_DATA)
             (found,) = await editor.told("train.py", bool)
-            related = {each.location.uri: each.message for each in found.related_information}
-            assert editor.uri("data.py") in related
+            assert editor.uri("data.py") in {each.location.uri for each in found.related_information}
 
     edit(scenario())
 
