@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity, by_place
+from gpudoctor.page_address import rule_address
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
@@ -33,6 +34,7 @@ def render(report: Report, style: Style) -> Iterator[str]:
 
 
 def _diagnostic(finding: Finding, report: Report) -> dict[str, Any]:
+    address = rule_address(finding.code, finding.name)
     found: dict[str, Any] = {
         "message": _told_of(finding),
         "location": {
@@ -40,7 +42,7 @@ def _diagnostic(finding: Finding, report: Report) -> dict[str, Any]:
             "range": _range(finding.location, report.lines),
         },
         "severity": _SEVERITIES[finding.severity],
-        "code": {"value": finding.code},
+        "code": {"value": finding.code, **({"url": address} if address else {})},
     }
     if edit := _only_edit(finding):
         found["suggestions"] = [{"range": _range(edit.location, report.lines), "text": edit.text}]

@@ -32,6 +32,7 @@ OPTIONS = {
         --strategy --thorough --timeout --workload""",
     "run": """--color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
         --steps --trace""",
+    "read": "--code --color --help --output-format",
     "env": "--gpus --help --output-format",
     "server": "--help --stdio",
     "completion": "--help",
@@ -69,7 +70,7 @@ def test_the_module_is_the_program() -> None:
 
 
 def test_commands() -> None:
-    assert list(COMMANDS) == ["lint", "explain", "rules", "plan", "probe", "run", "env", "server", "completion"]
+    assert " ".join(COMMANDS) == "lint explain rules plan probe run read env completion"
     for name, summary in COMMANDS.items():
         assert (command_named(name).__doc__ or "").startswith(summary)
 

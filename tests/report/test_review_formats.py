@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gpudoctor import page_address
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
 from gpudoctor.diagnostic import Cell, Edit, Finding, Fix, Location, Problem, Related, Safety, Severity
 from gpudoctor.record import replace
 from gpudoctor.report import junit, rdjson
 from gpudoctor.report.report import Report
 from gpudoctor.report.text import Style
+
+if TYPE_CHECKING:
+    import pytest
 
 SOURCE = ["größe = 𐐀(1)", "loader = DataLoader(data, shuffle=True)"]
 FINDING = Finding(
@@ -50,6 +54,11 @@ class TestReviewdog:
             "severity": "ERROR",
             "code": {"value": "GPU303"},
         }
+
+    def test_the_code_links_to_its_page(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(page_address, "SITE", "https://example.org/docs")
+        address = "https://example.org/docs/rules/shuffle-with-sampler/"
+        assert self.one(FINDING)["code"] == {"value": "GPU303", "url": address}
 
     def test_nothing_found(self) -> None:
         assert self.document() == {"source": {"name": "gpudoctor"}, "diagnostics": []}
