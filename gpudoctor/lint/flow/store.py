@@ -90,7 +90,8 @@ class Store(Generic[V]):
     def _restore(self, before: Mapping[Hashable, ValueSet[V] | None]) -> None:
         for key, values in before.items():
             if values is None:
-                del self.now[key]
+                # It was not written where the time was over in between, which a timer may say at any step.
+                self.now.pop(key, None)
             else:
                 self.now[key] = values
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.flow.interning import forget_keys, interned
 from gpudoctor.lint.flow.store import Delta, Store
@@ -218,3 +220,20 @@ def test_a_scope_that_has_ended_is_forgotten():
     store.forget("frame")
     assert store.get(("frame", "x")) is None
     assert store.names("frame") == []
+
+
+class _Interrupted(dict[object, ValueSet[str]]):
+    """A memory in which the time is over just before something is written."""
+
+    def __setitem__(self, key: object, values: ValueSet[str]) -> None:
+        raise TimeoutError
+
+
+def test_the_time_may_be_over_between_two_steps_of_a_write():
+    store: Store[str] = Store()
+    store.set("model", X)
+    store.now = _Interrupted(store.now)
+    with pytest.raises(TimeoutError), store.delta():
+        store.set("loader", Y)
+    assert store.depth == 1
+    assert store.get("loader") is None
