@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,19 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     return relevant_definitions(file)
 
 
+def _as_started(
+    programs: list[Program], started: AsStarted, follow: Callable[[str, Mapping[str, str | bool]], list[Program]]
+) -> list[Program]:
+    """A program as launch files start it, which is as several processes."""
+    # As one process nobody starts it.
+    several = [each for each in programs if each.world.several_processes]
+    if several or not started.surely:
+        return several or programs
+    # It knows of one process only, and each of them will train a model of its own.
+    as_several = follow(LaunchWorld.TORCHRUN.value, started.given)
+    return [each for each in as_several if each.assumptions.group_before is not None] or programs
+
+
 @with_room
 def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     project, entry = project_of(path, sources)
@@ -116,9 +130,8 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
         what = classify(entry, project)
         programs = programs_of(entry, what, project, request.launch, started.given)
-        # As one process nobody starts it.
-        if request.launch == "auto" and started.several and any(each.world.several_processes for each in programs):
-            programs = [each for each in programs if each.world.several_processes]
+        if request.launch == "auto" and started.several:
+            programs = _as_started(programs, started, functools.partial(programs_of, entry, what, project))
 
     def execute(places: frozenset[Location]) -> list[Program]:
         return with_names(programs, entry, what, project, places, left.part(MIN_PART_SECONDS).left, started.given)

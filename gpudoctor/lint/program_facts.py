@@ -53,3 +53,5 @@ class AsStarted:
     alone: bool = False
     """One of them starts a single process, which is told no rank."""
     given: Mapping[str, str | bool] = field(default_factory=dict)
+    surely: bool = False
+    """Each is known to make more than one process, and not only left to say how many."""

@@ -162,7 +162,7 @@ def _agreed(starts: list[ProgramStart]) -> AsStarted:
     said = f"{first}` and {len(others)} more start it" if others else f"{first}` starts it"
     several = list(map(_in_several, starts))
     alone = any(each.launcher is StartedBy.PYTHON and not inside for each, inside in zip(starts, several, strict=True))
-    return AsStarted(f"as `{said}", all(several), alone, same)
+    return AsStarted(f"as `{said}", all(several), alone, same, all(map(_surely_in_several, starts)))
 
 
 def _in_several(start: ProgramStart) -> bool:
@@ -171,17 +171,29 @@ def _in_several(start: ProgramStart) -> bool:
     return start.processes is None or start.processes > 1
 
 
+def _surely_in_several(start: ProgramStart) -> bool:
+    """It is known to make more than one process, or one for each GPU."""
+    option = start.option("nproc-per-node")
+    number = start.processes
+    return (number is not None and number > 1) or (option is not None and option.text in ("gpu", "auto"))
+
+
 def _given(start: ProgramStart) -> dict[str, str | bool]:
     """The options that the program gets: the text that follows, or True where another one follows."""
     found: dict[str, str | bool] = {}
     for word, following in zip(start.arguments, (*start.arguments[1:], None), strict=False):
         text = word.text
-        if text is None or not text.startswith("--") or text == "--":
+        if text is None or not _is_option(text):
             continue
-        name, equals, value = text[2:].partition("=")
+        name, equals, value = text.lstrip("-").partition("=")
         after = following.text if following is not None else "--"
         if equals:
             found[name.replace("_", "-")] = value
         elif after is not None:
-            found[name.replace("_", "-")] = True if after.startswith("--") else after
+            found[name.replace("_", "-")] = True if _is_option(after) or after == "--" else after
     return found
+
+
+def _is_option(text: str) -> bool:
+    """`--name` or `-n`; `-1` is a number."""
+    return text[:1] == "-" and text.lstrip("-")[:1].isalpha()

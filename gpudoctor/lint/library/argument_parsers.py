@@ -224,7 +224,7 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
 
 
 def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
-    """What whoever starts the program says: a switch, or text. Numbers change nothing about what it does."""
+    """What whoever starts the program says: a switch, text, or a number."""
     said = call.do.launch.option(flags)
     action = call.constant(-1, "action")
     if said is True and action in ("store_true", "store_false"):
@@ -233,9 +233,18 @@ def _given(call: Call, flags: tuple[str, ...]) -> Values | None:
     as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
     as_text = "type" not in call.keywords or (kind is not None and kind.name == "builtins.str")
     plain = not call.open_ended and {"action", "nargs", "const"}.isdisjoint(call.keywords)
-    if isinstance(said, str) and plain and as_text:
-        return singleton(Const(said))
+    if isinstance(said, str) and plain:
+        number = None if as_text else _number_in(said, kind.name if kind is not None else "")
+        return singleton(Const(said)) if as_text else singleton(Const(number)) if number is not None else None
     return None
+
+
+def _number_in(said: str, kind: str) -> float | None:
+    """What `type=int` or `type=float` makes of the text of an option; None for other kinds, or where it refuses."""
+    try:
+        return int(said) if kind == "builtins.int" else float(said) if kind == "builtins.float" else None
+    except ValueError:
+        return None
 
 
 def _converts_to_number(call: Call) -> bool:

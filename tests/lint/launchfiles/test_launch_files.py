@@ -222,3 +222,81 @@ def test_what_was_found_as_another_file_starts_it_is_not_kept(
         lay(run__sh=f"torchrun --nproc_per_node=8 train.py --distributed --sync {sync}\n")
         cli.main(["lint", "--output-format=json", "--select=GPU101", "run.sh"])
         assert len(json.loads(capsys.readouterr().out)["findings"]) == expected
+
+
+EPOCHS = """
+import argparse
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+parser = argparse.ArgumentParser()
+parser.add_argument("-e", "--epochs", type=int, default=10)
+args = parser.parse_args()
+dist.init_process_group("gloo")
+data = TensorDataset(torch.randn(64, 8))
+loader = DataLoader(data, batch_size=8, sampler=DistributedSampler(data))
+model = DistributedDataParallel(torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(args.epochs):
+    for (x,) in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("--epochs 1", []),
+        ("--epochs=1", []),
+        ("-e 1", []),
+        ("--epochs 3", ["train.py:16 GPU302"]),
+        ("--epochs $EPOCHS", ["train.py:16 GPU302"]),
+        ("--epochs many", ["train.py:16 GPU302"]),
+        ("", ["train.py:16 GPU302"]),
+    ],
+)
+def test_numbers_that_the_program_is_given(capsys: pytest.CaptureFixture[str], words: str, expected: list[str]) -> None:
+    lay(run__sh=f"torchrun --nproc_per_node=2 train.py {words}\n", train__py=EPOCHS)
+    assert codes(capsys, "--select=GPU302", "run.sh") == expected
+
+
+ALONE = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+loader = DataLoader(TensorDataset(torch.randn(64, 8)), batch_size=8, shuffle=True)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(10):
+    for (x,) in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "several"),
+    [
+        ("torchrun --nproc_per_node=2 train.py", True),
+        ("torchrun --nproc-per-node gpu train.py", True),
+        ("accelerate launch --num_processes 4 train.py", True),
+        ("torchrun train.py", False),
+        ("torchrun --nproc_per_node=$N train.py", False),
+        ("python train.py", False),
+    ],
+)
+def test_a_program_of_one_process_that_is_started_as_several(
+    capsys: pytest.CaptureFixture[str], line: str, several: bool
+) -> None:
+    lay(run__sh=f"{line}\n", train__py=ALONE)
+    here = [each for each in found(capsys, "--select=GPU101,GPU301", "run.sh") if each["path"] == "train.py"]
+    assert {each["code"] for each in here} == ({"GPU101", "GPU301"} if several else set())
+    assert {each["started_by"] for each in here} == ({"as `run.sh` starts it"} if several else set())
+    asked = ["--select=GPU101,GPU301", "--launch=torchrun", "train.py"]
+    assert not several or [each["line"] for each in here] == [each["line"] for each in found(capsys, *asked)]
