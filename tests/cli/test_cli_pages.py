@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -377,3 +378,13 @@ def test_plan_of_what_cannot_be_read(script: str, complaint: str, capsys: pytest
     Path("train.ipynb").write_text("{}", encoding="utf-8")
     assert cli.main(["plan", script]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["scaling", "frameworks"])
+def test_a_guide_names_rules_that_there_are(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert cli.main(["explain", name]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[1:]
+    named = set(re.findall(r"GPU\d{3}", said))
+    assert named
+    assert named <= {card.code for card in find_rules().cards}
