@@ -89,7 +89,11 @@ def _parsed(call: Call[Unknown]) -> Values:
     match call.receiver.term if isinstance(call.receiver, Unknown) else None:
         case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
             asked = known_items(call.do, given.single) or (given,)
-            return singleton(TupleOf(tuple(_chosen(call, each.single) for each in asked)))
+            chosen = tuple(_chosen(call, each.single) for each in asked)
+            # One more: the words of the command line that no class knows.
+            if call.is_true(-1, "return_remaining_strings"):
+                chosen += (_chosen(call, None),)
+            return singleton(TupleOf(chosen))
     return NOT_ANSWERED
 
 

@@ -183,6 +183,8 @@ class More(TrainingArguments):
 
 names, settings = HfArgumentParser((Names, More)).parse_args_into_dataclasses()
 reveal(names)  #: Names()
+again, _, _ = HfArgumentParser((Names, More)).parse_args_into_dataclasses(return_remaining_strings=True)
+reveal(again)  #: Names()
 reveal(settings.local_process_index)  #: local rank
 Trainer(Net(), settings, train_dataset=Pairs(), eval_dataset=Pairs()).train()
 """
