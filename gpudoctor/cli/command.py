@@ -24,8 +24,9 @@ COMMANDS = {
     "plan": "Show what was understood of a training program.",
     "probe": "Prove that this machine trains on all its GPUs.",
     "run": "Watch your own training and say what really happens.",
-    "read": "Say from the logs of a failed job who failed first, and why.",
+    "read": "Say from its logs why a training job ended: which rank failed first, where, and what the error means.",
     "env": "Show what a report about a training run should say of the machine.",
+    "server": "Tell an editor what is wrong, while one types.",
     "completion": "Print what makes a shell complete commands, options and rules.",
 }
 """Each lives in the module of its name, as the class of its name."""

@@ -70,7 +70,7 @@ def test_the_module_is_the_program() -> None:
 
 
 def test_commands() -> None:
-    assert " ".join(COMMANDS) == "lint explain rules plan probe run read env completion"
+    assert " ".join(COMMANDS) == "lint explain rules plan probe run read env server completion"
     for name, summary in COMMANDS.items():
         assert (command_named(name).__doc__ or "").startswith(summary)
 
