@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
-from gpudoctor.page_address import page_address
+from gpudoctor.page_address import rule_address
 from gpudoctor.registry import page_of
 from gpudoctor.report.markdown import fenced, with_difference
 
@@ -49,5 +49,5 @@ def _page(card: RuleCard) -> Iterator[str]:
     fix = f", {card.fix_safety.value} fix" if card.fix_safety else ""
     yield f"# {card.code} {card.name}\n\n*{card.severity.value}{fix}*\n"
     yield fenced(with_difference(page_of(card)))
-    address = page_address(card.name)
+    address = rule_address(card.code, card.name)
     yield f"\n[{address}]({address})" if address else f"\n`gpudoctor explain {card.code}`"

@@ -33,7 +33,7 @@ def range_of(span: EditorSpan) -> types.Range:
 
 def diagnostic_of(told: Told, uris: Uris, site: str | None = None) -> types.Diagnostic:
     """A finding with the places that led to it, also in other files."""
-    address = page_address(told.name, site)
+    address = page_address(told.name, site) if told.code.startswith("GPU") else ""
     related = [
         types.DiagnosticRelatedInformation(types.Location(uri_at(span, uris), range_of(span)), message)
         for message, span in told.related
