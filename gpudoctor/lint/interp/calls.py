@@ -16,7 +16,7 @@ from gpudoctor.lint.contents import (
     pairs,
     possible_pairs,
 )
-from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ContainerState, ObjectState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import (
@@ -379,6 +379,10 @@ def _among_the_rest(
             found.append(
                 singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
             )
+        # `build(**settings)` of a dictionary with attributes: what it holds is not known by name.
+        elif isinstance(only, Instance) and "builtins.dict" in getattr(only.cls, "library_bases", ()):
+            chosen = m.flag(only, ObjectState.of_settings) is not NO
+            found.append(singleton(Unknown(Item(only, Const(name)), "an entry", name, config=chosen)))
     return union(found) if found else None
 
 

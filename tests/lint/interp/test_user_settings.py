@@ -148,6 +148,19 @@ SETTINGS = {
         if config.deep:
             reveal()  #: config.deep
         """,
+    "a dictionary with attributes that a call is given": """
+        class Settings(dict):
+            def __getattr__(self, name):
+                return self[name]
+        def build(*args, name=None, **more):
+            assert name is not None
+            reveal(name)  #: setting part
+        def hand_on(*args, part=None, **more):
+            build(*args, name=part, **more)
+        settings = Settings(part="net", width=8)
+        hand_on(**settings)
+        reveal()  #: always
+        """,
     "a dictionary of what was computed": """
         import torch
         class Result(dict):
