@@ -128,7 +128,7 @@ def _declare_choice(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--baseline", metavar="FILE", help="leave out what this file knows; the first run writes what there is now"
     )
-    group.add_argument("--update-baseline", action="store_true", help="write what there is now into it, anew")
+    group.add_argument("--update-baseline", action="store_true", help="rewrite it with what there is now")
     group.add_argument(
         "--since", metavar="REV", help="only findings of which some line was changed since this git revision"
     )
@@ -137,7 +137,7 @@ def _declare_choice(parser: argparse.ArgumentParser) -> None:
 def _declare_output(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to print")
     group.add_argument(
-        "--output-format", metavar="|".join(FORMATS), type=one_of(*FORMATS), help="default: full, with code and remedy"
+        "--output-format", metavar="|".join(FORMATS), type=one_of(*FORMATS), help="default: full, with code and help"
     )
     group.add_argument("--output-file", metavar="FILE", help="write there instead of standard output")
     group.add_argument(

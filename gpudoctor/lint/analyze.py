@@ -127,7 +127,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     programs: list[Program] = []
     started = request.started.get(path, AsStarted(""))
     left = Budget(MAX_ALL_SECONDS)
-    with failures.of(f"executing {shown} on paper"), left.part(MIN_PART_SECONDS):
+    with failures.of(f"executing {shown} symbolically"), left.part(MIN_PART_SECONDS):
         what = classify(entry, project)
         programs = programs_of(entry, what, project, request.launch, started.given)
         if request.launch == "auto" and started.several:

@@ -146,7 +146,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"modified by an inplace operation",
         _OWN,
         "A tensor that a backward needs was changed before it. Under DDP that often is a second forward in the same "
-        "step, which copies the buffers anew.",
+        "step, which copies the buffers again.",
         "Call the wrapped model once a step, or wrap with `broadcast_buffers=False`.",
         likely=("GPU117",),
     ),
@@ -198,14 +198,14 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"device-side assert triggered",
         _OWN,
         "A kernel met a value that it refuses, mostly an index out of its range: labels, tokens, positions.",
-        "Start once more with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
+        "Run again with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
         library="cuda",
     ),
     ErrorText(
         r"illegal memory access|misaligned address|unspecified launch failure|an illegal instruction",
         _OWN,
         "A kernel read or wrote where it may not.",
-        "Start once more with `CUDA_LAUNCH_BLOCKING=1`: the line that is named then is the right one.",
+        "Run again with `CUDA_LAUNCH_BLOCKING=1`: the line that is named then is the right one.",
         library="cuda",
     ),
     ErrorText(
@@ -249,7 +249,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"CUBLAS_STATUS_|CUDNN_STATUS_|cusolver error",
         _OWN,
         "A library of CUDA failed: often memory that had run out, or an index out of its range before.",
-        "Start once more with `CUDA_LAUNCH_BLOCKING=1`, and with a smaller batch.",
+        "Run again with `CUDA_LAUNCH_BLOCKING=1`, and with a smaller batch.",
         library="cuda",
     ),
     # --- the process group ---
@@ -400,7 +400,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"CUDA error: (?:the )?launch timed out|CUDA error",
         _OWN,
         "A call of CUDA failed; it may have been an earlier one than the line that is named.",
-        "Start once more with `CUDA_LAUNCH_BLOCKING=1`.",
+        "Run again with `CUDA_LAUNCH_BLOCKING=1`.",
         library="cuda",
     ),
     ErrorText(
@@ -425,7 +425,7 @@ LEFT_BEHIND = ErrorText(
     FailureRole.WAIT,
     "The other ranks had come to the end of their program without an error when this rank called a collective: it "
     "calls one more than they do.",
-    "Look for a test of the rank around this call, and for loops that make more rounds on one rank.",
+    "Look for a test of the rank around this call, and for loops that make more iterations on one rank.",
     likely=("GPU501", "GPU503", "GPU316"),
 )
 

@@ -20,8 +20,8 @@ _LOOKS_BACK = 1.0
 _ENOUGH = 4
 """Samples of utilisation below which nothing is said."""
 
-CPU_NOTE = "on a CPU: shows that it works, says nothing of speed"
-SHARED_NOTE = "several ranks share one GPU: shows that it works, says nothing of speed"
+CPU_NOTE = "on a CPU: shows that it works, not how fast"
+SHARED_NOTE = "several ranks share one GPU: shows that it works, not how fast"
 
 
 def step_result(trial: Trial, ranks: Mapping[int, Mapping[str, Any]], world: World, samples: Samples) -> StepResult:

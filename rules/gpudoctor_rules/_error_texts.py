@@ -1,4 +1,4 @@
-"""Error texts of several rules: with what a program ends whose ranks wait for each other in vain, and the like."""
+"""Error texts of several rules: with what a program ends whose ranks wait for each other forever, and the like."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_drawings_are_told_in_words(pages: dict[str, str]) -> None:
     assert reader.tags.count("svg") == 5
     told = "\n".join(reader.labels)
     assert "rank 5: data 80\N{NO-BREAK SPACE}ms, forward" in told
-    assert "rank 0: 115\N{NO-BREAK SPACE}ms in the middle, 515\N{NO-BREAK SPACE}ms at most" in told
+    assert "rank 0: median 115\N{NO-BREAK SPACE}ms, longest 515\N{NO-BREAK SPACE}ms" in told
     assert "Ranks 0 and 1 share most: 100\N{NO-BREAK SPACE}%" in told
     assert "AdamW: 2 of 4 tensors after step 64, and all before" in told
     assert "rank 6: 5\N{NO-BREAK SPACE}GiB after step 1, 19\N{NO-BREAK SPACE}GiB at the end" in told

@@ -114,7 +114,7 @@ def slow_gpu() -> ProbeReport:
 
 def one_gpu() -> ProbeReport:
     """One card of a workstation, which two ranks share over gloo."""
-    note = "several ranks share one GPU: shows that it works, says nothing of speed"
+    note = "several ranks share one GPU: shows that it works, not how fast"
     why = "the ranks share one GPU, so speed says nothing"
     steps = tuple(
         # One rank alone has the GPU to itself.
@@ -140,7 +140,7 @@ def one_gpu() -> ProbeReport:
 
 def no_gpu() -> ProbeReport:
     """A laptop without a GPU: two ranks on its CPU."""
-    note = "on a CPU: shows that it works, says nothing of speed"
+    note = "on a CPU: shows that it works, not how fast"
     because = "libnvidia-ml.so.1 is not there: no NVIDIA driver, or a container that was started without it"
     node = replace(_node(0, host="laptop"), torch={"version": Fact("2.13.0+cpu"), "cuda": Fact(None, "built without")})
     node = replace(node, system={**node.system, "driver_version": Fact(None, because)})

@@ -125,7 +125,7 @@ def broken_links(out: Path) -> list[str]:
     pages = {file: _Anchors(file) for file in sorted(out.rglob("*.html"))}
     found = []
     for file, page in pages.items():
-        for link in page.links:
+        for link in sorted(page.links):
             parts = urlsplit(link)
             # The page of what is not found is shown at any address, and has addresses from the root.
             if parts.scheme or parts.netloc or file.name == "404.html":

@@ -97,7 +97,7 @@ class Renderer:
         more = [each for each in call.keywords if each.arg is None or each.arg in part.keeps]
         changing = set(stored_in(at))
         if any(isinstance(node, ast.Name) and node.id in changing for each in more for node in walk(each)):
-            raise NoFix("it is given what changes from round to round")
+            raise NoFix("it is given what changes with each iteration")
         written = [(f"{each.arg}=" if each.arg else "**") + self.nodes.written(each.value) for each in more]
         return f"{self.nodes.written(call.func)}({', '.join([first, *written])})"
 
@@ -161,7 +161,7 @@ class Renderer:
         names = _targets(block)
         found = [name for name in names if visits and all(_counts(visit.get(name)) for visit in visits)]
         if not found:
-            raise NoFix("nothing counts the rounds")
+            raise NoFix("nothing counts the iterations")
         if found[0].startswith("_"):
             return self._named(block)
         return found[0]

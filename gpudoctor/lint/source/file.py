@@ -174,7 +174,7 @@ class Unreadable:
         if self.in_cell:
             return "write there what Python expects, or make it a raw cell; only the other cells were checked"
         if self.path.endswith(NOTEBOOK) and self.opened and not self.by_limit:
-            return "save it as a notebook once more, or leave it out with `--exclude`; nothing in it was checked"
+            return "save it as a notebook again, or leave it out with `--exclude`; nothing in it was checked"
         if not self.opened:
             return "make it a file that you may read, or leave it out with `--exclude`; nothing in it was checked"
         if self.by_limit:

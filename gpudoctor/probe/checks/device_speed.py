@@ -16,7 +16,7 @@ def work(ctx: Context) -> Facts:
     import torch
 
     if ctx.device.type != "cuda":
-        raise NotHereError("there is no GPU, and ranks that share the cores of a CPU say nothing of each other")
+        raise NotHereError("there is no GPU, and ranks on the cores of one CPU cannot be compared")
     if ctx.plan.world.shared and ctx.rank:
         # The first rank has it to itself meanwhile.
         return {"tflops": {}}

@@ -103,7 +103,7 @@ def _rank(value: str, here: Surroundings) -> Look:
     if not 0 <= rank < world:
         return (
             f"this is rank {rank} of {world}",
-            f"ranks go from 0 to {world - 1}: init_process_group will wait in vain",
+            f"ranks go from 0 to {world - 1}: init_process_group will wait forever",
             "",
         )
     return _fine(f"this is rank {rank} of {world}")
@@ -195,7 +195,7 @@ def _distributed_debug(value: str, here: Surroundings) -> Look:
 
 def _async_errors(value: str, here: Surroundings) -> Look:
     if value.strip() == "0":
-        doubt = "a rank that waits for a dead one waits for ever"
+        doubt = "a rank that waits for a dead one waits forever"
         return "an error or timeout of NCCL does not end the process", doubt, "unset TORCH_NCCL_ASYNC_ERROR_HANDLING"
     return _fine("an error or timeout of NCCL ends the process, as by default")
 

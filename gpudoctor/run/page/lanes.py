@@ -68,7 +68,7 @@ def _lane(axes: Axes, floor: float, process: Process, top: float, width: int) ->
     axes.plot(x, [*most, most[-1]], color=SERIES[0], drawstyle="steps-post", linewidth=1)
     axes.plot([1, x[-1]], [floor, floor], color=FAINT, linewidth=1)
     axes.annotate(
-        figures.duration(_middle(process)),
+        figures.duration(_median(process)),
         (x[-1], floor + top / 2),
         (6, 0),
         textcoords="offset points",
@@ -93,12 +93,10 @@ def name_of(process: Process) -> str:
     return "process" if process.rank is None else f"rank {process.rank}"
 
 
-def _middle(process: Process) -> float:
+def _median(process: Process) -> float:
     return statistics.median(step.took for step in process.steps)
 
 
 def _told(process: Process) -> str:
     longest = max(step.took for step in process.steps)
-    return (
-        f"{name_of(process)}: {figures.duration(_middle(process))} in the middle, {figures.duration(longest)} at most."
-    )
+    return f"{name_of(process)}: median {figures.duration(_median(process))}, longest {figures.duration(longest)}."

@@ -2,8 +2,8 @@
 
 ## What goes wrong
 
-With a `DistributedSampler` each rank (each process, one for each GPU) validates its own share. Where the result of that
-share is compared with the best one so far, rank 0 keeps the model that was best on an eighth of the data, on eight
+With a `DistributedSampler` each rank (each process, one for each GPU) validates its own shard. Where the result of that
+shard is compared with the best one so far, rank 0 keeps the model that was best on an eighth of the data, on eight
 GPUs, and may throw away the better one. Ranks also come to different answers: what follows, as the next learning rate
 or an early end, falls apart. No error is raised.
 

@@ -1,10 +1,10 @@
-"""A state that is spread over all ranks is asked for by some of them, which wait for the others without end.
+"""A state that is spread over all ranks is asked for by some of them, which wait for the others forever.
 
 ## What goes wrong
 
 With FSDP, ZeRO and DeepSpeed each rank (each process, one for each GPU) holds a part of the parameters or of the
 optimizer's state. To make a whole state of it, or to write all parts, every rank must take part. Behind a test
-such as `if rank == 0:`, where saving usually stands, rank 0 waits for parts that nobody sends: the job stands still
+such as `if rank == 0:`, where saving usually stands, rank 0 waits for parts that nobody sends: the job hangs
 until the watchdog ends it (`Watchdog caught collective operation timeout: WorkNCCL(... OpType=ALLGATHER ...)`), with
 gloo `Timed out waiting`.
 
@@ -48,7 +48,7 @@ OF_A_MESH = "full_tensor"
 
 
 class ShardedStateOnSomeRanks(Rule):
-    """A state that is spread over all ranks is asked for by some of them, which wait for the others without end."""
+    """A state that is spread over all ranks is asked for by some of them, which wait for the others forever."""
 
     code = "GPU605"
     name = "sharded-state-on-some-ranks"

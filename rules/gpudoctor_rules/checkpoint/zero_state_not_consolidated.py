@@ -3,14 +3,14 @@
 ## What goes wrong
 
 `ZeroRedundancyOptimizer` spreads the optimizer's state over the ranks (the processes, one for each GPU): each holds
-that of its own share of the parameters. `state_dict()` answers only where `consolidate_state_dict()` has collected the
+that of its own shard of the parameters. `state_dict()` answers only where `consolidate_state_dict()` has collected the
 parts: `RuntimeError: Optimizer state has not been consolidated on this rank. Please call consolidate_state_dict(to=0)
 on all ranks beforehand`. It comes at the end of the first epoch, when the first checkpoint is due.
 
 ## Fix
 
 `optimizer.consolidate_state_dict(to=0)` on all ranks, in front of the test on the rank. Unsafe: put inside of the test
-it would wait for the other ranks without end.
+it would wait for the other ranks forever.
 
 ## Silent when
 
@@ -93,7 +93,7 @@ def _consolidate(event: ShardedState, at: Location) -> Repair | None:
     if event.owner is None:
         return None
     line: Code = (Holds(event.owner), ".consolidate_state_dict(to=0)")
-    # Inside of a test on the rank it would wait for the others without end.
+    # Inside of a test on the rank it would wait for the others forever.
     alone = bool(event.rank_guards)
     return Repair("Bring the state together first", (Before(at, (line,), outside=alone),))
 

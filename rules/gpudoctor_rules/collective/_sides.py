@@ -129,7 +129,7 @@ def left_at(event: Event) -> Location | None:
 
 
 def _takes_turns(guard: Literal) -> bool:
-    """`index % world_size == rank`: another rank in each round of the loop."""
+    """`index % world_size == rank`: another rank in each iteration of the loop."""
     return bool(guard.atom.divergence & Divergence.RANK and guard.atom.divergence & Divergence.BATCH_INDEX)
 
 

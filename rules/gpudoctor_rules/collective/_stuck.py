@@ -56,7 +56,7 @@ def _stuck(recording: Recording) -> Stuck | None:
     return Stuck(
         _code(_kind(first.stack), recording),
         first.place,
-        f"Rank {first.rank} waits in {what} for the others without end: {_elsewhere(others, gone)}.",
+        f"Rank {first.rank} waits in {what} for the others forever: {_elsewhere(others, gone)}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
     )
 

@@ -16,7 +16,7 @@ or behind the loop. No automatic fix.
 ## Silent when
 
 It stands under a test on the step or a setting, next to a clock (timing needs it), on some ranks only, in a loop that
-writes a file in each round, or is for a group of its own.
+writes a file in each iteration, or is for a group of its own.
 
 ## Sources
 
@@ -124,7 +124,7 @@ def _step_loop(program: Program, event: Collective) -> Loop | None:
 
 
 def _evaluating_loop(program: Program, event: Collective) -> Loop | None:
-    """The loop right around a barrier that asks the model in each round and trains nothing."""
+    """The loop right around a barrier that asks the model in each iteration and trains nothing."""
     loop = event.loops[-1] if event.loops else None
     if loop is None or loop.times == 1 or trains(program, loop) or any(program.during(loop, Iterate)):
         return None
@@ -133,7 +133,7 @@ def _evaluating_loop(program: Program, event: Collective) -> Loop | None:
 
 
 def _in_every_step(program: Program, event: Collective, loop: Loop) -> bool:
-    """The barrier comes in each round, or wherever the optimizer steps: with accumulation that is not each round."""
+    """The barrier comes in each iteration, or wherever the optimizer steps: with accumulation not each time."""
     if in_every_round(program, event, loop):
         return True
     steps = program.during(loop, OptimizerStep)
@@ -147,7 +147,7 @@ def _before_a_clock(program: Program) -> set[int]:
 
 
 def _protects_files(program: Program, loop: Loop) -> bool:
-    """A file is written in each round: others may wait for it."""
+    """A file is written in each iteration: others may wait for it."""
     return any(in_every_round(program, save, loop) for save in program.during(loop, Save))
 
 

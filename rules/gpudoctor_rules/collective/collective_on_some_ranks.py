@@ -1,10 +1,10 @@
-"""A collective call is reached by some ranks only, so the ranks that call it wait for the others without end.
+"""A collective call is reached by some ranks only, so the ranks that call it wait for the others forever.
 
 ## What goes wrong
 
 A *rank* is one process of the training program. `barrier`, `all_reduce`, `broadcast`, `all_gather` and their kind are
 *collective*: each rank of the process group must call them, in the same order. Where only rank 0 does, for example
-inside the `if rank == 0:` that prints or saves, it waits for partners who never come. The job stands still until the
+inside the `if rank == 0:` that prints or saves, it waits for ranks that never join it. The job hangs until the
 watchdog ends it, by default after ten minutes with NCCL (`Watchdog caught collective operation timeout: WorkNCCL(...)`)
 and thirty with gloo (`Connection closed by peer` where the others have finished). It can be worse: the call pairs with
 the next collective of the other ranks, and numbers are mixed up silently.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class CollectiveOnSomeRanks(Rule):
-    """A collective call is reached by some ranks only, so the ranks that call it wait for the others without end."""
+    """A collective call is reached by some ranks only, so the ranks that call it wait for the others forever."""
 
     code = "GPU501"
     name = "collective-on-some-ranks"

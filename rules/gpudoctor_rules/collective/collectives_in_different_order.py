@@ -4,7 +4,7 @@
 
 Collectives carry no names: the first one that a rank (a process, one for each GPU) calls meets the first one of the
 others, the second the second. Where one side of a test on the rank reduces and then broadcasts, and the other does it
-the other way round, an `all_reduce` meets a `broadcast`: with NCCL both wait without end or exchange garbage, with gloo
+the other way round, an `all_reduce` meets a `broadcast`: with NCCL both wait forever or exchange garbage, with gloo
 they end in `Is there a distributed collective mismatch in your code?`. A loop over a set of texts does the same more
 quietly: Python seeds the hash of texts anew for each process, so that one rank sums `loss` while another sums
 `accuracy`.

@@ -80,7 +80,7 @@ class GatherCutsGradient(Rule):
             yield from self.crashed(
                 recording,
                 "does not require grad",
-                because="a gather hands over copies that no gradient flows through",
+                because="a gather returns copies that no gradient flows through",
                 remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
             )
 

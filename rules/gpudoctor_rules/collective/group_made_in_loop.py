@@ -1,11 +1,11 @@
-"""A new process group is made in each round of a loop.
+"""A new process group is made in each iteration of a loop.
 
 ## What goes wrong
 
 `dist.new_group()` is no cheap handle: all ranks (processes) meet, connect to each other and, with NCCL, set up a
-communicator that holds buffers on the GPU. Groups live until the process ends or they are destroyed, so that each round
-takes longer and memory grows, until there are no more file descriptors or no more GPU memory. For a small sum in each
-step the group costs more than the sum.
+communicator that holds buffers on the GPU. Groups live until the process ends or they are destroyed, so that each
+iteration takes longer and memory grows, until there are no more file descriptors or no more GPU memory. For a small sum
+in each step the group costs more than the sum.
 
 ## Fix
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class GroupMadeInLoop(Rule):
-    """A new process group is made in each round of a loop."""
+    """A new process group is made in each iteration of a loop."""
 
     code = "GPU515"
     name = "group-made-in-loop"

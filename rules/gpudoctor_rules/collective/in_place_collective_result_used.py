@@ -97,8 +97,8 @@ def _message(event: ResultUsed) -> str:
 
 def _remedy(event: ResultUsed) -> str:
     if event.asynchronous:
-        return "Keep the handle apart, call `.wait()` on it, and go on with what was handed in."
+        return "Keep the handle apart, call `.wait()` on it, and continue with the tensor that was passed in."
     # Here dropping the assignment is all: the name goes on holding the tensor.
     if event.target_is_argument:
         return "Drop the assignment: what was handed in holds the result."
-    return "Make the call a statement of its own, and go on with what was handed in."
+    return "Make the call a statement of its own, and continue with the tensor that was passed in."

@@ -1,14 +1,14 @@
-"""A rank leaves a loop, or skips a round of it, on account of something that it alone has seen.
+"""A rank leaves a loop, or skips an iteration, because of something that only it has seen.
 
 ## What goes wrong
 
-Each rank (each process, one for each GPU) computes its own loss, from its own share of the data, and reads its own
-clock. Where such a value decides about `break`, `continue` or `return` in a loop whose rounds contain a collective
+Each rank (each process, one for each GPU) computes its own loss, from its own shard of the data, and reads its own
+clock. Where such a value decides about `break`, `continue` or `return` in a loop whose iterations contain a collective
 step, such as the `backward()` of a DDP model, or about that step itself (`if torch.isfinite(loss): loss.backward()`),
 the ranks decide differently: one leaves, and the others wait for it in the next all-reduce until the watchdog ends the
 job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo `Connection closed by
-peer`). With `continue` the ranks fall out of step: the backward of one round is averaged with that of another, which
-nobody notices. An error that one rank alone has, and that a handler in the loop passes over, does the same.
+peer`). With `continue` the ranks fall out of step: the backward of one iteration is averaged with that of another,
+which nobody notices. An error that one rank alone has, and that a handler in the loop passes over, does the same.
 
 ## Fix
 
@@ -58,7 +58,7 @@ WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the progr
 
 
 class LocalDecisionEndsLoop(Rule):
-    """A rank leaves a loop, or skips a round of it, on account of something that it alone has seen."""
+    """A rank leaves a loop, or skips an iteration, because of something that only it has seen."""
 
     code = "GPU503"
     name = "local-decision-ends-loop"
@@ -105,9 +105,9 @@ class LocalDecisionEndsLoop(Rule):
     def _passed_over(self, caught: Caught, step: JointStep) -> Finding:
         return self.found(
             caught.location,
-            f"A rank that has an error here, as one of memory, goes on with the next round: it leaves out {step.name}, "
-            "and the others wait for it there.",
-            remedy="Let the error end the job, or share it: `all_reduce` a flag, and let all leave the round out.",
+            f"A rank that has an error here, such as out of memory, continues with the next iteration: it skips "
+            f"{step.name}, and the others wait for it there.",
+            remedy="Let the error end the job, or share it: `all_reduce` a flag, and let all skip the iteration.",
             because=[(f"{step.name} needs every rank", step.event.location)],
             confidence=Confidence.LIKELY,
         )

@@ -5,12 +5,12 @@
 `dist.all_reduce(x)` writes its result into `x`. Handed `x.clone()`, `x / n` or `torch.tensor(value)`, it writes into
 that copy, which nobody else has. `hvd.allreduce(x)`, `accelerator.reduce(x)` and the collectives of
 `torch.distributed.nn` do the reverse: they leave `x` alone and return the result. Both look as if the reduction had
-happened; no error is raised, and each rank (each process, one for each GPU) goes on with its own number.
+happened; no error is raised, and each rank (each process, one for each GPU) continues with its own value.
 
 ## Fix
 
-Give the copy a name, reduce that, and go on with it; or keep what the call returns. No automatic fix: the name that is
-used later must change as well.
+Give the copy a name, reduce that, and continue with it; or keep what the call returns. No automatic fix: the name that
+is used later must change as well.
 
 ## Silent when
 
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-COPIED = "writes its result into a copy that was made for this call and is gone: all go on with their own number."
-RETURNED = "leaves its argument as it is and returns the result, which is dropped: all go on with their own number."
+COPIED = "writes its result into a copy that was made for this call and is gone: all continue with their own value."
+RETURNED = "leaves its argument as it is and returns the result, which is dropped: all continue with their own value."
 
 
 class ReducedTemporary(Rule):
@@ -69,10 +69,13 @@ class ReducedTemporary(Rule):
             if event.returned not in dropped or event.location in told:
                 continue
             if _writes_into_copy(event) and not _is_measured(program, event):
-                message, remedy = COPIED, "Give the copy a name first, reduce it, and go on with it."
+                message, remedy = COPIED, "Give the copy a name first, reduce it, and continue with it."
             # Libraries that return the result leave their argument alone.
             elif not event.in_place and _is_own(event):
-                message, remedy = RETURNED, f"Keep what it returns: `total = ...{event.call}(...)`, and go on with it."
+                message, remedy = (
+                    RETURNED,
+                    f"Keep what it returns: `total = ...{event.call}(...)`, and continue with it.",
+                )
             else:
                 continue
             told.add(event.location)
@@ -91,8 +94,8 @@ class ReducedTemporary(Rule):
             yield self.found(
                 line,
                 f"`{own[0].sum.call}` made {own[0].sum.after:.4g} here, in a copy that nobody keeps. "
-                f"What is used after step {own[0].result.step} is each rank's own number: {told(own)}.",
-                remedy="Give the copy a name first, reduce it, and go on with it.",
+                f"What is used after step {own[0].result.step} is each rank's own value: {told(own)}.",
+                remedy="Give the copy a name first, reduce it, and continue with it.",
                 because=[("and used here", at)],
             )
 

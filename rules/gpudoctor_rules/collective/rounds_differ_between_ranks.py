@@ -1,31 +1,31 @@
-"""A loop makes as many rounds as this rank's data asks for, and something in it waits for all ranks.
+"""A loop makes as many iterations as this rank's data needs, and something in it waits for all ranks.
 
 ## What goes wrong
 
-A window slides over images of different sizes, a long sequence is cut into chunks: the loop makes more rounds on the
-rank (the process, one for each GPU) that has the larger sample. What stands in it needs all ranks each time: the
+A window slides over images of different sizes, a long sequence is cut into chunks: the loop makes more iterations on
+the rank (the process, one for each GPU) that has the larger sample. What stands in it needs all ranks each time: the
 `backward()` of a DDP model, a collective, a forward of FSDP, and a forward of DDP where gradients are recorded and the
-model has buffers, which are broadcast then, also in evaluation mode. The extra rounds of one rank meet whatever the
-others do next, gradients of different samples among it, or nobody: then the job stands still until the watchdog ends it
+model has buffers, which are broadcast then, also in evaluation mode. The extra iterations of one rank meet whatever the
+others do next, gradients of different samples among it, or nobody: then the job hangs until the watchdog ends it
 (`Watchdog caught collective operation timeout: WorkNCCL(...)`, with gloo `Connection closed by peer`). With samples of
 one size it never happens.
 
 ## Fix
 
-None is applied. Reduce the number of rounds first, `dist.all_reduce(rounds, op=dist.ReduceOp.MAX)`, and let all ranks
-make as many; or, in an evaluation, call the model inside the wrapper, under `torch.no_grad()`.
+None is applied. Reduce the number of iterations first, `dist.all_reduce(rounds, op=dist.ReduceOp.MAX)`, and let all
+ranks make as many; or, in an evaluation, call the model inside the wrapper, under `torch.no_grad()`.
 
 ## Silent when
 
-The number of rounds is the same on all ranks, as far as is known: it is a setting, was reduced or broadcast, or is the
-size of a batch; the loader stacks several samples, which then are of one size, and no `collate_fn` is given; each rank
-has the same data; gradients are not recorded, and the forward of a DDP model is all that would wait: it broadcasts
+The number of iterations is the same on all ranks, as far as is known: it is a setting, was reduced or broadcast, or is
+the size of a batch; the loader stacks several samples, which then are of one size, and no `collate_fn` is given; each
+rank has the same data; gradients are not recorded, and the forward of a DDP model is all that would wait: it broadcasts
 nothing then, but for the first one; the loop stands in DDP's `join()`.
 
 ## Sources
 
 pytorch/pytorch#22584, https://docs.pytorch.org/docs/stable/notes/ddp.html; run on two CPU ranks with torch 2.13: a
-model with batch norm stands still in `eval()` as well, and under `no_grad` it does not.
+model with batch norm hangs in `eval()` as well, and under `no_grad` it does not.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class RoundsDifferBetweenRanks(Rule):
-    """A loop makes as many rounds as this rank's data asks for, and something in it waits for all ranks."""
+    """A loop makes as many iterations as this rank's data needs, and something in it waits for all ranks."""
 
     code = "GPU517"
     name = "rounds-differ-between-ranks"
@@ -82,9 +82,9 @@ class RoundsDifferBetweenRanks(Rule):
             place = _acting_place(program, step.event, loop)
             yield self.found(
                 place,
-                f"Each rank goes round as often as its own sample asks for, and {step.name} needs every rank: the rank "
-                "with more rounds waits there for ever.",
-                remedy="Let all ranks make as many rounds: reduce the number first, with `op=dist.ReduceOp.MAX`."
+                f"Each rank makes as many iterations as its own sample needs, and {step.name} needs all of them: the "
+                "one with more iterations waits there forever.",
+                remedy="Let all ranks make the same number of iterations: reduce it first, with `op=dist.ReduceOp.MAX`."
                 + _way_inside(step.event),
                 because=[
                     ("this loop asks how large the sample is", loop.location),

@@ -143,7 +143,7 @@ def _is_never_done(program: Program, start: StartWork) -> bool:
     if work in program.escaped or "unread" in start.context.contexts:
         return False
     for done in program.events(WorkDone):
-        # Rounds of a loop may wait for the work of the round before.
+        # Rounds of a loop may wait for the work of the previous iteration.
         same = done.work is not None and done.work.place == work.place
         if same or (done.work is None and done.order > start.order):
             return False

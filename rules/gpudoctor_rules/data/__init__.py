@@ -1,1 +1,1 @@
-"""Does each rank see its own share of the data, and all of it?"""
+"""Does each rank see its own shard of the data, and all of it?"""

@@ -134,7 +134,7 @@ def _sampler_of(event: SetEpoch) -> Sampler | None:
 def _remaking_loop(
     program: Program, training: LearningPass, passes: list[LearningPass]
 ) -> tuple[Loop | None, list[LearningPass]]:
-    """The loop that trains one model with a loader which it makes anew in each round, always in the same way."""
+    """The loop that trains one model with a loader which it makes anew in each iteration, always in the same way."""
     rounds = {loop.identity: loop for loop in training.start.loops}
     for other in passes:
         # Another model in another round is a new training, as in cross-validation: it may start anew.

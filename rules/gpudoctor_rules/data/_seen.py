@@ -59,7 +59,7 @@ def _data(passes: list[Pass]) -> set[int]:
 
 
 def _share(passes: list[Pass]) -> str:
-    """What all ranks have drawn, or nothing where each had its own share."""
+    """What all ranks have drawn, or nothing where each had its own shard."""
     if any(each.replicas is not None or each.places is None for each in passes):
         return ""
     drawn = [frozenset(each.places or ()) for each in passes]
@@ -78,7 +78,7 @@ _NOTHING_SHARED = {"GPU301", "GPU307"}
 
 def _drawing_from(passes: list[Pass]) -> str:
     """All of the data, from which every rank was drawing when the run was over or enough was kept: that no rank had a
-    share of its own is what lint has read in the code."""
+    shard of its own is what lint has read in the code."""
     sizes = {each.size for each in passes}
     unfinished = all(not each.ended or not each.kept_all for each in passes)
     shared_out = any(each.replicas is not None or each.sampler != "RandomSampler" for each in passes)

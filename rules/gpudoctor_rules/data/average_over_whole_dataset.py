@@ -2,8 +2,8 @@
 
 ## What goes wrong
 
-With a `DistributedSampler` each rank (each process, one for each GPU) sees only its share of the data set, but
-`len(loader.dataset)` is the size of all of it. A loss or a count that a rank has summed over its share and divides by
+With a `DistributedSampler` each rank (each process, one for each GPU) sees only its shard of the data set, but
+`len(loader.dataset)` is the size of all of it. A loss or a count that a rank has summed over its shard and divides by
 that number is too small by the number of ranks: with 8 GPUs an accuracy of 80 % is shown as 10 %, and a loss of 2.4 as
 0.3. No error is raised, and the curves look as if more GPUs trained better.
 

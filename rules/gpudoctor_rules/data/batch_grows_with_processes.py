@@ -64,7 +64,7 @@ class BatchGrowsWithProcesses(Rule):
                 f"Each process takes a batch of {shown} from {label}: N processes make a step of N times {shown} "
                 "samples, at the learning rate that was chosen for one.",
                 remedy=f"Keep the batch by `batch_size={size} // torch.distributed.get_world_size()`, or keep {shown} "
-                "on each and choose the learning rate anew: often N times as much, after a warm-up.",
+                "on each and choose a new learning rate: often N times as much, after a warm-up.",
                 because=[("the learning rate is given here", optimizer.location)],
             )
 

@@ -16,8 +16,8 @@ its rank. A sampler of your own takes every n-th index, beginning at its rank. N
 ## Silent when
 
 `__iter__` or what the sampler holds depends on the rank, begins at a number that it was given or picks with `%`, or
-could not be read; the sampler draws for ever, or a number of samples that is not the length of the data set; steps are
-counted and not epochs; a framework shares the data out; the data set is cut by rank already.
+could not be read; the sampler draws forever, or a number of samples that is not the length of the data set; steps are
+counted and not epochs; a framework shards the data; the data set is cut by rank already.
 
 ## Sources
 
@@ -66,7 +66,7 @@ class CustomSamplerNotSharded(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.cut_short or program.shared_out:
             return
-        # A sampler may be wrapped into one that shares it out.
+        # A sampler may be wrapped into one that shards it.
         if unused_samplers(program):
             return
         alike: set[Value] = {event.source for event in program.events(Streamed) if event.same_on_ranks}

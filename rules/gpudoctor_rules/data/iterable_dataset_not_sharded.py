@@ -2,8 +2,8 @@
 
 ## What goes wrong
 
-Nobody deals out the samples of an `IterableDataset`: each process that iterates it gets what its `__iter__` yields. On
-several ranks each of them trains on everything, so that 8 GPUs do the work of one. With `num_workers=4` the four
+Nothing distributes the samples of an `IterableDataset`: each process that iterates it gets what its `__iter__` yields.
+On several ranks each of them trains on everything, so that 8 GPUs do the work of one. With `num_workers=4` the four
 worker processes of a loader each yield everything as well, and every sample comes four times in an epoch. No error is
 raised; the loss looks as always, and an epoch is longer than it should be.
 
@@ -16,8 +16,8 @@ info.num_workers`. No automatic fix.
 ## Silent when
 
 `__iter__` asks for the rank or the worker, begins at a number that it was given, picks with `%`, draws at random or
-never ends; what it reads was made by code that cannot be read, which may share it out; the class is not known in full;
-a `worker_init_fn` prepares the workers; a framework shares the stream out.
+never ends; what it reads was made by code that cannot be read, which may shard it; the class is not known in full;
+a `worker_init_fn` prepares the workers; a framework shards the stream.
 
 ## Sources
 

@@ -5,7 +5,7 @@
 With `num_workers=0`, the default, a `DataLoader` makes each batch in the training process, when it is asked for: it
 opens the files, decodes and augments them one after the other, and the GPU idles meanwhile. With several GPUs each of
 them waits so in every step. Worker processes make the next batches while the GPU computes. And a batch that is not in
-pinned memory cannot be copied beside that: `non_blocking=True` is in vain.
+pinned memory cannot be copied beside that: `non_blocking=True` has no effect.
 
 ## Fix
 

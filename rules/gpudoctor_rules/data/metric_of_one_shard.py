@@ -2,8 +2,8 @@
 
 ## What goes wrong
 
-With a `DistributedSampler` each rank (each process, one for each GPU) evaluates its own share of the validation set.
-What it counts up is the result of that share. Unless the ranks put their counts together, the number that is printed
+With a `DistributedSampler` each rank (each process, one for each GPU) evaluates its own shard of the validation set.
+What it counts up is the result of that shard. Unless the ranks put their counts together, the number that is printed
 or logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank says
 something else, and the number changes with the number of GPUs. No error is raised.
 
@@ -124,7 +124,7 @@ def _remedy(loader: Loader, evaluated: Sequence[Iterate]) -> str:
         return WITH_FRAMEWORK.get(loader.managed, by_hand)
     # A collective there would wait for the ranks that evaluate nothing.
     alone = "Only some ranks evaluate: make this loader without the sampler, so that they read all of the data"
-    return f"{alone}, or let every rank evaluate its share, and sum the counts before dividing and showing them."
+    return f"{alone}, or let every rank evaluate its shard, and sum the counts before dividing and showing them."
 
 
 def _shares(recording: Recording) -> list[Pass]:

@@ -1,4 +1,4 @@
-"""Every rank trains on the whole data set, because the loader has no sampler that shares it out.
+"""Every rank trains on the whole data set, because the loader has no sampler that shards it.
 
 ## What goes wrong
 
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class MissingDistributedSampler(Rule):
-    """Every rank trains on the whole data set, because the loader has no sampler that shares it out."""
+    """Every rank trains on the whole data set, because the loader has no sampler that shards it."""
 
     code = "GPU301"
     name = "missing-distributed-sampler"

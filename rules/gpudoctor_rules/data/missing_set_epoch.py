@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-A `DistributedSampler` gives each rank (each process, one for each GPU) its own share of the data. So that the shares
+A `DistributedSampler` gives each rank (each process, one for each GPU) its own shard of the data. So that the shards
 do not overlap, all ranks shuffle with the same seed, and the only thing that changes it is `set_epoch`. Without that
 call each epoch replays the order of the first one, on every rank: the same samples, in the same batches, on the same
 GPU. No error is raised; training sees less variety, and the result is worse than on one GPU.
@@ -87,7 +87,7 @@ class MissingSetEpoch(Rule):
             if not second.told and second.place is not None:
                 yield self.found(
                     second.place,
-                    "The second pass over the data had the very order of the "
+                    "The second pass over the data had the same order as the "
                     "first one on every rank: the sampler is never told the epoch.",
                     remedy="Call `sampler.set_epoch(epoch)` at the start of each epoch.",
                     because=[("the loader is made here", first.made)],

@@ -21,7 +21,7 @@ such as a random split, then needs a generator of its own (GPU308). No automatic
 
 Some seed depends on the rank, or may; a generator is given; what is drawn has nothing to do with a batch, as a coin
 that all ranks toss together; nothing in torchvision's transforms is random, or a function prepares the workers; a
-sampler or a framework other than `DistributedSampler` shares the data out. A run sees what the training process draws
+sampler or a framework other than `DistributedSampler` shards the data. A run sees what the training process draws
 itself: of batches that workers make it says nothing.
 
 ## Sources

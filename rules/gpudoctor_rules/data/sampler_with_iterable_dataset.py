@@ -9,7 +9,7 @@ got sampler=<torch.utils.data.distributed.DistributedSampler object at 0x...>`. 
 
 ## Fix
 
-Leave the sampler out, and let the stream itself give each rank its share: every n-th sample, or files of its own. No
+Leave the sampler out, and let the stream itself give each rank its shard: every n-th sample, or files of its own. No
 automatic fix: without a sampler all ranks would read everything.
 
 ## Silent when

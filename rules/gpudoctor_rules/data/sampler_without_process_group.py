@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-A `DistributedSampler` with `num_replicas=N` gives out one share in N, and expects N processes to take them all. In a
+A `DistributedSampler` with `num_replicas=N` gives out one shard of N, and expects N processes to take them all. In a
 program that runs as one process (plain, or with `DataParallel`, which splits each batch over the GPUs of that one
 process) there is nobody to take the others: (N - 1)/N of the data is never seen. No error is raised, and the epochs
 look fast.

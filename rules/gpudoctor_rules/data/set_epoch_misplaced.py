@@ -3,11 +3,11 @@
 ## What goes wrong
 
 A `DistributedSampler` draws the order of an epoch at the moment when a loop over its loader begins, from its seed and
-the last number that `set_epoch` was given, and each rank (each process, one for each GPU) takes its share of that
+the last number that `set_epoch` was given, and each rank (each process, one for each GPU) takes its shard of that
 order. Called before the loop over the epochs, or each time with the same number, `set_epoch` changes nothing: all
 epochs have one order. Called inside the loop over the batches it comes too late for this epoch, and the first two
 have the same order. Called on the sampler of the validation data, it leaves the training data as it was. Called with
-different numbers on different ranks, the shares overlap. A loader has no such method:
+different numbers on different ranks, the shards overlap. A loader has no such method:
 `AttributeError: 'DataLoader' object has no attribute 'set_epoch'`.
 
 ## Fix

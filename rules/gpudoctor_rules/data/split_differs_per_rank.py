@@ -4,8 +4,8 @@
 
 `random_split` draws from the generator of the process, or from the one that it is given. Where that has another seed on
 each rank (each process, one for each GPU), or none at all, each has another split: samples that one rank holds back for
-validation are trained on by another, and the model is judged by what it has seen. The distributed samplers then share
-out different lists, so some samples come twice and others never. No error is raised; the validation looks better than
+validation are trained on by another, and the model is judged by what it has seen. The distributed samplers then split
+different lists, so some samples come twice and others never. No error is raised; the validation looks better than
 it is.
 
 ## Fix

@@ -15,8 +15,8 @@ worse than it would have. No error is raised. `set_epoch` changes nothing about 
 ## Silent when
 
 The loader is not trained with, or only once; the data are a stream, random numbers, a part that was drawn at random
-(`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is recurrent, or is given
-what it computed in the round before, and may read a text in order; whether it shuffles is a setting; a framework other
+(`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is recurrent, or is given what
+it computed in the previous iteration, and may read a text in order; whether it shuffles is a setting; a framework other
 than Accelerate and Fabric, which keep the order that they find, has the loader.
 
 ## Sources

@@ -13,7 +13,7 @@ Move the activation between the layers: `x = x.to("cuda:1")`. None by itself: th
 ## Silent when
 
 Either GPU is not written as a number; the tensor is moved; a wrapper or a framework moves inputs; the layers are moved
-once more by what was not read.
+again by what was not read.
 
 ## Sources
 

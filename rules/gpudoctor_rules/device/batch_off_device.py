@@ -16,7 +16,7 @@ Unsafe: lint has to guess which name is the right device.
 ## Silent when
 
 The wrapper moves its inputs; the data set, the collate function or an iterator of the program may move them; a
-framework prepares the loader; the tensor was moved on some path, or in vain (that is GPU203).
+framework prepares the loader; the tensor was moved on some path, or without effect (that is GPU203).
 
 ## Sources
 

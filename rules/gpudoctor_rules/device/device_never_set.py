@@ -7,7 +7,7 @@ all ranks: a tensor on plain `cuda`, and the bytes of `all_gather_object` or `br
 with `Duplicate GPU detected : rank 0 and rank 1 both on CUDA device`, or each rank leaves half a gigabyte on GPU 0.
 A `barrier` has no tensor at all: NCCL takes the GPU whose number is the rank in the whole job modulo the GPUs of the
 machine, and PyTorch warns that it guesses. That is the right one where each machine starts a process for each of its
-GPUs, as most do; where it starts fewer, or machines differ, two ranks may wait on one GPU for ever. So it is advice.
+GPUs, as most do; where it starts fewer, or machines differ, two ranks may wait on one GPU forever. So it is advice.
 
 ## Fix
 

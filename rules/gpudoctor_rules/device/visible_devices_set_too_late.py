@@ -14,7 +14,7 @@ train.py`. None by itself, because what is asked before may decide the value.
 ## Silent when
 
 The GPUs were asked for on another path, or in another process; processes that train, or a server beside the training,
-are started after it; nothing uses a GPU afterwards; it was set in time and is set once more; it is `"0"`, and only that
+are started after it; nothing uses a GPU afterwards; it was set in time and is set again; it is `"0"`, and only that
 GPU is used. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
@@ -91,7 +91,7 @@ def _started(program: Program, write: EnvironmentWrite) -> Event | None:
 
 
 def _set_in_time(program: Program, start: Event) -> bool:
-    """A function that chooses the GPUs is called once more: its first call came before anybody had asked."""
+    """A function that chooses the GPUs is called again: its first call came before anybody had asked."""
     return any(write.order < start.order and write.name == NAME for write in program.events(EnvironmentWrite))
 
 

@@ -113,7 +113,7 @@ def _is_several(number: Value | None) -> bool:
 
 
 def _step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:
-    """A backward of Accelerate's, and a step that follows on it in each round of the loop."""
+    """A backward of Accelerate's, and a step that follows on it in each iteration of the loop."""
     for step in program.events(OptimizerStep):
         loop = batch_loop(step)
         if loop is None or not in_every_round(program, step, loop):

@@ -84,7 +84,7 @@ class DeviceMapInSeveralProcesses(Rule):
                 f"`{name}` is {_where(event)}, and several processes train it: each ends with `ValueError: You can't "
                 f"train a model that has been loaded {_refused(event)}`.",
                 remedy=_remedy(event),
-                because=[("it is handed over to be trained here", trained.location)],
+                because=[("it is passed to the training here", trained.location)],
                 repair=_repair(event),
             )
 

@@ -14,7 +14,7 @@ Call `engine.step()` after each `engine.backward(loss)`. A fix would move lines,
 ## Silent when
 
 The configuration is not in the program, or says nothing of accumulation or one batch; it has
-`managed_gradient_accumulation` (DeepSpeed 0.19 and later); `step` is called in each round.
+`managed_gradient_accumulation` (DeepSpeed 0.19 and later); `step` is called in each iteration.
 
 ## Sources
 

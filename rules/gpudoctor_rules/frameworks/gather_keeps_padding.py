@@ -4,8 +4,8 @@
 
 A prepared loader gives each rank (each process, one for each GPU) as many batches as any other. Where the data set does
 not divide evenly, samples of its beginning are repeated at its end. `accelerator.gather` returns them with all others:
-of 9 samples, in batches of 2 on 2 GPUs, come 12 predictions, and the metric counts some samples twice. It is another
-number on another number of GPUs.
+of 9 samples, in batches of 2 on 2 GPUs, come 12 predictions, and the metric counts some samples twice. It changes with
+the number of GPUs.
 
 ## Fix
 
@@ -16,7 +16,7 @@ the last.
 
 The program cuts something off behind the length of a data set or a loader; the loader drops its last batch, or was not
 prepared; no part of a batch is gathered, but a loss; training goes on in the loop; the `Accelerator` was told how to
-deal out batches. In a run:
+distribute batches. In a run:
 lint had no such suspicion, since nothing shows whether they are cut off later.
 
 ## Sources

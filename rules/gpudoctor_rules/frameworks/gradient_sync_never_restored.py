@@ -120,7 +120,7 @@ def _used_after(program: Program, off: GradientSync) -> tuple[Backward, Optimize
 
 
 def _reduce_before(off: GradientSync, backward: Backward, step: OptimizerStep) -> Repair:
-    """Ask what decides whether a step follows, where that is asked in the same round; else leave the call out."""
+    """Ask what decides whether a step follows, where that is asked in the same iteration; else leave the call out."""
     tests = [each for each in step.condition.difference(off.condition) if isinstance(each.atom.place, Location)]
     asks = len(tests) == 1 and tests[0].holds and same_round(off, step)
     place = tests[0].atom.place if asks else None

@@ -1,4 +1,4 @@
-"""A loss is divided by the number of accumulated batches, and the framework divides it once more.
+"""A loss is divided by the number of accumulated batches, and the framework divides it again.
 
 ## What goes wrong
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class LossDividedTwice(Rule):
-    """A loss is divided by the number of accumulated batches, and the framework divides it once more."""
+    """A loss is divided by the number of accumulated batches, and the framework divides it again."""
 
     code = "GPU903"
     name = "loss-divided-twice"
@@ -68,7 +68,7 @@ class LossDividedTwice(Rule):
             told.add(loss.place)
             yield self.found(
                 loss.place,
-                f"The loss is divided by {in_numbers(loss.over)} here and once more by the `backward` of "
+                f"The loss is divided by {in_numbers(loss.over)} here and again by the `backward` of "
                 f"{_title(charge)}: its gradient is as many times too small.",
                 remedy="Leave the division out: the framework divides.",
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
@@ -84,8 +84,8 @@ class LossDividedTwice(Rule):
                 yield self.found(
                     each.place,
                     f"A loss that was divided by {each.steps} came to the `backward` of the "
-                    f"{'engine' if each.owner == 'engine' else 'accelerator'}, which divides it by {each.steps} once "
-                    "more.",
+                    f"{'engine' if each.owner == 'engine' else 'accelerator'}, which divides it by {each.steps} "
+                    "again.",
                     remedy="Leave the division out: the framework divides.",
                 )
 

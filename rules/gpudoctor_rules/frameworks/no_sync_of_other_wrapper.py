@@ -129,7 +129,7 @@ def _sharded_before(program: Program, event: GradientSync, model: Module) -> Wra
 
 
 def _switch(program: Program, event: GradientSync) -> Repair | None:
-    """Before what decides about the `no_sync` in each round, say the same to the model."""
+    """Before what decides about the `no_sync` in each iteration, say the same to the model."""
     steps = [each for each in program.events(OptimizerStep) if each.order > event.order]
     known = (steps[0] if steps else event).context.conditions_at_entry[-1]
     tests = [each for each in event.condition.difference(known) if each.atom.divergence & Divergence.BATCH_INDEX]

@@ -10,13 +10,13 @@ gradients not unscaled under FP16.
 
 ## Fix
 
-Hand it over with the others, `model, optimizer, loader = accelerator.prepare(model, optimizer, loader)`, and go on with
-what comes back. Unsafe: it changes what the program trains, or on which batches.
+Pass it with the others, `model, optimizer, loader = accelerator.prepare(model, optimizer, loader)`, and continue with
+what it returns. Unsafe: it changes what the program trains, or on which batches.
 
 ## Silent when
 
 What is handed over cannot be followed; the object was given to code that was not read; the loader has a sampler that
-shares the data out, or a data set that may be split; the program sends gradients between the ranks itself, or wraps the
+shards the data, or a data set that may be split; the program sends gradients between the ranks itself, or wraps the
 model; the model is frozen, or only evaluated; nothing but the loader is prepared, and the backward is PyTorch's own;
 learning rate schedules, which count their steps another way (`scheduler-steps-n-times`).
 
@@ -234,7 +234,7 @@ class ObjectNotPrepared(Rule):
             at,
             f"{message}.",
             remedy=f"Hand it over with the others, and use what comes back: `{subject} = {owner}.{method}({subject})`.",
-            because=[("it is made here", made), ("another one is handed over here", beside.location)],
+            because=[("it is made here", made), ("another one is passed here", beside.location)],
             severity=severity,
             confidence=confidence,
             repair=Repair(f"Hand {subject} over", (After(later, (line,)),)),

@@ -1,9 +1,9 @@
-"""Lightning gives each rank its share of what a random sampler draws, and each rank draws something else.
+"""Lightning gives each rank its shard of what a random sampler draws, and each rank draws something else.
 
 ## What goes wrong
 
 Lightning wraps a `WeightedRandomSampler`, or a `SubsetRandomSampler`, so that each rank (each process, one for each
-GPU) takes every N-th of what it draws. That shares the samples out only where all ranks draw the same list. Processes
+GPU) takes every N-th of what it draws. That shards the samples only where all ranks draw the same list. Processes
 that were not given a common seed draw different ones: some samples are then seen twice in an epoch, and others by
 nobody. No error is raised.
 
@@ -50,7 +50,7 @@ SEEDS = ("torch.", "lightning.")
 
 
 class RandomSamplerDiffers(Rule):
-    """Lightning gives each rank its share of what a random sampler draws, and each rank draws something else."""
+    """Lightning gives each rank its shard of what a random sampler draws, and each rank draws something else."""
 
     code = "GPU912"
     name = "random-sampler-differs"
@@ -90,7 +90,7 @@ class RandomSamplerDiffers(Rule):
                 yield self.found(
                     place,
                     f"This `{drawn[0].sampler}` drew another list of {drawn[0].length} samples on each rank, of which "
-                    "each took its share.",
+                    "each took its shard.",
                     remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
                     "ranks.",
                 )

@@ -1,12 +1,12 @@
-"""Data that each rank has its share of already is handed to Accelerate, which shares it out once more.
+"""Data that each rank has its shard of already is handed to Accelerate, which shards it again.
 
 ## What goes wrong
 
 `accelerator.prepare` makes a loader of its own, which gives each rank (each process, one for each GPU) every N-th batch
 of what it is handed. Where a `DistributedSampler`, `split_dataset_by_node` or the stream itself has given each rank
-its share before, what is left is a share of a share: on 2 GPUs half of the data is never seen, on 8 GPUs seven eighths.
+its shard before, what is left is a shard of a shard: on 2 GPUs half of the data is never seen, on 8 GPUs seven eighths.
 Nothing is reported; the epoch is merely short. A stream is read by rank 0 alone where `dispatch_batches` is left to
-Accelerate, and then it is the share of rank 0 that all are given.
+Accelerate, and then it is the shard of rank 0 that all are given.
 
 ## Fix
 
@@ -48,7 +48,7 @@ GivenShare = tuple[str, "Location", "Repair | None"]
 
 
 class ShardedTwice(Rule):
-    """Data that each rank has its share of already is handed to Accelerate, which shares it out once more."""
+    """Data that each rank has its shard of already is handed to Accelerate, which shards it again."""
 
     code = "GPU901"
     name = "sharded-twice"
@@ -73,12 +73,11 @@ class ShardedTwice(Rule):
             what, place, repair = shared
             yield self.found(
                 loader.place,
-                f"{name_of(loader, 'the loader')} has each rank read its own share, by {what}, and "
-                f"`{in_code(event.managed, 'accelerator')}.{event.call}` shares that out once more: most of the data "
+                f"{name_of(loader, 'the loader')} has each rank read its own shard, by {what}, and "
+                f"`{in_code(event.managed, 'accelerator')}.{event.call}` shards that again: most of the data "
                 "is never seen.",
-                remedy="Give the loader all of the data, as `DataLoader(dataset, shuffle=True)`: `prepare` shares it "
-                "out.",
-                because=[("each rank is given its share here", place), ("the loader is prepared here", event.location)],
+                remedy="Give the loader all of the data, as `DataLoader(dataset, shuffle=True)`: `prepare` shards it.",
+                because=[("each rank is given its shard here", place), ("the loader is prepared here", event.location)],
                 repair=repair,
             )
 
@@ -89,7 +88,7 @@ class ShardedTwice(Rule):
                 yield self.found(
                     place,
                     f"A `{each.by}` has shared the data out among {each.replicas} ranks, and the loader was prepared "
-                    f"for {each.processes}: each of them sees a share of a share.",
+                    f"for {each.processes}: each of them sees a shard of a shard.",
                     remedy="Leave the sampler, or the split, to `prepare`.",
                     because=[("the loader is prepared here", each.place)],
                 )
@@ -102,7 +101,7 @@ class ShardedTwice(Rule):
 
 
 def _shared_by(program: Program, event: Prepare, loader: Loader) -> GivenShare | None:
-    """What gives each rank its share before, and how that is left out."""
+    """What gives each rank its shard before, and how that is left out."""
     sampler = _sampler(loader.sampler, event)
     if sampler is not None:
         return f"the sampler {name_of(sampler, '')}".rstrip(), sampler.place, _without_sampler(loader, sampler)
@@ -120,7 +119,7 @@ def _shared_by(program: Program, event: Prepare, loader: Loader) -> GivenShare |
 
 
 def _sampler(given: Values | None, event: Prepare) -> Sampler | None:
-    """The sampler, if it surely shares the data out on the way to where the loader is prepared."""
+    """The sampler, if it surely shards the data on the way to where the loader is prepared."""
     found = given.restrict(event.condition) if given is not None else None
     only = found.single if found is not None else None
     return only if isinstance(only, Sampler) and only.base.shares else None

@@ -109,7 +109,7 @@ class ShardsAContainer(Rule):
         return self.found(
             scalar.place,
             f"{name_of(scalar, 'this parameter')} is a single number without a dimension, and `fully_shard` refuses "
-            f"{name_of(event.module)} on account of it: it ends in a `ValueError`.",
+            f"{name_of(event.module)} because of it: it ends in a `ValueError`.",
             remedy="Make it of one dimension, `nn.Parameter(torch.ones(1))`.",
             because=[("the module is sharded here", event.location)],
         )

@@ -1,4 +1,4 @@
-"""Tests of counters, computed: whether two of them come out right in the same round of a loop."""
+"""Tests of counters, computed: whether two of them come out right in the same iteration of a loop."""
 
 from __future__ import annotations
 

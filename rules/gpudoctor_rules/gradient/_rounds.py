@@ -94,14 +94,14 @@ def _inner_loop(program: Program, backward: Backward, step: OptimizerStep) -> Lo
 
 
 def adds_up(program: Program, backward: Backward, step: OptimizerStep, wrapper: Wrapper | None) -> bool:
-    """The gradients stay until the step: none steps or clears in between, in each round."""
+    """The gradients stay until the step: none steps or clears in between, in each iteration."""
     optimizer = step.optimizer
     if isinstance(optimizer, Optimizer) and not may_feed(program, backward, optimizer):
         return False
     around = backward.loops[-1]
     for other in program.during(around, OptimizerStep):
         follows = other.order > backward.order and _always(other, backward)
-        # A step in the inner loop, too, may be the one of the round before: `if i > 0: optimizer.step()`.
+        # A step in the inner loop, too, may be the one of the previous iteration: `if i > 0: optimizer.step()`.
         if (follows or not same_round(backward, step)) and _may_be(other.optimizer, optimizer):
             return False
     for clear in program.during(around, ClearGradients):
@@ -112,7 +112,7 @@ def adds_up(program: Program, backward: Backward, step: OptimizerStep, wrapper: 
 
 
 def _always(event: Event, backward: Backward) -> bool:
-    """It happens in each round in which the backward happens."""
+    """It happens in each iteration in which the backward happens."""
     return same_round(event, backward) and backward.condition.implies(event.condition)
 
 

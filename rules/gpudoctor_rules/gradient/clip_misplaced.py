@@ -143,7 +143,7 @@ class ClipMisplaced(Rule):
 
 
 def _last_backward(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
-    """The last backward whose gradients this step uses, in the same round; None where another one may be it."""
+    """The last backward whose gradients this step uses, in the same iteration; None where another one may be it."""
     if repeating_loop(step) is None:
         return None
     for event in reversed([e for e in program.events(Backward) if e.order < step.order]):

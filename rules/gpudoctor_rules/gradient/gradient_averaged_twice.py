@@ -1,4 +1,4 @@
-"""Gradients that DistributedDataParallel has averaged are divided or reduced once more.
+"""Gradients that DistributedDataParallel has averaged are divided or reduced again.
 
 ## What goes wrong
 
@@ -51,7 +51,7 @@ _NEARLY = 1e-6
 
 
 class GradientAveragedTwice(Rule):
-    """Gradients that DistributedDataParallel has averaged are divided or reduced once more."""
+    """Gradients that DistributedDataParallel has averaged are divided or reduced again."""
 
     code = "GPU706"
     name = "gradient-averaged-twice"
@@ -144,11 +144,11 @@ class GradientAveragedTwice(Rule):
                 return self.found(
                     place,
                     f"`{wrapper.label}` (DistributedDataParallel) has averaged these gradients over the ranks in "
-                    f"`backward()`; this `{event.call}` sends them around once more.",
+                    f"`backward()`; this `{event.call}` sends them around again.",
                     remedy="Remove the loop over the gradients." if place == event.location else "Remove this call.",
                     because=[
                         ("averaged here", backward.location),
-                        ("and here once more", event.location),
+                        ("and here again", event.location),
                         ("the model is wrapped here", wrapper.place),
                     ],
                 )
@@ -156,7 +156,7 @@ class GradientAveragedTwice(Rule):
 
 
 def _gathers(program: Program, backward: Backward) -> bool:
-    """Something was gathered from all ranks in the same round, before the backward."""
+    """Something was gathered from all ranks in the same iteration, before the backward."""
     return any(
         (event.gathers or event.hands_on)
         and not event.objects

@@ -106,7 +106,7 @@ def _clearing(step: OptimizerStep, optimizer: Optimizer) -> Repair:
 def _uncleared(program: Program, step: OptimizerStep, optimizer: Optimizer) -> Backward | None:
     """The backward that adds up over the rounds of the loop in which the optimizer steps."""
     loop = repeating_loop(step, of=optimizer)
-    # A new optimizer in each round goes with a new model as a rule, whose gradients begin at None.
+    # A new optimizer in each iteration goes with a new model as a rule, whose gradients begin at None.
     if loop is None or any(event.optimizer == optimizer for event in program.during(loop, MakeOptimizer)):
         return None
     # Also under a condition: that is how gradients are summed over batches.

@@ -15,7 +15,7 @@ Ask the same question for both: `last = (i + 1) % 4 == 0 or i + 1 == len(loader)
 
 ## Silent when
 
-It cannot be computed in which rounds the two tests come out right; the program reduces gradients itself before the
+It cannot be computed in which iterations the two tests come out right; the program reduces gradients itself before the
 step, or sets `require_backward_grad_sync`; the wrapper is FSDP's, whose `no_sync` works in another way; the optimizer
 steps nothing of this model. A `no_sync()` around the backward alone is told as `perf`: the result is right.
 

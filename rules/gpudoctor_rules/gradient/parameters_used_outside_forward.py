@@ -13,9 +13,10 @@ Move the computation into the `forward` of the model, and call the wrapper. No a
 
 ## Silent when
 
-The wrapper is called in the same round, as for a penalty on the weights beside the usual loss: DDP then averages what
-comes to the parameters by any way; the loss does not depend on data, so that it is the same on all ranks; the program
-reduces gradients itself; nothing steps with these gradients; the parameter is taken in a way that is not followed.
+The wrapper is called in the same iteration, as for a penalty on the weights beside the usual loss: DDP then averages
+what comes to the parameters by any way; the loss does not depend on data, so that it is the same on all ranks; the
+program reduces gradients itself; nothing steps with these gradients; the parameter is taken in a way that is not
+followed.
 
 ## Sources
 

@@ -14,7 +14,8 @@ Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No autom
 
 There is no optimizer, as where gradients of inputs are wanted or the weights are changed by hand; the optimizer or its
 model is handed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
-the step comes first in a loop and uses the gradients of the round before; a closure given to `step` runs `backward()`.
+the step comes first in a loop and uses the gradients of the previous iteration; a closure given to `step` runs
+`backward()`.
 
 ## Sources
 
@@ -184,7 +185,7 @@ def _another_steps(program: Program, backward: Backward) -> bool:
 
 
 def _cleared_just_before(program: Program, step: OptimizerStep, optimizer: Optimizer) -> ClearGradients | None:
-    # Only what surely runs, in the same round, counts: the first round of a loop may skip the step.
+    # Only what surely runs, in the same iteration, counts: the first round of a loop may skip the step.
     earlier = [
         e for e in program.events(Backward, ClearGradients, TakeGradient, Imprecision, Escape) if e.order < step.order
     ]

@@ -72,7 +72,7 @@ class LaunchConfigMismatch(Rule):
         if machines > 1 and processes % machines:
             yield self.found(
                 at,
-                f"`num_processes` counts over all {machines} machines, and {processes} cannot be dealt out evenly "
+                f"`num_processes` counts over all {machines} machines, and {processes} cannot be divided evenly "
                 "among them.",
                 remedy="Write the number of GPUs of all machines together.",
                 because=[("the machines are counted", settings.values["num_machines"].at)],

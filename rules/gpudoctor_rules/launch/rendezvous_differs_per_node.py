@@ -76,7 +76,7 @@ class RendezvousDiffersPerNode(Rule):
             yield self.found(
                 alone.at,
                 f"`--standalone` makes each node meet with itself, and {nodes} take part: each waits for the others "
-                "without end.",
+                "forever.",
                 remedy="Leave it out and give all nodes one `--rdzv-endpoint`.",
             )
             return

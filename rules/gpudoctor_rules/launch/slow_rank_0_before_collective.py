@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-A collective waits for all ranks (processes, one for each GPU), but not for ever: NCCL ends the job after 10 minutes
+A collective waits for all ranks (processes, one for each GPU), but not forever: NCCL ends the job after 10 minutes
 (30 before torch 2.2) with `Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, ...,
 Timeout(ms)=600000)`, gloo after 30. While rank 0 alone prepares or evaluates data, all other GPUs stand in the next
 collective, idle; with more data, a slower disk or a larger model the limit is reached, and a training that has worked

@@ -149,8 +149,8 @@ def _cannot_be_sent(event: Spawn) -> tuple[str, str] | None:
         return None
     return (
         "The function is a lambda or stands inside another function. A new process finds it by its name in the file, "
-        "so it cannot be handed over: `Can't pickle local object`.",
-        "Move the function to the top level of the file, and hand over in `args` what it took from around it.",
+        "so it cannot be passed on: `Can't pickle local object`.",
+        "Move the function to the top level of the file, and pass in `args` what it took from around it.",
     )
 
 

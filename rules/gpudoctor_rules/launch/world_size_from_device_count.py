@@ -5,7 +5,7 @@
 `torch.cuda.device_count()` counts the GPUs that this process can see. The number of processes is what the launcher has
 started: fewer with `torchrun --nproc-per-node 2` on a machine with four GPUs, more on two nodes. A process group with
 the wrong `world_size` waits for processes that never come, until the rendezvous times out. A `DistributedSampler` with
-the wrong `num_replicas` cuts the data into too few shares, `ValueError: Invalid rank 2, rank should be in the interval
+the wrong `num_replicas` cuts the data into too few shards, `ValueError: Invalid rank 2, rank should be in the interval
 [0, 1]`, or into too many, of which nobody reads the last ones.
 
 ## Fix

@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-The validation loader has no sampler that deals out the data, so each rank (each of the processes, one for each GPU)
+The validation loader has no sampler that distributes the data, so each rank (each of the processes, one for each GPU)
 goes over all of it and comes to the same result. With eight GPUs the work is done eight times, and the evaluation takes
 as long as on one GPU; averaging the eight equal numbers changes nothing.
 
@@ -15,7 +15,7 @@ the last digit matters, leave them out again. No automatic fix.
 ## Silent when
 
 Only some ranks evaluate (GPU807); the loop is left before the last batch; the loader, its sampler or its data set is
-not fully known, may stream, or is cut by the rank; a framework deals out the data; the program does not train the
+not fully known, may stream, or is cut by the rank; a framework distributes the data; the program does not train the
 model; the ranks do not train one model.
 
 ## Sources

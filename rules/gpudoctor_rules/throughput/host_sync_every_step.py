@@ -15,8 +15,8 @@ automatic fix.
 ## Silent when
 
 The call stands under a test on the step, or any other test than one on the rank; the tensor or the model is on the CPU
-anyway; the loop does not train; a clock is read right after the call; each round is a whole epoch and the call belongs
-to its evaluation. One finding for each loop, at its first wait.
+anyway; the loop does not train; a clock is read right after the call; each iteration is a whole epoch and the call
+belongs to its evaluation. One finding for each loop, at its first wait.
 
 ## Sources
 

@@ -3,7 +3,7 @@
 ## What goes wrong
 
 Under `if rank == 0:` one process goes over the whole validation set. The others come to the next barrier, or to the
-first gradient exchange of the next epoch, and stand still there until it is done: with eight GPUs seven are idle. They
+first gradient exchange of the next epoch, and wait there until it is done: with eight GPUs seven are idle. They
 seem to be busy, since a GPU that waits in NCCL shows 100 % utilisation. If the evaluation takes longer than the timeout
 of the process group (10 minutes with NCCL), the job ends:
 
@@ -11,7 +11,7 @@ of the process group (10 minutes with NCCL), the job ends:
 
 ## Fix
 
-Let every rank evaluate its share: give the validation loader `DistributedSampler(held_out, shuffle=False)`, sum the
+Let every rank evaluate its shard: give the validation loader `DistributedSampler(held_out, shuffle=False)`, sum the
 results with `dist.all_reduce`, and print them on one rank. No automatic fix: the score has to be summed over the ranks.
 
 ## Silent when

@@ -10,7 +10,7 @@ which runs out of memory before the others do. Often two GPUs are no faster than
 ## Fix
 
 Start the program with `torchrun --nproc-per-node N train.py`, make a process group, wrap in `DistributedDataParallel`,
-give each rank its share of the data with a `DistributedSampler`, and save on rank 0. No automatic fix.
+give each rank its shard of the data with a `DistributedSampler`, and save on rank 0. No automatic fix.
 
 ## Silent when
 

@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`DistributedDataParallel` takes stock of the parameters that take a gradient when it is made, and never again. Those
+`DistributedDataParallel` registers the parameters that take a gradient when it is made, and never again. Those
 that are thawed later are in none of its buckets: silently, their gradients are not averaged, and the ranks drift apart.
 For those that are frozen later it waits, and the next step but one ends with `RuntimeError: Expected to have finished
 reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that

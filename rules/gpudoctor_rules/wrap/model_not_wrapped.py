@@ -173,7 +173,7 @@ def _is_named_by_rank(save: Save) -> bool:
 
 
 def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:
-    """It is one of many, made anew in each round of a loop, and the ranks tell each other what came out of them."""
+    """It is one of many, made anew in each iteration of a loop, and the ranks tell each other what came out of them."""
     made = (each for each in program.events(MakeOptimizer) if each.optimizer == step.optimizer)
     sent = (each.sent for each in program.events(Collective) if each.objects and each.order > step.order)
     several = any(loop.repeats for each in made for loop in each.loops)

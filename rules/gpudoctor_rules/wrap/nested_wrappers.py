@@ -1,4 +1,4 @@
-"""A model that is wrapped already is wrapped once more.
+"""A model that is wrapped already is wrapped again.
 
 ## What goes wrong
 
@@ -52,7 +52,7 @@ NEVER_INSIDE = {
 
 
 class NestedWrappers(Rule):
-    """A model that is wrapped already is wrapped once more."""
+    """A model that is wrapped already is wrapped again."""
 
     code = "GPU105"
     name = "nested-wrappers"
@@ -77,7 +77,7 @@ class NestedWrappers(Rule):
             )
             yield self.found(
                 event.location,
-                f"{there}, and {_name_of_kind(event.kind)} wraps it once more: {_harm(event.kind, wrong.kind)}",
+                f"{there}, and {_name_of_kind(event.kind)} wraps it again: {_harm(event.kind, wrong.kind)}",
                 remedy="Wrap the bare model once: drop one of the two wrappers, or wrap "
                 "only where `isinstance` says that it is not done yet.",
                 because=[(f"wrapped {inner} here", wrong.place)],
@@ -142,4 +142,4 @@ def _harm(outer: object, inner: WrapperKind) -> str:
         return "it is wrapped twice, so gradients are averaged twice and keys are saved as `module.module.…`."
     if inner is WrapperKind.DATA_PARALLEL and outer is not WrapperKind.DATA_PARALLEL:
         return "the `DataParallel` inside makes every process use all GPUs of the machine."
-    return "keys are saved as `module.module.…`, and the two share out the work against each other."
+    return "keys are saved as `module.module.…`, and the two divide the work against each other."

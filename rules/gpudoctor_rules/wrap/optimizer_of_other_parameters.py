@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-An optimizer keeps the very parameters that it was given. Where the model is sharded after that, or copied, or built
+An optimizer keeps exactly the parameters that it was given. Where the model is sharded after that, or copied, or built
 anew, training computes gradients for other parameters, and `optimizer.step()` goes on changing the old ones, which
 nobody uses, or finds no gradient and does nothing. No error is raised, and the loss does not go down.
 

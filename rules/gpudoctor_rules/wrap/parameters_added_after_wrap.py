@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`DistributedDataParallel` takes stock of the parameters when it is made. New ones are not sent from rank 0, so that
+`DistributedDataParallel` registers the parameters when it is made. New ones are not sent from rank 0, so that
 every rank begins with other values, and their gradients are never averaged: silently, each rank trains its own copy.
 Where a layer is replaced, the wrapper still waits for the gradients of the old one, and the second step ends with
 `RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.`

@@ -6,7 +6,7 @@
 replicas each normalise their own part of the batch, as plain BatchNorm would; older versions end with
 `AttributeError: SyncBatchNorm is only supported within torch.nn.parallel.DistributedDataParallel`. On the CPU the wrap
 in `DistributedDataParallel` ends with `ValueError: SyncBatchNorm layers only work with GPU modules`. Converted after
-the wrap, layers are replaced in a model that the wrapper has already taken stock of. And `convert_sync_batchnorm` of
+the wrap, layers are replaced in a model that the wrapper has already registered. And `convert_sync_batchnorm` of
 a single BatchNorm layer, unlike that of a model, changes nothing: only what it returns is new.
 
 ## Fix

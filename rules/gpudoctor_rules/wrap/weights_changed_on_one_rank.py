@@ -103,7 +103,7 @@ def _differs(program: Program, event: Event) -> str:
     # What all ranks load is the same file, as far as anybody can tell.
     if loads or not program.by_every_rank(event) or program.managed_by:
         return ""
-    return "every rank draws other numbers for its weights" if _seeded_apart(program, event) else ""
+    return "every rank draws different values for its weights" if _seeded_apart(program, event) else ""
 
 
 def _elsewhere_too(program: Program, event: Event) -> bool:

@@ -13,7 +13,7 @@ Wrap once, before the loop. None by itself: what the loop does between the wraps
 
 ## Silent when
 
-Each round builds a model of its own, or wraps another one of several; a test leads to the wrap only where it is not
+Each iteration builds a model of its own, or wraps another one of several; a test leads to the wrap only where it is not
 done yet; nothing is trained in the loop.
 
 ## Sources
@@ -80,8 +80,7 @@ class WrappedInLoop(Rule):
                 if len(again) > 1 and first.place is not None:
                     yield self.found(
                         first.place,
-                        f"The model was wrapped {len(again)} times here: "
-                        "each wrapper averages the gradients once more.",
+                        f"The model was wrapped {len(again)} times here: each wrapper averages the gradients again.",
                         remedy="Wrap it once, before the loop.",
                     )
                     return
@@ -115,9 +114,9 @@ def _earlier_rounds(program: Program, wrap: Wrap) -> Iterator[Loop]:
 
 
 def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
-    # Another model in each round is what folds and ensembles do.
+    # Another model in each iteration is what folds and ensembles do.
     same = other.location == wrap.location and core_of(other.inner) == core_of(wrap.inner)
-    # `if epoch == 5:`, as after layers were thawed, is another test in each round: it may hold in one of them only.
+    # `if epoch == 5:`, as after layers were thawed, is another test in each iteration: it may hold in one of them only.
     first = any(each.identity == loop.identity and each.pass_ == 0 for each in other.loops)
     return same and first and wrap.condition.implies(other.condition)
 

@@ -172,7 +172,7 @@ def _wrap_before(program: Program, call: Forward) -> Wrap | None:
 
 
 def _runs_too(program: Program, call: Forward, wrap: Wrap, backward: Backward) -> bool:
-    """The wrapper runs with a graph in the same round, which makes it average what follows."""
+    """The wrapper runs with a graph in the same iteration, which makes it average what follows."""
     others = [
         # A wrapped forward under `no_grad` prepares no averaging.
         other

@@ -1,0 +1,100 @@
+"""The register of the field: what users read uses its words, and none that read as a translation comes back."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from tests.support.sources import ROOT, sources
+
+# What not to write, as a pattern of words, and what to write instead.
+TERMS = {
+    r"without end|for ever\b": "forever",
+    r"(?:others?|partners?|ranks?),? who never comes?": "the other ranks never call it",
+    r"(?:job|it|and|norm) stands? still": "hangs",
+    r"(?:some|all) of the ways through": "on some code paths",
+    r"on paper": "symbolically",
+    r"on account of": "because of",
+    r"once more": "again",
+    r"with (?:another|its own) number": "a different value, its own value",
+    r"(?:each|same|next|whole|more|extra|which|every) rounds? of|each round\b|leave the round out": "iteration",
+    r"(?:its|own|a|that|one|first) share of the (?:data|parameters|validation|samples)|own share\b": "shard",
+    r"shares? (?:it|that|the data|the samples|the stream) out|deals? out|dealt out": "shards, distributes, divides",
+    r"tak(?:es?|en) stock": "inventory, registered",
+    r"the very (?:order|same|parameters)": "the same, exactly the",
+    r"32 bit numbers": "FP32",
+    r"in the middle, ": "median",
+    r"one beside the other": "stacked",
+    r"pieces? of advice": "suggestion",
+    r"in vain": "has no effect, forever",
+    r"is of no number|is no whole number of": "is not a number",
+    r"goes on with what was handed in|go on with (?:it|what)": "continue with",
+    r"hands? over copies|it is handed over to be": "returns copies, is passed to",
+    r"say nothing of each other|says nothing of speed": "cannot be compared; not how fast",
+    r"Give it `num_workers": "Set `num_workers",
+    r"rank 0 alone goes on": "only rank 0 continues",
+    r"of which nothing is heard": "that no longer answers",
+    r"Taken charge of by": "Managed by",
+    r"Settings stand in|lies in `~": "are read from, is in",
+}
+
+
+@pytest.mark.parametrize("words", TERMS)
+def test_what_users_read_is_in_the_words_of_the_field(words: str) -> None:
+    pattern = re.compile(rf"\b(?:{words})")
+    found = [
+        f"{place}: …{text[max(0, match.start() - 40) : match.end() + 20]}… ({TERMS[words]})"
+        for place, text in _read_by_users()
+        for match in pattern.finditer(text)
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_texts_are_found() -> None:
+    texts = dict(_read_by_users())
+    assert any("deadlock" in text for text in texts.values())
+    assert any("Show the page of a rule" in text for text in texts.values())
+    assert any("Does it really use all four" in text for text in texts.values())
+
+
+@cache
+def _read_by_users() -> tuple[tuple[str, str], ...]:
+    return tuple(_texts())
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    """Texts in one line each, with where they stand: pages of rules, messages, help, and the documentation."""
+    for source in sources().values():
+        if "/stubs/" not in source.shown:
+            yield from (
+                (f"{source.shown}:{line}", " ".join(text.split())) for line, text in _strings(source.tree, source.name)
+            )
+    for file in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("gpudoctor/guides/*.md"))):
+        yield file.relative_to(ROOT).as_posix(), " ".join(file.read_text(encoding="utf-8").split())
+
+
+def _strings(tree: ast.Module, module: str) -> Iterator[tuple[int, str]]:
+    """The strings of a module that are no docstrings, unless they are a page or a command's help."""
+    docstrings = set()
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
+                continue
+            page = isinstance(node, ast.Module) and module.startswith("gpudoctor_rules.") and statement is body[0]
+            page = page and not module.rpartition(".")[2].startswith("_")
+            command = isinstance(node, ast.ClassDef) and module.startswith("gpudoctor.cli.") and statement is body[0]
+            if not (page or command):
+                docstrings.add(id(statement.value))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield (
+                node.lineno,
+                "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values),
+            )
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value
