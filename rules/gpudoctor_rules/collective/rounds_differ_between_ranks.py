@@ -82,7 +82,7 @@ class RoundsDifferBetweenRanks(Rule):
             place = _acting_place(program, step.event, loop)
             yield self.found(
                 place,
-                f"Each rank makes as many iterations as its own sample needs, and {step.name} needs all of them: the "
+                f"Each rank makes as many iterations as its own sample needs, and {step.name} needs every rank: the "
                 "one with more iterations waits there forever.",
                 remedy="Let all ranks make the same number of iterations: reduce it first, with `op=dist.ReduceOp.MAX`."
                 + _way_inside(step.event),
