@@ -23,6 +23,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.errors": set(),
     "gpudoctor.record": set(),
     "gpudoctor.drafts": set(),
+    # Where the modules of the command line are found.
+    "gpudoctor.own_modules": set(),
     # What is known of libraries, as data: for all who ask what a dotted name means.
     # A table of stubs that was read anew is kept for the next start.
     "gpudoctor.manifest": {"gpudoctor.drafts"},

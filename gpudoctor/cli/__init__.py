@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
+import gpudoctor.own_modules  # noqa: F401, before all others, which it finds
 from gpudoctor.cli.command import COMMANDS, CommandParser, command_named
 from gpudoctor.cli.error_boundary import at_the_edge
 from gpudoctor.lint.runtime.garbage import SeldomCollecting

@@ -1,0 +1,38 @@
+"""How the command line finds its modules: the same ones as Python would, at the same places."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.machinery import PathFinder
+
+import pytest
+
+import gpudoctor.lint
+from gpudoctor.own_modules import OwnModules
+from tests.support.sources import ROOT
+
+
+@pytest.mark.parametrize("name", ["gpudoctor.lint.program", "gpudoctor.lint.pipeline"])
+def test_a_module_is_found_where_python_finds_it(name: str) -> None:
+    ours, usual = (
+        OwnModules.find_spec(name, gpudoctor.lint.__path__),
+        PathFinder.find_spec(name, gpudoctor.lint.__path__),
+    )
+    assert ours is not None
+    assert usual is not None
+    assert (ours.origin, ours.cached, ours.has_location) == (usual.origin, usual.cached, usual.has_location)
+
+
+@pytest.mark.parametrize(
+    "name", ["gpudoctor", "gpudoctor.lint.interp", "gpudoctor.lint.no_such_module", "json.decoder"]
+)
+def test_everything_else_is_left_to_the_others(name: str) -> None:
+    assert OwnModules.find_spec(name, gpudoctor.lint.__path__ if "." in name else None) is None
+
+
+@pytest.mark.parametrize(("module", "asked_first"), [("gpudoctor.cli", True), ("gpudoctor.api", False)])
+def test_only_the_command_line_changes_how_modules_are_found(module: str, asked_first: bool) -> None:
+    code = f"import {module}, sys; print(getattr(sys.meta_path[0], '__name__', '') == 'OwnModules')"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == str(asked_first)
