@@ -1,6 +1,6 @@
 """What an editor waits for: from the change of a program to its diagnostics, in processor time; and memory after many.
 
-    python tests/benchmarks/editor_latency.py [--edits 10] [--long 1000] [--lines 60 400]
+    python -m tests.benchmarks.editor_latency [--edits 10] [--long 1000] [--lines 60 400]
 
 The real server is asked by a client over its standard streams. Its processor time is that of the server and of the
 process that analyses, without the wait for the next key. An edit changes the text at its end, so that no result can be
