@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command
+from gpudoctor.cli.output import say
 from gpudoctor.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Server(Command):
             missing = f"the server needs {error.name}: install it with `pip install 'gpudoctor[lsp]'`"
             raise UsageError(missing) from error
         if sys.stdin.isatty():
-            print("gpudoctor server: waiting for an editor; end with Ctrl-C", file=sys.stderr)
+            say("gpudoctor server: waiting for an editor; end with Ctrl-C")
         EditorServer().start_io()
         # The server closes it when the editor has said good-bye.
         if sys.stdout.closed:

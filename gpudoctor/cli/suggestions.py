@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpudoctor.cli.command import COMMANDS, command_named
 from gpudoctor.registry import find_rules
 
-FILES = {"FILE", "PATHS", "SCRIPT", "GLOB", "LOG"}
+FILES = {"FILE", "PATHS", "SCRIPT", "GLOB", "LOG", "DIR"}
 """What the help calls a value that is a path: shells complete those better than we could."""
 
 

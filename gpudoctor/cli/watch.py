@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.cli.output import say
+from gpudoctor.cli.output import say, write_out
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.config import OWN_FILES, SHARED_FILE
 from gpudoctor.errors import GpudoctorError
@@ -77,5 +77,4 @@ def _stamp(file: str) -> tuple[int, int] | None:
 def _clear() -> None:
     """Begin at the top of a terminal; a pipe keeps all reports."""
     if sys.stdout.isatty() and sys.stderr.isatty():
-        sys.stdout.write("\x1b[2J\x1b[H")
-        sys.stdout.flush()
+        write_out("\x1b[2J\x1b[H")

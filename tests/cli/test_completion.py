@@ -57,6 +57,7 @@ class TestSuggestions:
                     assert "|" in str(action.metavar) or str(action.metavar).removesuffix(",...") in {
                         "FILE",
                         "GLOB",
+                        "DIR",
                         "LOG",
                         "MODULE",
                         "N",

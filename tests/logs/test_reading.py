@@ -533,7 +533,7 @@ def test_a_log_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def counted(path: str, telling: Sequence[bytes]) -> Iterator[lines.LogLine]:
         for line in whole(path):
             if line.number % 20_000 == 0:
-                kept.append(sum(isinstance(each, lines.LogLine) for each in gc.get_objects()))
+                kept.append(sum(type(each) is lines.LogLine for each in gc.get_objects()))
             yield line
 
     monkeypatch.setattr("gpudoctor.logs.readers.lines_of", counted)

@@ -28,6 +28,7 @@ NOT_READ = {
     "GPU104/good_perhaps_wrapped.py",
     "GPU104/good_unwrap.py",
     "GPU106/good_separate_helpers.py",
+    "GPU120/good_adapters_in_the_layers.py",
     "GPU120/good_reptile.py",
     "GPU202/good_kept_in_a_library_object.py",
     "GPU203/good_batch_objects.py",

@@ -128,7 +128,7 @@ def test_without_gpus_no_value_is_doubted() -> None:
         ("TORCH_DISTRIBUTED_DEBUG", "1", {}, "none", "will raise"),
         ("NCCL_ASYNC_ERROR_HANDLING", "1", {}, "old name of TORCH_NCCL_ASYNC_ERROR_HANDLING", ""),
         ("NCCL_IB_DISABLE", "1", {}, "uses TCP", "has such adapters"),
-        ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", {}, "does not end", "for ever"),
+        ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", {}, "does not end", "forever"),
         ("NVIDIA_TF32_OVERRIDE", "0", {}, "no library", "slower"),
         ("NVIDIA_DRIVER_CAPABILITIES", "compute", {}, "container", "no NVML"),
         ("NVIDIA_DRIVER_CAPABILITIES", "all", {}, "container", ""),
