@@ -133,11 +133,12 @@ def _extent(call: Call, kind: str) -> Extent | None:
 def _note_noise(call: Call, given: list[Value]) -> None:
     """`torch.randn(x.shape)`, `torch.randint(0, steps, (x.size(0),))`: noise for a batch of this rank."""
     # Another order of the same samples is no noise, but augmentation.
-    if not call.do.several_processes or "generator" in call.keywords or call.name.endswith("randperm"):
+    if "generator" in call.keywords or call.name.endswith("randperm"):
         return
     made_of = (part for value in given for part in provenance_of(value))
     batch = next((part for part in made_of if isinstance(part, Tensor) and part.shards), None)
-    if batch is not None:
+    # Asked last: who asks has the program executed once more for one process.
+    if batch is not None and call.do.several_processes:
         call.emit(DrawsNoise, call=call.name, batch=batch)
 
 

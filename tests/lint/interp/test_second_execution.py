@@ -140,3 +140,17 @@ def test_spawning_begins_again_only_where_somebody_has_asked(executions: Executi
 
 def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:
     assert executions.of(SPAWN.replace("ASK", "pass"), "torchrun") == []
+
+
+NOISE = """
+    import torch
+    model, data = torch.nn.Linear(1, 1), torch.randn(8, 1)
+    for batch in data:
+        model(batch + torch.randn_like(batch) + torch.randn(batch.shape)).sum().backward()
+    """
+
+
+def test_noise_asks_nobody_how_many_processes_there_are(executions: Executions) -> None:
+    (program,) = executions.of(NOISE)
+    assert program.world is LaunchWorld.SINGLE
+    assert executions.begun == 1
