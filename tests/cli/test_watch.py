@@ -43,6 +43,8 @@ def watching(tmp_path: Path) -> Iterator[Watching]:
             stderr=subprocess.STDOUT,
             text=True,
             env={**os.environ, "PYTHONPATH": path},
+            # A shell that starts the tests in the background has them ignore it, and so would the command.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         started.append(process)
         return process

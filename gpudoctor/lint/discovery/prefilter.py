@@ -114,8 +114,8 @@ class _TooMuch(Exception):
     """To find out what may be left out would take longer than executing all of it."""
 
 
-_MOST_SEARCHED = 500_000_000
-"""Characters that are searched for names: about a second. Functions that call one another in a long file come to it."""
+_MOST_SEARCHED = 200_000_000
+"""Characters that are searched for names. Functions that call one another in a long file come to it."""
 _A_HIT = 100
 """Characters that are passed over in the time that a hit takes."""
 
