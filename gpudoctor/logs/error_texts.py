@@ -163,10 +163,10 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "Tensors of one operation are on different devices.",
         "Move the batch, and what `forward` makes, to the rank's GPU.",
-        likely=("GPU201", "GPU213", "GPU211", "GPU212", "GPU215"),
+        likely=("GPU201", "GPU202", "GPU213", "GPU211", "GPU212", "GPU215"),
     ),
     ErrorText(
-        r"Input type \((?:torch\.)?\w*FloatTensor\) and weight type",
+        r"Input type \([\w.]+\) and (?:weight|bias) type",
         _OWN,
         "The batch and the weights are on different devices, or have different types.",
         "Move both to the rank's GPU.",
@@ -179,6 +179,13 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "Call `torch.cuda.set_device(int(os.environ['LOCAL_RANK']))` before the process group is made.",
         code="GPU204",
         library="nccl",
+    ),
+    ErrorText(
+        r"Attempting to deserialize object on (?:a )?CUDA device",
+        _OWN,
+        "A checkpoint was saved from a GPU that this process does not have, and is loaded to the same place.",
+        "Load it with `map_location='cpu'` or to the rank's own GPU, then hand it to the model.",
+        likely=("GPU209",),
     ),
     ErrorText(
         r"invalid device ordinal",
