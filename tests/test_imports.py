@@ -435,7 +435,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
         "gpudoctor.config",
     },
+    # What makes a program believe in GPUs: loaded in its processes only, and known to nobody but who starts it there.
+    "gpudoctor.virtual": set(),
     "gpudoctor.run": {
+        "gpudoctor.virtual",
         "gpudoctor.plain",
         "gpudoctor.run.recording",
         "gpudoctor.ranks",
@@ -567,6 +570,8 @@ LATE = {
     # In the user's process: not before torch is there, and not where nothing is recorded.
     "gpudoctor.run.startup_agent",
     "gpudoctor.run.instruments",
+    # Most runs are those of real GPUs.
+    "gpudoctor.virtual.install",
 }
 
 

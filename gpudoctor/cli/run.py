@@ -49,6 +49,9 @@ class Run(Command):
         parser.add_argument(
             "--nproc-per-node", metavar="N", type=at_least(1), help="start so many ranks with torch's launcher"
         )
+        parser.add_argument(
+            "--virtual-gpus", metavar="N", type=at_least(1), help="run as on N GPUs, which this machine need not have"
+        )
         parser.add_argument("--steps", metavar="N", type=at_least(1), help="end the job after N steps on each rank")
         parser.add_argument(
             "--hang-after", metavar="SECONDS", type=at_least(1), default=30, help="tell who waits after (default: 30)"
@@ -68,7 +71,9 @@ class Run(Command):
     def run(self, options: argparse.Namespace) -> int:
         if not ON_LINUX:
             raise UsageError("`gpudoctor run` follows processes as only Linux shows them; `gpudoctor lint` works here")
-        job = _job(options)
+        given = given_rank(os.environ)
+        # As many as there are GPUs, where nobody says how many, and nobody else has started them.
+        job = _job(options, options.nproc_per_node or (options.virtual_gpus if given is None else None))
         if options.output_format == "json" and not options.output_file:
             raise UsageError("--output-format json: standard output is the script's; add `--output-file FILE`")
         if options.output_file:
@@ -77,7 +82,6 @@ class Run(Command):
             refuse_no_page(options.html)
         if options.trace:
             refuse_bad_target(options.trace, "--trace")
-        given = given_rank(os.environ)
         registry = find_rules()
         lints = options.lint and job.script and (given is None or given.reports)
         suspicions = _Beside(lambda: _suspicions(job.script)) if lints else None
@@ -113,11 +117,12 @@ def _order(job: _Job, options: argparse.Namespace, given: Given | None) -> Order
         kill_on_hang=options.kill_on_hang,
         steps=options.steps,
         trace=bool(options.trace),
+        virtual_gpus=options.virtual_gpus,
         given=given,
     )
 
 
-def _job(options: argparse.Namespace) -> _Job:
+def _job(options: argparse.Namespace, ranks: int | None) -> _Job:
     given = list(options.program)
     if given[:1] == ["--"]:
         if not given[1:]:
@@ -126,7 +131,7 @@ def _job(options: argparse.Namespace) -> _Job:
         script = next((word for word in given[1:] if word.endswith(".py") and os.path.isfile(word)), "")
         return _Job(tuple(given[1:]), script)
     if options.module:
-        return _Job(tuple(python_command(options.module, module=True, ranks=options.nproc_per_node)), "")
+        return _Job(tuple(python_command(options.module, module=True, ranks=ranks)), "")
     if not given:
         raise UsageError("there is no script to run: `gpudoctor run train.py`")
     if not os.path.exists(given[0]):
@@ -135,7 +140,7 @@ def _job(options: argparse.Namespace) -> _Job:
     if given[0].endswith(".ipynb"):
         made = f"`jupyter nbconvert --to script {given[0]}` makes a script of it"
         raise UsageError(f"{given[0]} is a notebook, which Python cannot start: {made}")
-    return _Job(tuple(python_command(given, module=False, ranks=options.nproc_per_node)), given[0])
+    return _Job(tuple(python_command(given, module=False, ranks=ranks)), given[0])
 
 
 class _Beside:

@@ -35,6 +35,8 @@ class Order:
     steps: int | None = None
     trace: bool = False
     """Write down when the parts of each step began, and not only how long they took."""
+    virtual_gpus: int | None = None
+    """How many virtual GPUs the command sees, instead of those of the machine."""
     given: Given | None = None
     """The rank that this process was started as, where a launcher stands before us and not behind."""
 
@@ -48,7 +50,10 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             (folder / STEPS).write_text(str(order.steps), encoding="ascii")
         follower = _Follower(order, folder, tell)
         ended = run_command(
-            order.command, folder, lambda: faults.tried("looking at the ranks", follower.look, otherwise=False)
+            order.command,
+            folder,
+            lambda: faults.tried("looking at the ranks", follower.look, otherwise=False),
+            order.virtual_gpus,
         )
         if order.given is not None:
             wait_for_the_others(order.given, folder)

@@ -12,20 +12,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
 from gpudoctor.ranks.process_tree import descendants, die_with_parent
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.record import dataclass
-from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT
+from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT, VIRTUAL_GPUS
 
 STARTUP = Path(__file__).parent / "startup"
 _LOOK_EVERY = 0.2
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _FROM_TERMINAL = 128
 """`si_code` of a signal that the kernel sent: the whole process group has got it then."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_NONE = ("", "-1")
 _TORCHRUN = "torch.distributed.run"
 _PATIENCE = 5.0
 """Seconds that a job which is to end may take for it."""
@@ -39,12 +41,17 @@ class Ended:
     seconds: float
 
 
-def run_command(command: Sequence[str], folder: Path, look: Callable[[], bool]) -> Ended:
-    """Run it to its end. `look` is called several times a second, and says whether the job is to be ended."""
+def run_command(
+    command: Sequence[str], folder: Path, look: Callable[[], bool], virtual_gpus: int | None = None
+) -> Ended:
+    """Run it to its end. `look` is called several times a second, and says whether the job is to be ended.
+
+    With `virtual_gpus`, the command sees so many of these instead of what GPUs there are.
+    """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     began = time.monotonic()
     try:
-        child = _start(command, folder, blocked)
+        child = _start(command, _environment(command, folder, virtual_gpus), blocked)
         while child.poll() is None:
             told = signal.sigtimedwait(_HANDED_ON, _LOOK_EVERY)
             # Signals are waited for and not handled, so that they interrupt nothing of ours.
@@ -58,22 +65,31 @@ def run_command(command: Sequence[str], folder: Path, look: Callable[[], bool]) 
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _start(command: Sequence[str], folder: Path, mask: Iterable[int]) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int]) -> subprocess.Popen[bytes]:
     # The mask is inherited, and the script must hear what it is told.
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         die_with_parent()
 
-    path = os.pathsep.join(part for part in (str(STARTUP), os.environ.get("PYTHONPATH")) if part)
-    environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
-    if _is_our_launcher(command):
-        environment[LAUNCHER] = NEXT
     try:
         return subprocess.Popen(list(command), env=environment, preexec_fn=prepare)
     except FileNotFoundError:
         raise UsageError(f"there is no command `{command[0]}`") from None
     except OSError as error:
         raise UsageError(f"`{command[0]}` cannot be started: {error.strerror}") from error
+
+
+def _environment(command: Sequence[str], folder: Path, virtual_gpus: int | None) -> dict[str, str]:
+    path = os.pathsep.join(part for part in (str(STARTUP), os.environ.get("PYTHONPATH")) if part)
+    environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
+    if _is_our_launcher(command):
+        environment[LAUNCHER] = NEXT
+    if virtual_gpus is not None:
+        environment[VIRTUAL_GPUS] = str(virtual_gpus)
+        # Who hides all GPUs from a command wants it to do without them; who asks for virtual ones does not.
+        if environment.get(_VISIBLE) in _NONE:
+            del environment[_VISIBLE]
+    return environment
 
 
 def _hand_on(told: signal.struct_siginfo, child: subprocess.Popen[bytes]) -> None:

@@ -19,6 +19,8 @@ FOLDER = "GPUDOCTOR_RUN_FOLDER"
 LAUNCHER = "GPUDOCTOR_RUN_LAUNCHER"
 """The variable that names the process of the launcher that we have started, for its ranks; `NEXT` for itself."""
 NEXT = "next"
+VIRTUAL_GPUS = "GPUDOCTOR_VIRTUAL_GPUS"
+"""The variable that says how many virtual GPUs this machine is to have; without it, GPUs are what they are."""
 _path: list[str] = []
 """Where modules were looked for before the user's script was."""
 
@@ -52,6 +54,11 @@ def _install() -> None:
     now = list(sys.path)
     sys.path[:] = [entry for entry in now if entry in _path]
     try:
+        # First, so that the instruments watch what the program will use.
+        if VIRTUAL_GPUS in os.environ:
+            from gpudoctor.virtual.install import make_gpus_virtual
+
+            make_gpus_virtual(int(os.environ[VIRTUAL_GPUS]))
         from gpudoctor.run.instruments import install
     finally:
         sys.path[:] = now

@@ -1,0 +1,185 @@
+"""`torch.cuda` and `torch.accelerator`, as a program asks them. What cannot be known of a virtual GPU is a constant."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.cuda import nccl
+
+from gpudoctor.virtual.random_streams import DeviceRandom, VirtualGenerator
+from gpudoctor.virtual.residence import UNKNOWN, place_of
+
+if TYPE_CHECKING:
+    from gpudoctor.virtual.ordinals import VirtualGpus
+    from gpudoctor.virtual.streams import Streams
+
+CUDA = "12.8"
+_NCCL = (2, 27, 5)
+_CAPABILITY = (8, 0)
+_MEMORY = 80 << 30
+_NAME = "gpudoctor virtual GPU"
+_NOTHING = """synchronize empty_cache init _lazy_init ipc_collect reset_peak_memory_stats reset_max_memory_allocated
+ reset_max_memory_cached reset_accumulated_memory_stats set_per_process_memory_fraction set_sync_debug_mode
+ empty_host_cache reset_peak_host_memory_stats reset_accumulated_host_memory_stats _lazy_call"""
+_ZERO = """memory_allocated memory_reserved memory_cached max_memory_allocated max_memory_reserved max_memory_cached
+ utilization memory_usage get_sync_debug_mode device_memory_used"""
+
+
+@dataclass(frozen=True)
+class VirtualProperties:
+    """What `get_device_properties` says: constants, of a card as many have it."""
+
+    name: str = _NAME
+    major: int = _CAPABILITY[0]
+    minor: int = _CAPABILITY[1]
+    total_memory: int = _MEMORY
+    multi_processor_count: int = 108
+    is_integrated: bool = False
+    is_multi_gpu_board: bool = False
+    max_threads_per_multi_processor: int = 2048
+    regs_per_multiprocessor: int = 65536
+    shared_memory_per_block: int = 49152
+    warp_size: int = 32
+    L2_cache_size: int = 40 << 20
+    gcnArchName: str = _NAME  # noqa: N815
+    uuid: str = "00000000-0000-0000-0000-000000000000"
+
+
+class CudaSurface:
+    """Puts the functions of `torch.cuda` and `torch.accelerator` in place."""
+
+    def __init__(self, gpus: VirtualGpus, streams: Streams) -> None:
+        self._gpus = gpus
+        self._streams = streams
+
+    def install(self) -> None:
+        """Replace them wherever modules of torch have them."""
+        _replace("torch.cuda", {**self._cuda(), **DeviceRandom(self._gpus).functions()})
+        _replace("torch.accelerator", self._accelerator())
+        torch.cuda._initialized = True
+        torch.cuda._is_in_bad_fork = lambda: self._gpus.forked
+        torch.version.cuda = CUDA
+        torch.backends.cuda.is_built = lambda: True
+        nccl.version = lambda: _NCCL
+        torch.Generator = VirtualGenerator
+        accelerator = torch.device("cuda")
+        torch._C._get_accelerator = lambda check=None: accelerator
+
+    def _cuda(self) -> dict[str, Any]:
+        gpus, streams = self._gpus, self._streams
+        device, device_of = _device_contexts(gpus)
+        return {
+            **{name: _returning(None) for name in _NOTHING.split()},
+            **{name: _returning(0) for name in _ZERO.split()},
+            "is_available": lambda: gpus.count > 0,
+            "is_initialized": lambda: gpus.begun,
+            "device_count": lambda: gpus.count,
+            "current_device": lambda: gpus.current,
+            "set_device": lambda device: _select(gpus, device),
+            "device": device,
+            "device_of": device_of,
+            "Stream": streams.stream_type,
+            "Event": streams.event_type,
+            "current_stream": streams.current,
+            "default_stream": streams.default,
+            "set_stream": streams.make_current,
+            "stream": streams.within,
+            "StreamContext": streams.within,
+            "get_device_name": lambda device=None: self._properties(device).name,
+            "get_device_capability": lambda device=None: (
+                self._properties(device).major,
+                self._properties(device).minor,
+            ),
+            "get_device_properties": self._properties,
+            "get_arch_list": lambda: [f"sm_{_CAPABILITY[0]}{_CAPABILITY[1]}"],
+            "is_bf16_supported": lambda including_emulation=True: True,
+            "is_tf32_supported": lambda: True,
+            "can_device_access_peer": lambda device, peer_device: True,
+            "mem_get_info": lambda device=None: (_MEMORY, _MEMORY),
+            "memory_stats": lambda device=None: {},
+            "memory_stats_as_nested_dict": lambda device=None: {},
+            "memory_snapshot": lambda *_: [],
+            "memory_summary": lambda device=None, abbreviated=False: "memory of a virtual GPU is not counted",
+            "list_gpu_processes": lambda device=None: "",
+            "is_current_stream_capturing": lambda: False,
+        }
+
+    def _accelerator(self) -> dict[str, Any]:
+        gpus, streams = self._gpus, self._streams
+        device = torch.device("cuda")
+        return {
+            "is_available": lambda: gpus.count > 0,
+            "device_count": lambda: gpus.count,
+            "current_accelerator": lambda check_available=False: device,
+            "current_device_index": lambda: gpus.current,
+            "current_device_idx": lambda: gpus.current,
+            "set_device_index": lambda device: _select(gpus, device),
+            "set_device_idx": lambda device: _select(gpus, device),
+            "current_stream": streams.current,
+            "set_stream": streams.make_current,
+            "synchronize": lambda device=None: None,
+            "device_index": _device_contexts(gpus)[0],
+            "get_device_capability": lambda device=None: {},
+            "get_memory_info": lambda device=None: (_MEMORY, _MEMORY),
+            "memory_stats": lambda device=None: {},
+            **{name: _returning(None) for name in _NOTHING.split()},
+            **{name: _returning(0) for name in _ZERO.split()},
+        }
+
+    def _properties(self, device: Any = None) -> VirtualProperties:
+        self._gpus.index_of(device)
+        return VirtualProperties()
+
+
+def _select(gpus: VirtualGpus, device: Any) -> None:
+    gpus.select(gpus.index_of(device))
+
+
+def _device_contexts(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
+    """`torch.cuda.device` and `torch.cuda.device_of`."""
+
+    class DeviceContext(contextlib.ContextDecorator):
+        """Another current device for a while; None and the host change nothing."""
+
+        def __init__(self, device: Any) -> None:
+            place = gpus.meant(device)
+            self.idx = -1 if place is UNKNOWN else place
+            self.prev_idx = -1
+
+        def __enter__(self) -> None:
+            self.prev_idx = gpus.select(self.idx) if self.idx >= 0 else -1
+
+        def __exit__(self, *_: object) -> None:
+            if self.prev_idx >= 0:
+                gpus.select(self.prev_idx)
+
+    class DeviceOfTensor(DeviceContext):
+        """The device of a tensor, for a while."""
+
+        def __init__(self, obj: Any) -> None:
+            place = place_of(obj) if isinstance(obj, torch.Tensor) else UNKNOWN
+            super().__init__(None if place is UNKNOWN or place < 0 else place)
+
+    return DeviceContext, DeviceOfTensor
+
+
+def _returning(value: Any) -> Callable[..., Any]:
+    # One function for each name: a compiler refuses one that stands under two.
+    return lambda *_, **__: value
+
+
+def _replace(package: str, functions: dict[str, Any]) -> None:
+    """Put functions in the place of those of a package's modules that have the same name."""
+    modules = [module for name, module in list(sys.modules.items()) if f"{name}.".startswith(f"{package}.")]
+    for name, function in functions.items():
+        if not hasattr(sys.modules[package], name):
+            continue
+        before = getattr(sys.modules[package], name)
+        for module in modules:
+            if vars(module).get(name) is before:
+                setattr(module, name, function)

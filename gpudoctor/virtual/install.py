@@ -1,0 +1,48 @@
+"""Make the GPUs of this process virtual: all parts are put in place, in order."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from torch.overrides import _get_current_function_mode_stack
+
+from gpudoctor.virtual import (
+    autocast,
+    backward_pass,
+    default_device,
+    host_tensors,
+    legacy_types,
+    serialization,
+    threads,
+)
+from gpudoctor.virtual.answers import TensorAnswers
+from gpudoctor.virtual.cuda_surface import CudaSurface
+from gpudoctor.virtual.operands import Operands
+from gpudoctor.virtual.ordinals import VirtualGpus
+from gpudoctor.virtual.streams import Streams
+from gpudoctor.virtual.tensor_mode import VirtualMode
+from gpudoctor.virtual.transfers import Transfers
+
+
+def make_gpus_virtual(count: int) -> VirtualGpus:
+    """Give this process a machine with so many virtual GPUs; the mode stays in place until the process ends."""
+    gpus = VirtualGpus(count)
+    operands = Operands(gpus)
+    answers = dict((*TensorAnswers(gpus, operands).table(), *Transfers(gpus, operands).table()))
+
+    def in_mode() -> contextlib.AbstractContextManager[Any]:
+        if any(isinstance(each, VirtualMode) for each in _get_current_function_mode_stack()):
+            return contextlib.nullcontext()
+        return VirtualMode(operands, answers)
+
+    CudaSurface(gpus, Streams(gpus)).install()
+    legacy_types.install(lambda: gpus.current)
+    default_device.install(operands)
+    host_tensors.install()
+    autocast.install()
+    serialization.install(gpus)
+    backward_pass.install(in_mode)
+    threads.install(in_mode)
+    in_mode().__enter__()
+    return gpus

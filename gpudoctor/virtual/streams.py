@@ -1,0 +1,142 @@
+"""Streams and events. The CPU does one thing after the other: all that was asked for is done when it is asked."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from gpudoctor.virtual.ordinals import VirtualGpus
+
+
+class _Current(threading.local):
+    """The streams that this thread has made current, by device."""
+
+    def __init__(self) -> None:
+        self.streams: dict[int, Any] = {}
+
+
+def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
+    """The classes of streams and events of this process's GPUs, as `torch.cuda` names them."""
+
+    class VirtualEvent:
+        """A moment: when it was recorded, by the clock."""
+
+        def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+            self.enable_timing = enable_timing
+            self._at: float | None = None
+            self.device = torch.device("cuda", gpus.current)
+
+        def record(self, stream: Any = None) -> None:
+            """Note the time."""
+            self._at = time.perf_counter()
+
+        def elapsed_time(self, end_event: VirtualEvent) -> float:
+            """Milliseconds until another event."""
+            if not (self.enable_timing and end_event.enable_timing):
+                raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+            if self._at is None or end_event._at is None:
+                raise ValueError("Both events must be recorded before calculating elapsed time.")
+            return (end_event._at - self._at) * 1e3
+
+        def query(self) -> bool:
+            """All that was asked for is done."""
+            return True
+
+        def wait(self, stream: Any = None) -> None:
+            """Nothing to wait for."""
+
+        def synchronize(self) -> None:
+            """Nothing to wait for."""
+
+    class VirtualStream:
+        """A queue of work that is always empty."""
+
+        cuda_stream = 0
+
+        def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+            self.device_index = gpus.index_of(device)
+            self.device = torch.device("cuda", self.device_index)
+            self.priority = priority
+            self.stream_id = 0
+
+        def record_event(self, event: VirtualEvent | None = None) -> VirtualEvent:
+            """Record an event, a new one where none is given."""
+            event = VirtualEvent() if event is None else event
+            event.record(self)
+            return event
+
+        def query(self) -> bool:
+            """All that was asked for is done."""
+            return True
+
+        def wait_event(self, event: Any) -> None:
+            """Nothing to wait for."""
+
+        def wait_stream(self, stream: Any) -> None:
+            """Nothing to wait for."""
+
+        def synchronize(self) -> None:
+            """Nothing to wait for."""
+
+        def is_capturing(self) -> bool:
+            """No graph is ever captured."""
+            return False
+
+        def __enter__(self) -> VirtualStream:
+            self._before = gpus.select(self.device_index)
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            gpus.select(self._before)
+
+    return VirtualStream, VirtualEvent
+
+
+class Streams:
+    """Which stream is current, for each thread and device."""
+
+    def __init__(self, gpus: VirtualGpus) -> None:
+        self._gpus = gpus
+        self._current = _Current()
+        self.stream_type, self.event_type = stream_types(gpus)
+        self._defaults: dict[int, Any] = {}
+
+    def default(self, device: Any = None) -> Any:
+        """The stream that a device begins with."""
+        index = self._index(device)
+        if index not in self._defaults:
+            self._defaults[index] = self.stream_type(index)
+        return self._defaults[index]
+
+    def current(self, device: Any = None) -> Any:
+        """The stream that work of this thread goes to."""
+        return self._current.streams.get(self._index(device)) or self.default(device)
+
+    def make_current(self, stream: Any) -> None:
+        """Have work of this thread go to a stream."""
+        if stream is not None:
+            self._gpus.select(stream.device_index)
+            self._current.streams[stream.device_index] = stream
+
+    @contextlib.contextmanager
+    def within(self, stream: Any) -> Iterator[None]:
+        """Have work go to a stream for a while; None changes nothing."""
+        if stream is None:
+            yield
+            return
+        device, before = self._gpus.current, self.current(stream.device_index)
+        self.make_current(stream)
+        try:
+            yield
+        finally:
+            self._current.streams[stream.device_index] = before
+            self._gpus.select(device)
+
+    def _index(self, device: Any) -> int:
+        return self._gpus.index_of(device)
