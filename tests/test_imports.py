@@ -457,8 +457,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.logs": {"gpudoctor.logs.error_texts", "gpudoctor.errors"},
     # With which error a mistake ends stands in its rule.
     "gpudoctor.logs.declared_texts": {"gpudoctor.registry", "gpudoctor.rule"},
+    "gpudoctor.logs.log_report": {"gpudoctor.logs", "gpudoctor.logs.declared_texts", "gpudoctor.logs.error_texts"},
     "gpudoctor.run.page": {
         "gpudoctor.html",
+        "gpudoctor.page_address",
         "gpudoctor.report",
         "gpudoctor.run",
         "gpudoctor.run.recording",

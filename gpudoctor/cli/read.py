@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.logs.declared_texts import rules_that_declare
 from gpudoctor.logs.job_logs import read_logs
+from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style, wrap
 
@@ -156,7 +157,8 @@ def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Ite
 
 
 def _rule(label: str, card: RuleCard, style: Style) -> Iterator[str]:
-    text = f"{card.code} {card.name}: {card.summary} `gpudoctor explain {card.code}`"
+    code = style.linked(card.code, rule_address(card.code, card.name))
+    text = f"{code} {card.name}: {card.summary} Read more: {read_more(card.code, card.name)}"
     yield from wrap(text, style.width, "    ", f"  {style.paint(label, 'dim')}: ")
 
 
@@ -198,34 +200,8 @@ def _logs(diagnosis: LogDiagnosis) -> str:
 def _document(diagnosis: LogDiagnosis, fitting: Sequence[Finding]) -> str:
     import json
 
+    from gpudoctor.logs.log_report import log_report_of
+    from gpudoctor.plain import plain
     from gpudoctor.report.json import document_of
 
-    missing = diagnosis.missing
-    said = {
-        "first": _entry(diagnosis.first) if diagnosis.first else None,
-        "alike": list(diagnosis.alike),
-        "because": diagnosis.because,
-        "sure": diagnosis.sure,
-        "missing": None if missing is None else {"ranks": list(missing.ranks), "operation": missing.operation},
-        "following": [{**_entry(each.failure), "ranks": list(each.ranks)} for each in diagnosis.following],
-    }
-    return json.dumps({**document_of(tuple(fitting)), **said}, indent=2) + "\n"
-
-
-def _entry(failure: LoggedFailure) -> dict[str, Any]:
-    meaning, place = failure.meaning, failure.place
-    return {
-        "rank": failure.by.rank,
-        "local_rank": failure.by.local_rank,
-        "host": failure.by.host,
-        "text": failure.text,
-        "role": failure.role.value,
-        "means": meaning.means if meaning else "",
-        "help": meaning.do if meaning else "",
-        "code": meaning.code if meaning else "",
-        "likely": list(meaning.likely) if meaning else [],
-        "perhaps": [card.code for card in rules_that_declare(failure.text)] if meaning is None else [],
-        "path": place.path if place else None,
-        "line": place.line if place else None,
-        "log": {"path": failure.at.path, "line": failure.at.line},
-    }
+    return json.dumps({**document_of(fitting), **plain(log_report_of(diagnosis))}, indent=2) + "\n"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.plain import plain
 from gpudoctor.registry import Registry, load
 from gpudoctor.report import full
@@ -69,6 +70,10 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
     yield from wrap(what_ran(watched.recording), style.width, "  ")
     yield ""
     yield from full.told(watched.found, watched.lines, style)
+    if watched.found:
+        worst = max(watched.found, key=lambda finding: finding.severity.weight)
+        yield f"  Read more: {read_more(worst.code, worst.name)}"
+        yield ""
     if not watched.found and (unknown := unexplained(watched.recording)):
         yield from wrap(unknown, style.width, "  ")
         yield ""
@@ -98,7 +103,8 @@ def _suspicions(watched: Watched, style: Style) -> Iterator[str]:
         for each in watched.suspicions:
             if each.state == state:
                 at = each.finding.location
-                label = f"{each.finding.code} {each.finding.name}"
+                code = style.linked(each.finding.code, rule_address(each.finding.code, each.finding.name))
+                label = f"{code} {each.finding.name}"
                 yield f"  {style.paint(f'{state:<11}', look)} {label} suspected at {at.path}:{at.line}"
     if watched.suspicions:
         yield ""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.page_address import read_more
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
@@ -46,7 +47,8 @@ def _told_of(finding: Finding) -> str:
     message, *more = story(finding)
     led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
     remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
-    return "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy))
+    page = f"Read more: {read_more(finding.code, finding.name)}"
+    return "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy, page))
 
 
 def _told(problem: Problem) -> str:

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity, by_place
+from gpudoctor.page_address import read_more
 from gpudoctor.report.fingerprint import fingerprints
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
@@ -54,7 +55,8 @@ def _issue(finding: Finding, fingerprint: str, root: str) -> dict[str, Any]:
     return {
         # The page of the merge request shows little else than this text.
         "description": " ".join(
-            f"{finding.code} {finding.name}: {where}{' '.join(story(finding))} {finding.remedy}".split()
+            f"{finding.code} {finding.name}: {where}{' '.join(story(finding))} {finding.remedy} "
+            f"Read more: {read_more(finding.code, finding.name)}".split()
         ),
         "check_name": finding.code,
         "fingerprint": fingerprint,

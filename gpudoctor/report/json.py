@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.coverage import Cause, Coverage, Followed
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity, by_place
+from gpudoctor.page_address import read_more
 from gpudoctor.plain import plain
 from gpudoctor.record import dataclass
 from gpudoctor.report.statistics import Count, counts
@@ -56,7 +57,8 @@ class FixEntry:
 class FindingEntry:
     """One mistake at one place. Lines and columns start at 1; `end_column` is one past the last character. In a
     notebook they count in the `cell`, which counts cells of all kinds. `world` says how the program must be launched
-    for it, and `started_by` which launch file does so."""
+    for it, and `started_by` which launch file does so. `read_more` is the address of the rule's page, or the command
+    that shows it."""
 
     code: str
     name: str
@@ -75,6 +77,7 @@ class FindingEntry:
     seen_in: SeenIn
     world: str
     started_by: str
+    read_more: str
 
 
 @dataclass(frozen=True)
@@ -205,6 +208,7 @@ def _finding(finding: Finding) -> FindingEntry:
         seen_in=finding.seen_in,
         world=finding.world,
         started_by=finding.started_by,
+        read_more=read_more(finding.code, finding.name),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape, quoteattr
 
 from gpudoctor.diagnostic import by_place
+from gpudoctor.page_address import read_more
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
@@ -54,7 +55,8 @@ def _failed(finding: Finding, path: str) -> _Case:
     message, *more = story(finding)
     led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
     remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
-    text = "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy))
+    page = f"Read more: {read_more(finding.code, finding.name)}"
+    text = "\n".join((f"{finding.location}: {message}", *more, *led_there, *remedy, page))
     return (
         "    " + _opened("testcase", classname=path, name=f"{finding.code} {finding.name}", file=path, line=line),
         f"      {_opened('failure', type=finding.severity.value, message=message)}{_text(text)}</failure>",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Severity, by_place
-from gpudoctor.page_address import rule_address
+from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.report.repository_root import from_root
 from gpudoctor.report.silence import note
 from gpudoctor.report.story import story
@@ -54,7 +54,9 @@ def _told_of(finding: Finding) -> str:
     head = f"{finding.name}: " + (f"cell {cell.number}, line {finding.location.line}: " if cell else "")
     led_there = (f"{related.location.start}: {visible(related.message)}" for related in finding.related)
     remedy = [f"help: {visible(finding.remedy)}"] if finding.remedy else []
-    return head + "\n".join((*story(finding), *led_there, *remedy))
+    # Where there is an address, reviewdog links the code to it.
+    page = [] if rule_address(finding.code, finding.name) else [f"Read more: {read_more(finding.code, finding.name)}"]
+    return head + "\n".join((*story(finding), *led_there, *remedy, *page))
 
 
 def _only_edit(finding: Finding) -> Edit | None:

@@ -93,6 +93,7 @@ def test_json(write: Write, lint: Lint) -> None:
             "seen_in": "code",
             "world": "torchrun",
             "started_by": "",
+            "read_more": "gpudoctor explain GPU950",
         }
     ]
 

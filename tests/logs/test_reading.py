@@ -8,7 +8,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,6 +19,7 @@ from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
 from gpudoctor.registry import find_rules, load
+from tests.tools import make_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -495,6 +496,24 @@ def test_json_holds_what_the_page_says(tmp_path: Path, capsys: pytest.CaptureFix
     said = json.loads(capsys.readouterr().out)
     assert (said["first"]["rank"], said["first"]["line"], said["sure"]) == (1, 20, True)
     assert [each["ranks"] for each in said["following"]] == [[0]]
+    _holds_to_its_schema(said)
+
+
+def test_json_of_a_log_without_errors_and_of_ranks_that_wait(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for text in ("step 1 loss 0.3\n", _timeout(0, 880)):
+        log = tmp_path / "job.log"
+        log.write_text(text)
+        cli.main(["read", "--output-format", "json", str(log)])
+        _holds_to_its_schema(json.loads(capsys.readouterr().out))
+
+
+def _holds_to_its_schema(said: dict[str, Any]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads(make_schema.file_of("read").read_text(encoding="utf-8"))
+    jsonschema.validate(said, schema)
+    assert said.keys() == schema["properties"].keys()
 
 
 def test_the_code_that_fits_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str], fixtures: Path) -> None:

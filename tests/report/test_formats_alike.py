@@ -7,14 +7,17 @@ from importlib import import_module
 
 import pytest
 
+from gpudoctor import page_address
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.registry import find_rules
 from gpudoctor.report.formats import FORMATS, rendered
 from gpudoctor.report.report import Report
 from gpudoctor.report.text import Style
 
+FOR_PEOPLE = {"full", "concise"}
+"""The last line of a lint names the command there."""
 STEERING = "It \x1b[31mrepeats\x1b[0m.\n::error::obeyed"
-FINDING = Finding("GPU302", "sampler-epoch-not-set", Severity.WARNING, STEERING, Location("train.py", 2, 5))
+FINDING = Finding("GPU302", "missing-set-epoch", Severity.WARNING, STEERING, Location("train.py", 2, 5))
 
 
 def report(*findings: Finding) -> Report:
@@ -41,3 +44,16 @@ def test_it_tells_each_finding_and_steers_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_nothing_found_is_no_error(name: str) -> None:
     assert "GPU302" not in rendered(report(), name, Style())
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_it_links_to_the_page_of_the_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_address, "SITE", "https://docs.example")
+    # A terminal that shows colours shows links.
+    text = rendered(report(FINDING), name, Style(colour=name in FOR_PEOPLE))
+    assert "https://docs.example/rules/missing-set-epoch/" in text
+
+
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - FOR_PEOPLE))
+def test_without_a_site_it_names_the_command_that_shows_the_page(name: str) -> None:
+    assert "gpudoctor explain GPU302" in rendered(report(FINDING), name, Style())

@@ -46,7 +46,8 @@ class TestReviewdog:
 
     def test_a_finding(self) -> None:
         assert self.one(FINDING) == {
-            "message": "shuffle-with-sampler: `loader` shuffles.\ndata.py:7: made here\nhelp: Leave `shuffle` out.",
+            "message": "shuffle-with-sampler: `loader` shuffles.\ndata.py:7: made here\nhelp: Leave `shuffle` out.\n"
+            "Read more: gpudoctor explain GPU303",
             "location": {
                 "path": "train.py",
                 "range": {"start": {"line": 2, "column": 10}, "end": {"line": 2, "column": 40}},
@@ -58,7 +59,9 @@ class TestReviewdog:
     def test_the_code_links_to_its_page(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(page_address, "SITE", "https://example.org/docs")
         address = "https://example.org/docs/rules/shuffle-with-sampler/"
-        assert self.one(FINDING)["code"] == {"value": "GPU303", "url": address}
+        found = self.one(FINDING)
+        assert found["code"] == {"value": "GPU303", "url": address}
+        assert "Read more" not in found["message"]
 
     def test_nothing_found(self) -> None:
         assert self.document() == {"source": {"name": "gpudoctor"}, "diagnostics": []}
@@ -118,7 +121,10 @@ class TestJUnit:
             "line": "2",
         }
         assert failure.attrib == {"type": "error", "message": "`loader` shuffles."}
-        assert failure.text == ("train.py:2:10: `loader` shuffles.\ndata.py:7: made here\nhelp: Leave `shuffle` out.")
+        assert failure.text == (
+            "train.py:2:10: `loader` shuffles.\ndata.py:7: made here\nhelp: Leave `shuffle` out.\n"
+            "Read more: gpudoctor explain GPU303"
+        )
 
     def test_signs_of_xml_and_what_it_has_no_form_for(self) -> None:
         odd = 'a < b & "c" \x00\x1b[31m\ud800 ]]>'

@@ -61,7 +61,8 @@ class TestGitHub:
     def test_a_finding_with_a_place_in_another_file(self) -> None:
         assert self.one(FINDING) == (
             "::error file=train.py,line=4,endLine=4,col=9,endColumn=20,title=GPU301 missing-distributed-sampler::"
-            "train.py:4:9: It repeats.%0Adata.py:7: made here%0Ahelp: Share it out."
+            "train.py:4:9: It repeats.%0Adata.py:7: made here%0Ahelp: Share it out.%0A"
+            "Read more: gpudoctor explain GPU301"
         )
 
     @pytest.mark.parametrize(
@@ -77,8 +78,9 @@ class TestGitHub:
         assert "\n" not in line
         assert "\r" not in line
         assert line.startswith("::error file=a%2Cb%3A100%25/größe.py,line=1,endLine=1,col=1,endColumn=1,title=")
-        assert line.endswith("::a,b:100%25/größe.py:1:1: 100%25: a,\\r\\nb::error::c%0Ahelp: Share it out.")
-        assert decoded(line) == f"{odd.location}: {visible(odd.message)}\nhelp: {odd.remedy}"
+        page = "Read more: gpudoctor explain GPU301"
+        assert line.endswith("::a,b:100%25/größe.py:1:1: 100%25: a,\\r\\nb::error::c%0Ahelp: Share it out.%0A" + page)
+        assert decoded(line) == f"{odd.location}: {visible(odd.message)}\nhelp: {odd.remedy}\n{page}"
 
     def test_columns_only_within_one_line(self) -> None:
         assert "col" not in self.one(replace(FINDING, location=Location("train.py", 4, 9, 6, 2))).partition(",title")[0]
@@ -119,7 +121,8 @@ class TestGitLab:
         (issue,) = self.issues(FINDING)
         assert re.fullmatch("[0-9a-f]{32}", issue.pop("fingerprint"))
         assert issue == {
-            "description": "GPU301 missing-distributed-sampler: It repeats. Share it out.",
+            "description": "GPU301 missing-distributed-sampler: It repeats. Share it out. "
+            "Read more: gpudoctor explain GPU301",
             "check_name": "GPU301",
             "severity": "critical",
             "location": {"path": "train.py", "lines": {"begin": 4, "end": 4}},

@@ -13,6 +13,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import gpudoctor
 from gpudoctor.config import SETTINGS, TORCH_VERSION, Config, Setting
+from gpudoctor.logs.log_report import LogReport
 from gpudoctor.probe.results import SCHEMA_VERSION, ProbeFinding, ProbeReport
 from gpudoctor.record import fields
 from gpudoctor.report.json import VERSION, FindingEntry, LintReport
@@ -40,6 +41,11 @@ def schema_of_probe() -> dict[str, Any]:
 def schema_of_run() -> dict[str, Any]:
     """The schema of a whole document of a run."""
     return _document("gpudoctor run --output-format json", RunReport, FindingEntry, VERSION)
+
+
+def schema_of_read() -> dict[str, Any]:
+    """The schema of a whole document about logs."""
+    return _document("gpudoctor read --output-format json", LogReport, FindingEntry, VERSION)
 
 
 def schema_of_settings() -> dict[str, Any]:
@@ -145,6 +151,7 @@ def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "lint": schema_of_lint,
     "probe": schema_of_probe,
+    "read": schema_of_read,
     "run": schema_of_run,
     "settings": schema_of_settings,
 }

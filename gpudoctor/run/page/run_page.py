@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
 from gpudoctor.html.page_frame import environment
+from gpudoctor.page_address import read_more
 from gpudoctor.report.frame import excerpt
 from gpudoctor.report.story import story
 from gpudoctor.run.agreement import agreements, why_no_agreement
@@ -46,6 +47,7 @@ def page_of(watched: Watched) -> str:
         excerpt=lambda at: excerpt(at, watched.lines),
         blocks=lambda text: list(_blocks(text)),
         story=story,
+        read_more=read_more,
         where=where,
         ended=_ended,
     )
