@@ -65,13 +65,27 @@ def _facts(inventory: Inventory | None) -> dict[str, Any]:
         "executable": sys.executable,
         "platform": platform.platform(),
         "packages": _versions(),
-        # None where nothing is known without asking the driver, which may hang.
-        "gpus": plain(machine.nvidia_models.value),
-        "driver": machine.nvidia_module.value,
+        **_gpus_of(machine, inventory),
         "environment": {each.name: each.value for each in variables},
         "variables": [plain(each) for each in variables],
         "system": {name: value for name, value in plain(machine).items() if name != "host"},
     }
+
+
+def _gpus_of(machine: System, inventory: Inventory | None) -> dict[str, Any]:
+    """The models of the GPUs: none is an empty list; None is not known, and `gpus_because` says why."""
+    from gpudoctor.probe.inventory.field import Absence
+
+    if inventory is None:
+        # What the kernel tells by itself: the driver may hang when it is asked.
+        models, driver = machine.nvidia_models, machine.nvidia_module.value
+        because = "" if models.known else "not asked: `gpudoctor env --gpus` asks the driver and torch"
+        return {"gpus": None if because else list(models.get()), "driver": driver, "gpus_because": because}
+    known = inventory.driver.count
+    # Who has no driver has no GPU that a program could use, whatever is in the slots.
+    none = known.absence is Absence.NO_DRIVER
+    gpus = [gpu.name.or_else("GPU") for gpu in inventory.gpus] if known.known or none else None
+    return {"gpus": gpus, "driver": inventory.driver.version.value, "gpus_because": known.why_not}
 
 
 def _variables(machine: System) -> tuple[Variable, ...]:
@@ -132,7 +146,9 @@ def _machine(system: dict[str, Any]) -> str:
 
 def _gpus(facts: dict[str, Any]) -> str:
     if facts["gpus"] is None:
-        return "not examined: `gpudoctor env --gpus` asks the driver and torch"
+        return str(facts["gpus_because"])
+    if not facts["gpus"]:
+        return "none"
     counts = {model: facts["gpus"].count(model) for model in facts["gpus"]}
     return ", ".join(f"{count} x {model}" for model, count in counts.items()) + f", driver {facts['driver']}"
 

@@ -38,7 +38,7 @@ class Probe(Command):
         add("--data", metavar="cifar10:PATH", help="train on the files of CIFAR-10 in this folder, too")
         add("--require", metavar="NAME>=X", action="append", default=[], help="fail unless a figure is so; repeatable")
         add("--quick", action="store_true", help="measure shortly, for a first look")
-        add("--thorough", action="store_true", help="measure long, for figures to compare by")
+        add("--thorough", action="store_true", help="measure long, a minute of full load included")
         add(
             "--timeout",
             metavar="SECONDS",
@@ -59,6 +59,7 @@ class Probe(Command):
         add("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto")
 
     def run(self, options: argparse.Namespace) -> int:
+        from gpudoctor.probe.check_names import with_full_names
         from gpudoctor.probe.compare import compare
         from gpudoctor.probe.gates import gated, read_gate
         from gpudoctor.probe.report_reader import read_report
@@ -75,7 +76,7 @@ class Probe(Command):
         if report is None:
             # One of the ranks that torchrun or srun has started: the first of them reports.
             return 0
-        report = replace(report, checks=(*report.checks, *gated(gates, report.checks)))
+        report = replace(report, checks=(*report.checks, *with_full_names(gated(gates, report.checks))))
         if old is not None:
             report = replace(report, comparison=compare(old, report, options.compare))
         _hand_over(report, options)

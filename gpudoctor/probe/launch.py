@@ -18,6 +18,7 @@ from gpudoctor.probe.inventory.subprocess_query import memory_file
 from gpudoctor.probe.journal import Journal, RankState
 from gpudoctor.probe.rank_process import PLAN, SHOW_STACKS
 from gpudoctor.probe.stages import START, START_SECONDS, stages_of
+from gpudoctor.ranks.launcher_environment import LOOPBACK
 from gpudoctor.ranks.process_tree import ON_LINUX, PROC, adopting_orphans, children
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.ranks.starting import module_command
@@ -30,6 +31,8 @@ FOLDER = "gpudoctor-probe-"
 MOST_ROUNDS = 4
 """How often ranks are started for what is left; then enough has broken to know."""
 _LOOK_EVERY = 0.1
+_LOOPBACK_KIND = "772"
+"""As the kernel counts kinds of interfaces."""
 _GRACE = 3.0
 """Seconds for the others to tell their side, once one rank has raised or died."""
 _FOREIGN = (
@@ -129,9 +132,9 @@ class Launcher:
 
     def start_ranks(self, plan: plans.MeasurementPlan, folder: Path, worker: str, given: Mapping[str, str]) -> None:
         """Let it start the ranks of the plan in this folder; where it has ended already, nothing comes of it."""
-        arguments = [f"--nproc-per-node={plan.world.size}", "--nnodes=1", "--local-addr=127.0.0.1"]
-        # What `--standalone` stands for.
-        arguments += ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", f"--rdzv-id={uuid.uuid4()}"]
+        arguments = [f"--nproc-per-node={plan.world.size}", "--nnodes=1", f"--local-addr={LOOPBACK}"]
+        # What `--standalone` stands for, without a name: not every machine knows `localhost`.
+        arguments += ["--rdzv-backend=c10d", f"--rdzv-endpoint={LOOPBACK}:0", f"--rdzv-id={uuid.uuid4()}"]
         arguments += ["--max-restarts=0", "--monitor-interval=0.1", "--redirects=3", f"--log-dir={folder / 'logs'}"]
         order = {
             "arguments": arguments,
@@ -150,6 +153,8 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     # The launcher would set 1 and warn of it; ranks on a CPU divide the cores themselves.
     kept.setdefault("OMP_NUM_THREADS", "1")
+    # Else gloo asks for the address of the machine's own name, which may be unknown: for seconds, or for ever.
+    kept.setdefault("GLOO_SOCKET_IFNAME", _loopback_interface())
     # What the ranks start in turn; the ranks themselves need no such help.
     kept["PYTHONSAFEPATH"] = "1"
     ours = str(Path(__file__).resolve().parents[2])
@@ -157,6 +162,12 @@ def _environment() -> dict[str, str]:
     if ours not in (sysconfig.get_path("purelib"), sysconfig.get_path("platlib")):
         kept["PYTHONPATH"] = os.pathsep.join(part for part in (ours, kept.get("PYTHONPATH")) if part)
     return kept
+
+
+def _loopback_interface() -> str:
+    """Its name is `lo` on all Linux systems but a few."""
+    kinds = {path.parent.name: path.read_text().strip() for path in Path("/sys/class/net").glob("*/type")}
+    return next((name for name, kind in kinds.items() if kind == _LOOPBACK_KIND), "lo")
 
 
 def _watched(

@@ -13,7 +13,8 @@ _NORMAL = 1.96
 
 
 def interval(values: Sequence[float]) -> Interval | None:
-    """The mean of independent measurements with its 95 % confidence interval; None where there are none.
+    """The mean of independent measurements, none of them negative, with its 95 % confidence interval; None where there
+    are none.
 
     One measurement alone has an interval without end, as nothing is known about its noise.
     """
@@ -23,7 +24,8 @@ def interval(values: Sequence[float]) -> Interval | None:
     if n == 1:
         return Interval(mean, 0.0, 2 * mean + 1e300, 1)
     half = _quantile(n - 1) * statistics.stdev(values) / n**0.5
-    return Interval(mean, mean - half, mean + half, n)
+    # What is measured here is never negative, however much it varies.
+    return Interval(mean, max(0.0, mean - half), mean + half, n)
 
 
 def _quantile(freedom: int) -> float:

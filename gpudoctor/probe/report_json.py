@@ -1,4 +1,4 @@
-"""A report as JSON, and back. The schema is stable: fields are added, never renamed; `schema_version` counts breaks."""
+"""A report as JSON, and back. The schema is stable: fields are added, never renamed; `version` counts breaks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpudoctor.record import replace
 def document(report: ProbeReport) -> dict[str, Any]:
     """The report as dictionaries, lists, strings and numbers."""
     entries: dict[str, Any] = plain(report)
-    return {"version": report.schema_version, **entries, "findings": plain(report.findings)}
+    return {"version": SCHEMA_VERSION, **entries, "findings": plain(report.findings)}
 
 
 def rendered(report: ProbeReport) -> str:
@@ -50,8 +50,6 @@ def read_document(path: str) -> dict[str, Any]:
         raise UsageError(f"{path}: is no JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("checks"), list):
         raise UsageError(f"{path}: is no output of `gpudoctor probe --output-format json`")
-    if found.get("schema_version") != SCHEMA_VERSION:
-        raise UsageError(
-            f"{path}: has schema version {found.get('schema_version')}, this gpudoctor reads {SCHEMA_VERSION}"
-        )
+    if found.get("version") != SCHEMA_VERSION:
+        raise UsageError(f"{path}: has version {found.get('version')}, this gpudoctor reads {SCHEMA_VERSION}")
     return found

@@ -29,7 +29,8 @@ class Check:
 
     `figure` is what was measured, in `unit`; `expectation` is what it was held against and `source` where that comes
     from; `reason` says in plain words why the verdict is what it is, and `remedy` what to do, with a command to type
-    where there is one. `node` is the host it holds for, empty where it holds for all ranks together. `details` is for
+    where there is one. `full_name` says where the check belongs, by domain and level: `gpu/sanity/device-arithmetic`.
+    `node` is the host it holds for, empty where it holds for all ranks together. `details` is for
     who looks closer: a traceback, the stacks of a rank that hangs, the last lines of its output.
     """
 
@@ -43,6 +44,7 @@ class Check:
     remedy: str = ""
     node: str = ""
     details: str = ""
+    full_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,8 @@ class Interval:
     @property
     def spread(self) -> float:
         """Half the width of the interval, as a share of the mean; infinite where nothing is known."""
-        return (self.high - self.low) / 2 / self.mean if self.mean > 0 else float("inf")
+        # Of the upper half: the lower one ends at zero.
+        return (self.high - self.mean) / self.mean if self.mean > 0 else float("inf")
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,6 @@ class ProbeReport:
     seconds: float = 0.0
     interrupted: bool = False
     comparison: Comparison | None = None
-    schema_version: int = SCHEMA_VERSION
 
     @property
     def findings(self) -> tuple[ProbeFinding, ...]:

@@ -13,6 +13,7 @@ from gpudoctor.probe.options import News, Teller, Wishes, plan_for
 from gpudoctor.probe.results import Check, Fact, ProbedMachine, Verdict
 from gpudoctor.probe.root_cause import guilty_rank, stuck, verdict_of
 from gpudoctor.probe.stages import START, stages_of
+from gpudoctor.ranks.launcher_environment import LOOPBACK, loopback_trouble
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -61,6 +62,11 @@ class Rounds:
 
     def run(self) -> None:
         """Do all stages that can be done."""
+        if trouble := loopback_trouble():
+            # Ranks that cannot meet would try to for a minute and a half, and know no reason.
+            self.broken[START] = _no_loopback(trouble)
+            self.over = True
+            return
         left = tuple(self._asks)
         for _ in range(MOST_ROUNDS):
             found = self._round(left)
@@ -135,6 +141,17 @@ class Rounds:
         slowest = min(states.values(), key=lambda state: state.progress)
         done = names.index(slowest.stage) if slowest.stage in names else 0
         self._tell(News(self._asks.get(slowest.stage, f"starting {len(states)} ranks"), done, len(names), states))
+
+
+def _no_loopback(trouble: str) -> Check:
+    return Check(
+        START,
+        Verdict.FAIL,
+        reason=f"processes on this machine cannot reach each other at {LOOPBACK}: {trouble}",
+        expectation=f"a connection over {LOOPBACK}",
+        remedy="switch the loopback interface on, `ip link set lo up`: containers and sandboxes without a network may "
+        "have it off",
+    )
 
 
 def take_over(states: Mapping[int, RankState], later: Mapping[int, RankState]) -> None:

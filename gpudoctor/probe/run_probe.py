@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.probe import inventory
+from gpudoctor.probe.check_names import with_full_names
 from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.join import take_part
 from gpudoctor.probe.journal import RankState
@@ -38,7 +39,8 @@ def examine(wishes: Wishes, tell: Teller = _silent) -> ProbeReport:
     tell(News("taking stock of the machine"))
     with launcher_at_hand() as launcher:
         report = _own_ranks(wishes, tell, launcher)
-    return replace(report, started=started, seconds=round(time.monotonic() - began, 2))
+    seconds = round(time.monotonic() - began, 2)
+    return replace(report, checks=with_full_names(report.checks), started=started, seconds=seconds)
 
 
 @contextlib.contextmanager
@@ -92,7 +94,8 @@ def examine_given(place: AssignedRank, wishes: Wishes, tell: Teller = _silent) -
     report = ProbeReport(joint.machines, (*weak, *joint.load), notes=joint.notes)
     report = concluded(report, joint.plan, states, broken, joint.samples)
     seconds = round(time.monotonic() - began, 2)
-    return replace(report, interrupted=joint.interrupted, started=started, seconds=seconds)
+    checks = with_full_names(report.checks)
+    return replace(report, checks=checks, interrupted=joint.interrupted, started=started, seconds=seconds)
 
 
 def now() -> str:

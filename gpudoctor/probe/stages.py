@@ -36,6 +36,8 @@ def stages_of(plan: MeasurementPlan) -> tuple[Stage, ...]:
 
 def _all(plan: MeasurementPlan) -> Iterator[Stage]:
     for each in EXAMINATIONS:
+        if each.thorough and plan.pace_name != "thorough":
+            continue
         yield Stage(each.name, each.asks, each.work, each.seconds)
     for trial in trials_of(plan):
         yield Stage(trial.name, trial.asks, trial.work, trial.seconds(plan.pace_of(trial.strategy)))

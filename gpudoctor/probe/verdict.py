@@ -121,10 +121,8 @@ def ddp_efficiency(world: World, band: Band | None, steps: Sequence[StepResult],
     name = "ddp-efficiency" if scaling == "weak" else "ddp-strong-efficiency"
     reason = _not_judged(world)
     row, alone = _widest(steps, scaling)
-    if row is None or alone is None or row.efficiency is None:
+    if reason or row is None or alone is None or row.efficiency is None:
         return Check(name, Verdict.SKIPPED, reason=reason or "not measured")
-    if reason:
-        return Check(name, Verdict.SKIPPED, round(row.efficiency, 3), "of linear", reason=reason)
     band = band or FAR
     low, high = efficiency_range(row, alone)
     figure = f"{row.workload} on {row.world_size} GPUs reaches {row.efficiency:.0%} of linear ({low:.0%} to {high:.0%})"

@@ -1,10 +1,11 @@
-"""The environment that torchrun gives to a rank, for ranks that are started without it."""
+"""Where ranks of our own meet, and the environment that torchrun gives to a rank, for those started without it."""
 
 from __future__ import annotations
 
 import socket
 
 LOOPBACK = "127.0.0.1"
+_PATIENCE = 2.0
 
 
 def free_port(host: str = LOOPBACK) -> int:
@@ -16,6 +17,18 @@ def free_port(host: str = LOOPBACK) -> int:
         probe.bind((host, 0))
         port: int = probe.getsockname()[1]
     return port
+
+
+def loopback_trouble() -> str:
+    """Why processes of this node cannot reach each other over its loopback address; empty where they can."""
+    try:
+        with socket.create_server((LOOPBACK, 0)) as server:
+            server.settimeout(_PATIENCE)
+            with socket.create_connection(server.getsockname(), timeout=_PATIENCE):
+                server.accept()[0].close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def rank_environment(

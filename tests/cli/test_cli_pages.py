@@ -34,7 +34,8 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.plain import from_plain
 from gpudoctor.probe.inventory import take
-from gpudoctor.probe.inventory.facts import Inventory
+from gpudoctor.probe.inventory.facts import Driver, Inventory
+from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.registry import find_rules
 from gpudoctor.report.markdown import fenced, plain, with_difference
 from gpudoctor.report.text import Style, written
@@ -198,6 +199,7 @@ def test_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     assert document["python"] == platform.python_version()
     assert "torch" in document["packages"]
     assert document["gpus"] is None
+    assert document["gpus_because"].startswith("not asked: ")
     environment = document["environment"]
     assert (environment["NCCL_DEBUG"], environment["LOCAL_RANK"]) == ("INFO", "3")
     assert environment["TORCH_TOKEN"] == "(hidden)"
@@ -237,6 +239,21 @@ def test_env_asks_the_driver_and_torch_where_told_to(
     assert [point["name"] for point in document["weak_points"]] == ["cpu-only-torch"]
     assert document["inventory"]["gpus"][0]["name"] == "NVIDIA H100 80GB HBM3"
     assert "node-1" not in json.dumps(document), "the host's name stays at home"
+    assert (document["gpus"], document["gpus_because"]) == (["NVIDIA H100 80GB HBM3"] * 2, "")
+
+
+NO_DRIVER = absent("libnvidia-ml.so.1 is not there", Absence.NO_DRIVER)
+HANGS = absent("NVML gave no answer within 20 s", Absence.TIMED_OUT)
+
+
+@pytest.mark.parametrize(("count", "gpus"), [(known(0), []), (NO_DRIVER, []), (HANGS, None)])
+def test_env_tells_no_gpu_from_not_known(
+    count: Field[int], gpus: list[str] | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(take, "take_inventory", lambda: Inventory(driver=Driver(count=count)))
+    assert cli.main(["env", "--gpus", "--output-format=json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert (document["gpus"], document["gpus_because"]) == (gpus, count.why_not)
 
 
 def test_env_loads_neither_torch_nor_a_driver() -> None:

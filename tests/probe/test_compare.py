@@ -188,7 +188,7 @@ def test_the_json_holds_the_comparison() -> None:
     ("change", "said"),
     [
         ({"checks": {}}, "is no output of `gpudoctor probe --output-format json`"),
-        ({"schema_version": 7}, "has schema version 7, this gpudoctor reads 1"),
+        ({"version": 7}, "has version 7, this gpudoctor reads 1"),
         (
             {"checks": [{"name": "shards", "verdict": "passed"}]},
             "checks[0].verdict is 'passed', and none of pass, warn",

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
+from gpudoctor.probe import check_names
 from gpudoctor.probe import measurement_plan as plans
+from gpudoctor.probe.check_names import full_name
+from gpudoctor.probe.checks import EXAMINATIONS, SWEEP, device_speed, soak
+from gpudoctor.probe.checks.check import Seen
 from gpudoctor.probe.conclude import concluded
 from gpudoctor.probe.journal import RankState
 from gpudoctor.probe.report_json import machine_from
 from gpudoctor.probe.results import ProbeReport, Verdict
 from tests.support.recordings import FOLDER, Recording, recordings, text_of
 
+ROOT = Path(__file__).resolve().parents[2]
 # Beside recordings of facts, the folder holds reports that came of such: those have no plan.
 _READ = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.json"))}
 FILES = {name: found for name, found in _READ.items() if "plan" in found}
@@ -41,6 +48,7 @@ def test_verdicts(name: str) -> None:
 def test_a_bad_verdict_says_why_and_what_to_do(name: str) -> None:
     for check in report_of(name).checks:
         assert check.reason
+        assert check.verdict is not Verdict.SKIPPED or check.figure is None, check
         if check.verdict in (Verdict.WARN, Verdict.FAIL):
             assert check.remedy, check
             assert check.figure is None or check.expectation, check
@@ -60,6 +68,40 @@ def test_made_up_files_are_up_to_date(name: str) -> None:
 
 def test_what_is_made_up_is_marked() -> None:
     assert {name for name, found in FILES.items() if found["synthetic"]} == set(recordings()) & set(FILES)
+
+
+@pytest.mark.parametrize(("slowest", "verdict"), [(100 / 1.13, Verdict.PASS), (100 / 1.15, Verdict.WARN)])
+def test_equal_gpus_differ_by_up_to_14_percent(slowest: float, verdict: Verdict) -> None:
+    rates = {0: 100.0, 1: slowest}
+    seen = Seen(plans.World(("a",) * 2, (0, 1)), {rank: {"tflops": {"float32": each}} for rank, each in rates.items()})
+    assert device_speed.judge(seen).verdict is verdict
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(95.0, Verdict.PASS), (80.0, Verdict.WARN)])
+def test_a_gpu_that_becomes_slower_under_load(last: float, verdict: Verdict) -> None:
+    warm = [100.0] * 5 + [90.0] * 9 + [last] * 5
+    seen = Seen(plans.World(("a",) * 2, (0, 1)), {0: {"tflops": [100.0] * 19}, 1: {"tflops": warm}})
+    check = soak.judge(seen)
+    assert (check.verdict, check.figure) == (verdict, last / 100)
+    assert ("rank 1 on a" in check.reason) == (verdict is Verdict.WARN)
+
+
+def test_every_check_belongs_somewhere() -> None:
+    """Each name that is written down in the code of the probe, and no other one."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "gpudoctor" / "probe").rglob("*.py")]
+    made = {
+        name for text in texts for name in re.findall(r'(?:WeakPoint|Check|passed|failed)\(\s*"([a-z][\w-]+)"', text)
+    }
+    made |= {each.name for each in (*EXAMINATIONS, SWEEP)} | {"epoch-time"}
+    assert not {name for name in made if full_name(name).count("/") != 2}
+    written = "\n".join(text for text in texts if "_MEMBERS = {" not in text)
+    assert not [name for name in check_names._PLACES if f'"{name}"' not in written]
+
+
+def test_full_names() -> None:
+    assert full_name("device-arithmetic") == "gpu/sanity/device-arithmetic"
+    assert full_name("step-linear-ddp-2") == "training/performance/step-linear-ddp-2"
+    assert full_name("require ddp-efficiency") == "required/ddp-efficiency"
 
 
 def test_what_compares_the_rows() -> None:

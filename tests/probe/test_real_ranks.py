@@ -32,6 +32,7 @@ PASSES = (
 NOTICES = {
     Fault.WRONG_SUM: ("collectives", "rank 1 received wrong values"),
     Fault.WRONG_PRODUCT: ("device-arithmetic", "rank 1 computed a product of whole numbers wrongly"),
+    Fault.UNSTEADY_PRODUCT: ("numeric-repeat", "rank 1 computed one product of the same numbers in several ways"),
     Fault.DAMAGED_MESSAGE: ("messages", "rank 0 received damaged messages"),
     Fault.PERTURBED_PARAMETER: ("identical-parameters", "rank 1 and rank 0 hold different parameters after step 1"),
     Fault.UNAVERAGED_GRADIENTS: ("gradients-match", "on rank 1 the gradients of DDP are not those"),
@@ -72,7 +73,11 @@ class TestHealthy:
         assert healthy["seconds"] < 120
 
     def test_document(self, healthy: dict[str, Any]) -> None:
-        assert {"checks", "machine", "steps", "bandwidth", "findings", "schema_version"} <= healthy.keys()
+        assert {"checks", "machine", "steps", "bandwidth", "findings", "version"} <= healthy.keys()
+        assert all(check["figure"] is None for check in healthy["checks"] if check["verdict"] == "skipped")
+        assert {check["full_name"].count("/") for check in healthy["checks"]} == {2}
+        # It takes minutes, and was not asked for.
+        assert "soak" not in {check["name"] for check in healthy["checks"]}
         fields = {"name", "verdict", "figure", "unit", "expectation", "source", "reason", "remedy"}
         assert all(fields <= check.keys() for check in healthy["checks"])
 
@@ -80,7 +85,7 @@ class TestHealthy:
 @pytest.fixture(scope="module")
 def sick(real_ranks: None) -> ProbeReport:
     """One run whose rank 1 does everything wrong that can go wrong without ending it."""
-    return with_faults(*NOTICES, only=tuple(name for name, _ in NOTICES.values()))
+    return with_faults(*NOTICES, only=tuple(name for name, _ in NOTICES.values()), pace="thorough")
 
 
 @pytest.mark.parametrize("fault", NOTICES)

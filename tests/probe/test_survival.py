@@ -23,6 +23,8 @@ from gpudoctor.probe.launch import FOLDER
 from gpudoctor.probe.options import Wishes
 from gpudoctor.probe.results import Fact, ProbedMachine
 from gpudoctor.probe.run_probe import INSTALL, examine
+from gpudoctor.probe.stages import START_SECONDS
+from gpudoctor.ranks import launcher_environment
 from gpudoctor.ranks.process_tree import children
 from gpudoctor.ranks.scratch import remove_orphans, scratch
 from tests.support.probing import NO_GPU, with_faults
@@ -218,6 +220,27 @@ def test_ranks_that_never_start() -> None:
     assert "No module named" in start.details
     assert "ended before it could take part" in start.reason
     assert named(report, "collectives").verdict.value == "inconclusive"
+
+
+def test_without_a_loopback_the_verdict_comes_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # An address that is nobody's, as 127.0.0.1 is where the interface is off.
+    monkeypatch.setattr(launcher_environment, "LOOPBACK", "203.0.113.1")
+    monkeypatch.setattr(inventory, "take_stock", lambda: NO_GPU)
+    report = examine(Wishes())
+    start = named(report, "ranks-start")
+    assert (start.verdict.value, start.full_name) == ("fail", "node/sanity/ranks-start")
+    assert "cannot reach each other at 127.0.0.1: " in start.reason
+    assert "ip link set lo up" in start.remedy
+    assert report.seconds < START_SECONDS / 2
+    assert named(report, "collectives").verdict.value == "inconclusive"
+
+
+def test_no_name_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither that of the machine nor `localhost`: where names are not known, asking takes minutes."""
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    assert launch._environment()["GLOO_SOCKET_IFNAME"] == "lo"
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "eth7")
+    assert launch._environment()["GLOO_SOCKET_IFNAME"] == "eth7"
 
 
 def test_a_gate_that_is_not_met_is_exit_code_1(repository: Path) -> None:

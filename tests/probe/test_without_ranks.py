@@ -174,6 +174,12 @@ class TestFigures:
         assert alone is not None
         assert alone.spread > 1e200
 
+    def test_no_interval_goes_below_nothing(self) -> None:
+        wide = interval([1.0, 100.0])
+        assert wide is not None
+        assert wide.low == 0.0
+        assert wide.spread == pytest.approx(12.706 * 99 / 2 / 50.5)
+
     def test_more_measurements_are_surer(self) -> None:
         few, many = interval([1.0, 2.0] * 3), interval([1.0, 2.0] * 30)
         assert few is not None
@@ -300,7 +306,7 @@ class TestDocument:
         file.write_text(rendered(ProbeReport((self.MACHINE,))))
         assert read_document(str(file))["machine"][0]["host"] == "n1"
 
-    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checks": [], "schema_version": 99}'])
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"checks": [], "version": 99}'])
     def test_what_is_no_document(self, text: str, tmp_path: Path) -> None:
         (tmp_path / "x.json").write_text(text)
         with pytest.raises(UsageError, match=r"x\.json"):

@@ -39,6 +39,7 @@ class Fault(enum.Enum):
     STUCK = "stuck"
     WRONG_SUM = "wrong sum"
     WRONG_PRODUCT = "wrong product"
+    UNSTEADY_PRODUCT = "unsteady product"
     DAMAGED_MESSAGE = "damaged message"
     PERTURBED_PARAMETER = "perturbed parameter"
     UNAVERAGED_GRADIENTS = "unaveraged gradients"
@@ -168,6 +169,24 @@ def _wrong_product() -> None:
     torch.Tensor.__matmul__ = product
 
 
+def _unsteady_product() -> None:
+    """One product in a hundred is another one."""
+    import torch
+
+    real = torch.Tensor.__matmul__
+    made = 0
+
+    def product(self: Any, other: Any) -> Any:
+        nonlocal made
+        made += 1
+        result = real(self, other)
+        if made % 100 == 0:
+            result[0, 0] += 1
+        return result
+
+    torch.Tensor.__matmul__ = product
+
+
 def _damaged_message() -> None:
     import torch.distributed as dist
 
@@ -267,6 +286,7 @@ def _no_learning() -> None:
 _IN_TORCH: dict[Fault, Callable[[], None]] = {
     Fault.WRONG_SUM: _wrong_sum,
     Fault.WRONG_PRODUCT: _wrong_product,
+    Fault.UNSTEADY_PRODUCT: _unsteady_product,
     Fault.DAMAGED_MESSAGE: _damaged_message,
     Fault.PERTURBED_PARAMETER: _perturbed_parameter,
     Fault.UNAVERAGED_GRADIENTS: _unaveraged_gradients,

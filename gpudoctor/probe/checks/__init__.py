@@ -14,8 +14,10 @@ from gpudoctor.probe.checks import (
     gradients_match,
     identical_parameters,
     messages,
+    numeric_repeat,
     peer_copies,
     shards,
+    soak,
     split_model,
     sync_batchnorm,
 )
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 EXAMINATIONS: tuple[Examination, ...] = (
     device_arithmetic.EXAMINATION,
     device_speed.EXAMINATION,
+    numeric_repeat.EXAMINATION,
+    soak.EXAMINATION,
     collectives.EXAMINATION,
     messages.EXAMINATION,
     peer_copies.EXAMINATION,

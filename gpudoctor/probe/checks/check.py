@@ -34,6 +34,8 @@ class Examination:
     judge: Callable[[Seen], Check]
     seconds: float = 30.0
     """After that the ranks are taken to hang."""
+    thorough: bool = False
+    """It takes minutes, so that it must be asked for."""
 
 
 def passed(name: str, reason: str, **rest: object) -> Check:

@@ -36,7 +36,8 @@ def interval(figure: Interval | None) -> str:
     """A mean and half its interval."""
     if figure is None:
         return NONE
-    half = (figure.high - figure.low) / 2
+    # Of the upper half: the lower one ends at zero.
+    half = figure.high - figure.mean
     if not half < figure.mean:
         return f"{number(figure.mean)} ± ?"
     # As many places as the noise has: the mean is known no better.
