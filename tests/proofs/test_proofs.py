@@ -37,10 +37,6 @@ FIXED = [p for p in PROOFS if any(p.script.parent.glob(f"*{GOLDEN}" if p.folder 
 
 
 UNSEEN_IN_RUNS = {
-    # Of what ranks draw at random, runs see the items of data sets, and not what a step makes for itself.
-    "GPU315/bad_noise.py",
-    # `no_sync` is on for these backwards, and that they average all the same is not counted yet.
-    "GPU702/bad_forward_outside.py",
     # A stream that looks at the rank itself looks like any other.
     "GPU901/bad_stream.py",
     # Proofs fork the processes of `mp.spawn` from spares, which have imported the program already.

@@ -1,8 +1,11 @@
-"""Where the seed of torch is set and where a data set is split at random: each process does it for itself."""
+"""Where the seed of torch is set, where a data set is split at random, and in which states the generators are after the
+first steps: each process does it for itself."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
+import random
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +24,18 @@ def watch(state: State) -> None:
     """Write a line for each seed, and for each random split."""
     _watch_seeds(state)
     _watch_splits(state)
+
+
+def tell_generators(state: State) -> None:
+    """Write down names of the states of the generators; equal names of two ranks are equal numbers to come."""
+    states = {"torch": torch.get_rng_state().numpy().tobytes(), "python": repr(random.getstate()).encode()}
+    if torch.cuda.is_initialized():
+        states["cuda"] = torch.cuda.get_rng_state().numpy().tobytes()
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        states["numpy"] = repr(numpy.random.get_state()[2:]).encode() + numpy.random.get_state()[1].tobytes()
+    names = {name: hashlib.blake2b(each, digest_size=8).hexdigest() for name, each in states.items()}
+    state.write("generators", step=state.steps, states=names)
 
 
 def _watch_seeds(state: State) -> None:

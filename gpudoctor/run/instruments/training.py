@@ -19,6 +19,7 @@ from gpudoctor.run.instruments.command_line import tell_local_rank
 from gpudoctor.run.instruments.fingerprints import sums_of
 from gpudoctor.run.instruments.losses import Losses
 from gpudoctor.run.instruments.models import look, tell_searches
+from gpudoctor.run.instruments.randomness import tell_generators
 from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.instruments.stepped import Stepped
 from gpudoctor.run.protocol import ENOUGH
@@ -29,6 +30,8 @@ _MOST_NAMES = 5
 _CHECK_EVERY = 50
 _SEARCHED = 12
 """Steps after each of which wrappers are asked what they searched for: PyTorch keeps that of the first ones."""
+_DRAWN = 6
+"""Steps after each of which the generators are looked at: whoever draws in a step does so in the first ones."""
 _EACH_UNTIL, _FEWER = 256, 5
 """Each step is looked at until this one, and each fifth of later ones; the others are only counted, which takes a
 fifth of the time. By number, so that all ranks look at the same steps. An odd one, so that of two optimizers that take
@@ -99,6 +102,7 @@ class _Steps:
         self._clocked: dict[int, int] = {}
         self._look = state.recorder.guarded(look)
         self._search = state.recorder.guarded(tell_searches)
+        self._draw = state.recorder.guarded(tell_generators)
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
@@ -156,6 +160,8 @@ class _Steps:
             self._search(state)
         elif state.steps < _SEARCHED:
             self._search(state)
+        if state.steps <= _DRAWN:
+            self._draw(state)
 
     def _rest_or_not(self) -> None:
         """Decide whether the next step is looked at."""
@@ -192,6 +198,8 @@ class _Steps:
             self._backward_at = state.backward_at = state.recorder.place()
         if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in state.wrappers):
             state.count("synced backwards")
+        if any(_synced_all_the_same(wrapper) for wrapper in state.wrappers):
+            state.count("synced in no_sync")
         # Once after each of the first steps: gradients that were not cleared are added to.
         if self._stepped and state.steps <= 4:
             kept = any(each.grad is not None and bool(each.grad.detach().any()) for each in self._stepped)
@@ -282,6 +290,13 @@ class _Steps:
 
 
 _DEBUG = ("CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG", "NCCL_DEBUG", "NCCL_P2P_DISABLE", "NCCL_IB_DISABLE")
+
+
+def _synced_all_the_same(wrapper: Any) -> bool:
+    """The gradients of this backward are averaged under `no_sync()`, too: the forward decides it, and ran before."""
+    off = not getattr(wrapper, "require_backward_grad_sync", True)
+    # DDP notes in a forward that has prepared to reduce that the next one must bring buffers up to date.
+    return off and bool(getattr(wrapper, "require_forward_param_sync", False))
 
 
 def debug_switches() -> list[str]:

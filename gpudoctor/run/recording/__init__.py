@@ -143,6 +143,14 @@ class Seed:
 
 
 @dataclass(frozen=True)
+class GeneratorStates:
+    """Names of the states of torch's generators (`cuda` is its GPU's), of Python's and of numpy's, after a step."""
+
+    step: int
+    states: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class RecordedSplit:
     """A data set was split at random into these parts."""
 
@@ -426,6 +434,8 @@ class Process:
     searches: tuple[Search, ...] = ()
     calls: tuple[Calls, ...] = ()
     seeds: tuple[Seed, ...] = ()
+    generators: tuple[GeneratorStates, ...] = ()
+    """After each of the first steps."""
     splits: tuple[RecordedSplit, ...] = ()
     failures: tuple[Failure, ...] = ()
     fetches: tuple[Fetch, ...] = ()

@@ -22,7 +22,7 @@ such as a random split, then needs a generator of its own (GPU308). No automatic
 Some seed depends on the rank, or may; a generator is given; what is drawn has nothing to do with a batch, as a coin
 that all ranks toss together; nothing in torchvision's transforms is random, or a function prepares the workers; a
 sampler or a framework other than `DistributedSampler` shards the data. A run sees what the training process draws
-itself: of batches that workers make it says nothing.
+itself, for its batches or in its steps: of batches that workers make it says nothing.
 
 ## Sources
 
@@ -32,7 +32,7 @@ open-mmlab/mmdetection#1083.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -47,9 +47,17 @@ from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Pass, Recording
+    from gpudoctor.run.recording import GeneratorStates, Pass, Process, Recording
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
+ENOUGH = 4
+"""Steps in which the generators are in equal states, from which on that is no chance."""
+_GENERATORS = {
+    "torch": "torch's generator",
+    "cuda": "the GPU's generator",
+    "numpy": "numpy's generator",
+    "python": "Python's generator",
+}
 OF_TORCH = ("torch.manual_seed", "torch.random.manual_seed")
 
 
@@ -111,8 +119,8 @@ class SameAugmentationOnAllRanks(Rule):
         if self.code not in recording.suspected:
             return
         passes = _first_passes(recording)
-        count = min((len(each.noise) for each in passes), default=0)
-        if not count or len({each.noise[:count] for each in passes}) > 1:
+        told = _drawn_for_batches(passes) or _drawn_in_steps(recording.ranks)
+        if not passes or not told:
             return
         seed = recording.ranks[0].seeds[-1] if recording.ranks[0].seeds else None
         at = (seed.place if seed is not None else None) or passes[0].place
@@ -120,14 +128,14 @@ class SameAugmentationOnAllRanks(Rule):
         if at is not None and len({each.places for each in passes}) == len(passes):
             yield self.found(
                 at,
-                f"All ranks drew the random numbers of their first {count} batches from one state of the generator: "
-                "the n-th sample of each was augmented alike.",
+                f"All ranks drew the random numbers of their first {told}",
                 remedy=REMEDY,
                 because=[("the batches are made here", passes[0].made)],
             )
 
     def could_show(self, recording: Recording) -> bool:
-        return any(each.noise for each in _first_passes(recording))
+        drawn = (_changing(rank.generators) for rank in recording.ranks)
+        return any(each.noise for each in _first_passes(recording)) or (recording.distributed and any(drawn))
 
 
 def _noise(program: Program) -> tuple[DrawsNoise, Backward] | None:
@@ -139,6 +147,32 @@ def _noise(program: Program) -> tuple[DrawsNoise, Backward] | None:
         if backward is not None and program.by_every_rank(draw) and not draw.context.evaluating:
             return draw, backward
     return None
+
+
+def _drawn_for_batches(passes: Sequence[Pass]) -> str:
+    """What is to be said where the first batches were made from the same random numbers; empty where they were not."""
+    count = min((len(each.noise) for each in passes), default=0)
+    if not count or len({each.noise[:count] for each in passes}) > 1:
+        return ""
+    return f"{count} batches from one state of the generator: the n-th sample of each was augmented alike."
+
+
+def _drawn_in_steps(ranks: Sequence[Process]) -> str:
+    """The same of what the steps themselves drew."""
+    count = min((len(each.generators) for each in ranks), default=0)
+    for kind in _changing(ranks[0].generators[:count]) if count >= ENOUGH else ():
+        if len({tuple(each.states.get(kind) for each in rank.generators[:count]) for rank in ranks}) == 1:
+            return (
+                f"{count} steps from one state of {_GENERATORS[kind]}: the noise for the n-th sample of each is that "
+                "for the n-th sample of every other."
+            )
+    return ""
+
+
+def _changing(states: Sequence[GeneratorStates]) -> list[str]:
+    """The generators from which something is drawn in each step."""
+    kinds = [kind for kind in _GENERATORS if all(kind in each.states for each in states)]
+    return [kind for kind in kinds if len({each.states[kind] for each in states}) == len(states) > 1]
 
 
 def _first_passes(recording: Recording) -> list[Pass]:

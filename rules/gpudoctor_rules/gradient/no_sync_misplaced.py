@@ -27,7 +27,7 @@ modelscope/FunASR#3472, speechbrain/speechbrain#1802, huggingface/accelerate#172
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.model import Forward
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.run.recording import Recording, Step
 
 SURE, PERHAPS = "no_sync", "no_sync?"
 
@@ -82,8 +82,9 @@ class NoSyncMisplaced(Rule):
                 yield found
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        drift = recording.drift
         steps = recording.ranks[0].steps if recording.ranks else ()
+        yield from self._to_no_effect(recording, steps)
+        drift = recording.drift
         if drift is None or recording.averages_by_hand or not drift.optimizer.held or not steps:
             return
         unsynced = all(step.counts.get("forwards") and not step.counts.get("synced backwards") for step in steps)
@@ -93,6 +94,18 @@ class NoSyncMisplaced(Rule):
                 f"No backward in {len(steps)} steps averaged the gradients, and after step {drift.step} the ranks held "
                 f"different values in parameter {drift.name}.",
                 remedy="Leave the last backward of each step, and its forward, outside of `no_sync()`.",
+            )
+
+    def _to_no_effect(self, recording: Recording, steps: Sequence[Step]) -> Iterator[Finding]:
+        counts = [step.counts["synced in no_sync"] for step in steps if step.counts.get("synced in no_sync")]
+        at = next((each.backward for each in recording.ranks[0].optimizers if each.held), None) if counts else None
+        if at is not None and len(counts) >= len(steps) / 2:
+            yield self.found(
+                at,
+                f"`no_sync()` did nothing in {sum(counts)} backwards: their forwards ran outside of it, so they "
+                "averaged the gradients over all ranks.",
+                remedy="Put the forward under the same `with`.",
+                severity=Severity.PERF,
             )
 
     def could_show(self, recording: Recording) -> bool:

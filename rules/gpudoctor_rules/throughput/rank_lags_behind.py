@@ -9,9 +9,10 @@ throttled, or with a log to write, slows all of them down. The code does not sho
 
 ## Fix
 
-The message says where the rank spends the time that the others wait for. Its batches: look at its disk, its workers,
-and the length of its samples. Its forward: look at the size of its batches and at its GPU (`gpudoctor probe`).
-Elsewhere: do what only this rank does less often, or after the training.
+The message says where the rank spends the time that the others wait for: data, transfer or compute. Its batches: look
+at its disk, its workers, and the length of its samples. Its copies to the GPU: pin the batches, and look at the link.
+Its forward: look at the size of its batches and at its GPU (`gpudoctor probe`). Elsewhere: do what only this rank does
+less often, or after the training.
 
 ## Silent when
 
@@ -46,11 +47,25 @@ WORTH, NOTICEABLE = 0.15, 0.004
 """The share of a step, and the seconds, from which on it is worth telling."""
 
 PARTS = {
-    "wait": ("waits for its batches", "Look at its disk, its workers, and how long its samples are."),
-    "forward": ("is in its forward", "Look at the size of its batches, and at its GPU with `gpudoctor probe`."),
-    "optimizer": ("is in its optimizer", "Look at its GPU with `gpudoctor probe`."),
-    "": ("is between the calls of a step", "Do what only this rank does less often, or after the training."),
+    "wait": ("data", "waits for its batches", "Look at its disk, its workers, and how long its samples are."),
+    "copy": (
+        "transfer",
+        "copies its batches to its GPU",
+        "Look at the link of its GPU with `gpudoctor probe`, at the CPUs that it runs on, and pin the batches.",
+    ),
+    "forward": (
+        "compute",
+        "is in its forward",
+        "Look at the size of its batches, and at its GPU with `gpudoctor probe`.",
+    ),
+    "optimizer": ("compute", "is in its optimizer", "Look at its GPU with `gpudoctor probe`."),
+    "": (
+        "the program",
+        "is between the calls of a step",
+        "Do what only this rank does less often, or after the training.",
+    ),
 }
+"""Of the parts of a step: what is slow, what the rank does there, and what to look at."""
 
 
 class Lag(NamedTuple):
@@ -75,11 +90,11 @@ class RankLagsBehind(Rule):
         place = _place(lag) if lag is not None else None
         if lag is None or place is None:
             return
-        where, remedy = PARTS[lag.part]
+        slow, where, remedy = PARTS[lag.part]
         yield self.found(
             place,
             f"Rank {lag.rank.rank} makes the other ranks wait for {1000 * lag.seconds:.0f} ms of each step, which is "
-            f"{min(lag.seconds / lag.step, 1):.0%} of it: it {where} for so much longer.",
+            f"{min(lag.seconds / lag.step, 1):.0%} of it. What is slow is {slow}: it {where} for so much longer.",
             remedy=remedy,
         )
 
