@@ -82,6 +82,12 @@ def busy_seconds(pid: int) -> float:
     return nanoseconds / 1e9
 
 
+def bytes_moved(pid: int) -> int:
+    """What `pid` has read and written so far, files and pipes together; 0 where that is not to be seen."""
+    rows = [line.split() for line in _read(PROC / str(pid) / "io").splitlines()]
+    return sum(int(row[1]) for row in rows if row[0] in ("rchar:", "wchar:"))
+
+
 class Stillness:
     """For how long some trees of processes have done nothing worth the name."""
 

@@ -1,4 +1,8 @@
-"""Ranks that do not advance: who waits in which collective, and where the others are. Nothing is ended for it."""
+"""Ranks that do not advance: who waits in which collective, and where the others are. Nothing is ended for it.
+
+Also where no collective is open, as in a loader, a checkpoint or a lock: then all ranks must have stood at the same
+lines at two looks, without any work in between.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudoctor.ranks.process_tree import busy_seconds, state_of
+from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, state_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, QUESTION
 from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
@@ -27,6 +31,11 @@ _OLD = 2.0
 """Seconds after which a collective that has begun and not ended is waited for."""
 _ENOUGH = 1.0
 """Seconds over which it can be said whether a rank computes: to answer takes it a moment of work, too."""
+_AGAIN = 5.0
+"""Seconds between two looks at ranks of which none waits for another."""
+_IDLE, _MOVED = 0.03, 1 << 20
+"""Of one core, and bytes read and written: less is no work of a rank and the processes that it has started. To answer
+moves some kilobytes."""
 _WAITING_IN = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/rendezvous.py",
@@ -53,36 +62,89 @@ class _FollowedRank:
     """When it was first seen to stand still, and the seconds of the processor that it had taken by then."""
 
 
+@dataclass(frozen=True)
+class _Look:
+    """Where ranks stood that waited for nobody, and what they and all that they have started had done by then."""
+
+    at: float
+    places: tuple[object, ...]
+    busy: float
+    moved: int
+
+    def idle_since(self, before: _Look) -> bool:
+        """Nothing has happened in between."""
+        seconds = self.at - before.at
+        same = seconds > _ENOUGH and self.places == before.places
+        return same and self.busy - before.busy < _IDLE * seconds and self.moved - before.moved < _MOVED
+
+
 class Watch:
     """Follows the files of a recording, and asks the ranks where they are when one of them stands still."""
 
     def __init__(self, folder: Path, patience: float) -> None:
         self._folder = folder
-        self._patience = patience
+        # To be told in time: answers take a moment.
+        self._patience = patience - min(_PATIENCE, patience / 4)
+        self._again = min(_AGAIN, self._patience / 2)
         self._ranks: dict[Path, _FollowedRank] = {}
         self._asked_at = 0.0
+        self._early = False
+        self._before: _Look | None = None
 
     def look(self) -> tuple[Waiting, ...]:
         """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
         now = time.monotonic()
         self._follow(now)
+        self._look_early(now)
         # One rank is enough: the others may be busy with what it waits for.
         still = [each for each in self._ranks.values() if now - each.since > self._patience]
         if not still or now - self._asked_at < self._patience:
             return ()
         self._asked_at = now
         found = self._ask()
+        if self._idle(found):
+            return found
         waits = {each.rank for each in found if each.waits} & {each.rank for each in still}
         # Who has ended, or does not answer, is not where the others are.
         apart = any(each.silence for each in found) or _apart(found)
         long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
         return found if waits and (long or (apart and not self._at_work(found))) else ()
 
+    def _look_early(self, now: float) -> None:
+        """Remember where the ranks are shortly before they are to be told, if all of them stand still."""
+        left = self._left()
+        still = bool(left) and all(now - each.since > self._patience - self._again for each in left)
+        if not still:
+            self._early, self._before = False, None
+        elif not self._early:
+            self._early, self._before = True, self._looked(self._ask(signal=False))
+
+    def _idle(self, found: Sequence[Waiting]) -> bool:
+        """Nobody waits for another rank, and nobody has done anything since the look before."""
+        before, now = self._before, self._looked(found)
+        # Who does other things than they did at the first look is looked at anew.
+        self._before = now
+        if before is None or now is None or any(each.waits for each in found):
+            return False
+        return now.idle_since(before)
+
+    def _looked(self, found: Sequence[Waiting]) -> _Look | None:
+        """None where somebody has ended, which is for the launcher to see, or does not answer."""
+        left = self._left()
+        if len(left) < len(self._ranks) or len(found) < len(left) or any(each.silence for each in found):
+            return None
+        everybody = [pid for each in left for pid in (each.pid, *descendants(each.pid))]
+        places = tuple((each.rank, tuple(frame.location for frame in each.stack if frame.own)) for each in found)
+        return _Look(time.monotonic(), places, sum(map(busy_seconds, everybody)), sum(map(bytes_moved, everybody)))
+
+    def _left(self) -> list[_FollowedRank]:
+        return [each for each in self._ranks.values() if state_of(each.pid)]
+
     @property
     def standing_still(self) -> bool:
         """No rank that is left has done anything for as long as is allowed."""
         now = time.monotonic()
-        left = [each for each in self._ranks.values() if state_of(each.pid)]
+        left = self._left()
         return bool(left) and all(now - each.since > self._patience for each in left)
 
     def enough(self) -> bool:
@@ -129,7 +191,8 @@ class Watch:
             return None
         return self._ranks.setdefault(path, _FollowedRank(path, pid, int(rank)))
 
-    def _ask(self) -> tuple[Waiting, ...]:
+    def _ask(self, *, signal: bool = True) -> tuple[Waiting, ...]:
+        """Where each rank is; a `signal` has those that do not answer written down, and may end what they sleep in."""
         ranks = sorted(self._ranks.values(), key=lambda each: each.rank)
         there = [each for each in ranks if state_of(each.pid)]
         for each in there:
@@ -141,7 +204,9 @@ class Watch:
                 os.close(pipe)
         answers = self._answers(there)
         return tuple(
-            _waiting(each.rank, answers[each.pid]) if each.pid in answers else _silent(each, self._folder)
+            _waiting(each.rank, answers[each.pid])
+            if each.pid in answers
+            else _silent(each, self._folder if signal else None)
             for each in ranks
         )
 
@@ -179,11 +244,11 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     return replace(here, steps=answer["steps"])
 
 
-def _silent(each: _FollowedRank, folder: Path) -> Waiting:
-    """Where a rank is that has not answered, as far as that can be found out."""
+def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:
+    """Where a rank is that has not answered, as far as that can be found out; a folder is where its stack comes to."""
     state = state_of(each.pid)
     silence = "has ended" if not state else "is stopped" if state in "Tt" else "does not answer"
-    stack = frames_of(stack_of(each.pid, folder)) if state else ()
+    stack = frames_of(stack_of(each.pid, folder)) if state and folder else ()
     return _standing(each.rank, stack, None, silence=silence)
 
 

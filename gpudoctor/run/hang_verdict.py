@@ -1,4 +1,5 @@
-"""Which of four a hang is: a rank has ended, a rank does not get on by itself, a rank is elsewhere, or all are there.
+"""Which kind a hang is: a rank has ended, does not get on by itself, or is elsewhere; or all are there; or no rank
+waits for another at all.
 
 The stacks of all ranks are compared: who stands where the fewest do is named, as ByteRobust does on thousands of GPUs.
 """
@@ -24,6 +25,7 @@ class HangKind(enum.Enum):
     RANK_MISSING = "rank missing"
     COLLECTIVES_DIFFER = "collectives differ"
     KERNEL_STUCK = "kernel stuck"
+    NO_COLLECTIVE = "no collective open"
 
 
 @dataclass(frozen=True)
@@ -47,20 +49,38 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
     if mute:
         why = "a call keeps Python's lock, or the process was stopped"
         return HangVerdict(HangKind.INTERPRETER_STUCK, mute, f"{_named(mute)} cannot answer: {why}.")
+    if not any(each.waits for each in waiting):
+        return _outside(waiting)
     elsewhere = [each for each in waiting if not each.waits and each.collective is None]
     if elsewhere:
         ranks = tuple(each.rank for each in elsewhere)
         text = f"{_named(ranks)} did not come to what the others wait in."
         return HangVerdict(HangKind.RANK_MISSING, ranks, text)
-    places = Counter(_standing(each) for each in waiting)
-    if len(places) > 1:
-        fewest = min(places.values())
-        apart = tuple(each.rank for each in waiting if places[_standing(each)] == fewest)
-        apart = apart if len(apart) < len(waiting) else ()
+    if len({_standing(each) for each in waiting}) > 1:
+        apart = _minority(waiting)
         told = f": {_named(apart)} in another than most" if apart else ""
         return HangVerdict(HangKind.COLLECTIVES_DIFFER, apart, f"The ranks wait in different collectives{told}.")
     why = "all have called it: a kernel is stuck, or the network"
     return HangVerdict(HangKind.KERNEL_STUCK, (), f"All ranks wait in one collective, and {why}.")
+
+
+def _outside(waiting: Sequence[Waiting]) -> HangVerdict:
+    """Ranks that stand in a loader, in a file or at a lock."""
+    if len({_standing(each) for each in waiting}) == 1:
+        who = "it stands" if len(waiting) == 1 else "all ranks stand"
+        text = f"No collective is open, and {who} at one line: what it waits for there does not come."
+        return HangVerdict(HangKind.NO_COLLECTIVE, (), text)
+    apart = _minority(waiting)
+    told = f"{_named(apart)} at another line than most" if apart else "the ranks at different lines"
+    return HangVerdict(HangKind.NO_COLLECTIVE, apart, f"No collective is open; {told}, and nobody does anything.")
+
+
+def _minority(waiting: Sequence[Waiting]) -> tuple[int, ...]:
+    """Who stands where the fewest do; nobody, where that can be said of all."""
+    places = Counter(_standing(each) for each in waiting)
+    fewest = min(places.values())
+    apart = tuple(each.rank for each in waiting if places[_standing(each)] == fewest)
+    return apart if len(apart) < len(waiting) else ()
 
 
 def _standing(each: Waiting) -> tuple[object, ...]:

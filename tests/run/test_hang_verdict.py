@@ -20,6 +20,10 @@ def elsewhere(rank: int) -> Waiting:
     return Waiting(rank, THERE, "load", None, ())
 
 
+def at_the_lock(rank: int) -> Waiting:
+    return Waiting(rank, HERE, "lock", None, ())
+
+
 def silent(rank: int, why: str) -> Waiting:
     return Waiting(rank, None, "", None, (), silence=why)
 
@@ -34,6 +38,8 @@ def silent(rank: int, why: str) -> Waiting:
         ([in_collective(0), in_collective(1), in_collective(2, 4)], HangKind.COLLECTIVES_DIFFER, (2,)),
         ([in_collective(0), in_collective(1, name="broadcast")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0), in_collective(1)], HangKind.KERNEL_STUCK, ()),
+        ([elsewhere(0), elsewhere(1)], HangKind.NO_COLLECTIVE, ()),
+        ([elsewhere(0), elsewhere(1), at_the_lock(2), elsewhere(3)], HangKind.NO_COLLECTIVE, (2,)),
         # Who has ended explains the others, wherever they are.
         ([elsewhere(0), silent(1, "has ended"), silent(2, "does not answer")], HangKind.RANK_ENDED, (1,)),
     ],

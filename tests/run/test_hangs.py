@@ -96,6 +96,60 @@ def test_a_rank_in_a_call_that_keeps_the_lock_is_found_all_the_same(tmp_path: Pa
     assert watched.codes == set()
 
 
+LOCKED = """
+import os
+import threading
+import torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+
+
+def load():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def save():
+    read, write = os.pipe()
+    os.read(read, 1)
+
+
+save() if dist.get_rank() == 1 else load()
+"""
+
+
+def test_ranks_that_stand_still_without_any_collective_are_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(LOCKED)
+    watched = watch(tmp_path, "--nproc-per-node", "3", "--hang-after", "8", "--kill-on-hang", "train.py")
+    assert watched.report["hang_verdict"] == {"kind": "no collective open", "ranks": [1]}
+    read, lock = line_of(LOCKED, "os.read("), line_of(LOCKED, "lock.acquire()")
+    assert [each["line"] for each in watched.report["hang"]] == [lock + 1, read, lock + 1]
+    assert "rank 1 at another line than most" in " ".join(watched.err.split()).replace("Rank", "rank")
+
+
+def test_ranks_that_are_at_work_without_any_collective_are_left_alone(tmp_path: Path) -> None:
+    """One reads, the other computes, for much longer than is waited."""
+    busy = """
+import os, time
+import torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+until = time.monotonic() + 8
+while time.monotonic() < until:
+    if dist.get_rank():
+        sum(range(10**5))
+    else:
+        open("/dev/zero", "rb").read(10**6)
+        time.sleep(0.2)
+dist.barrier()
+time.sleep(0.5)
+"""
+    (tmp_path / "train.py").write_text(busy)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
+    assert (watched.status, watched.report["hang"]) == (0, [])
+
+
 def test_a_rank_that_was_stopped_is_named(tmp_path: Path) -> None:
     stops = "        if dist.get_rank() == 1:\n            os.kill(os.getpid(), 19)\n"
     watched = hang(tmp_path, TRAINING + stops)
