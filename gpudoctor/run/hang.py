@@ -63,7 +63,7 @@ class _FollowedRank:
 
 
 @dataclass(frozen=True)
-class _Look:
+class _IdleLook:
     """Where ranks stood that waited for nobody, and what they and all that they have started had done by then."""
 
     at: float
@@ -71,7 +71,7 @@ class _Look:
     busy: float
     moved: int
 
-    def idle_since(self, before: _Look) -> bool:
+    def idle_since(self, before: _IdleLook) -> bool:
         """Nothing has happened in between."""
         seconds = self.at - before.at
         same = seconds > _ENOUGH and self.places == before.places
@@ -89,7 +89,7 @@ class Watch:
         self._ranks: dict[Path, _FollowedRank] = {}
         self._asked_at = 0.0
         self._early = False
-        self._before: _Look | None = None
+        self._before: _IdleLook | None = None
 
     def look(self) -> tuple[Waiting, ...]:
         """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
@@ -128,14 +128,14 @@ class Watch:
             return False
         return now.idle_since(before)
 
-    def _looked(self, found: Sequence[Waiting]) -> _Look | None:
+    def _looked(self, found: Sequence[Waiting]) -> _IdleLook | None:
         """None where somebody has ended, which is for the launcher to see, or does not answer."""
         left = self._left()
         if len(left) < len(self._ranks) or len(found) < len(left) or any(each.silence for each in found):
             return None
         everybody = [pid for each in left for pid in (each.pid, *descendants(each.pid))]
         places = tuple((each.rank, tuple(frame.location for frame in each.stack if frame.own)) for each in found)
-        return _Look(time.monotonic(), places, sum(map(busy_seconds, everybody)), sum(map(bytes_moved, everybody)))
+        return _IdleLook(time.monotonic(), places, sum(map(busy_seconds, everybody)), sum(map(bytes_moved, everybody)))
 
     def _left(self) -> list[_FollowedRank]:
         return [each for each in self._ranks.values() if state_of(each.pid)]
