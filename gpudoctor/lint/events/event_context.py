@@ -11,6 +11,10 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.record import dataclass, field, fields
 
 
+ONE_BY_ONE = frozenset({"lock", "main_process_first", "local_main_process_first", "rank_zero_first"})
+"""Context managers that let the ranks in one after the other."""
+
+
 @dataclass(frozen=True)
 class Loop:
     """One execution of a loop statement. `over` is the loader for a loop over batches, else None.
@@ -94,6 +98,11 @@ class Event:
     @property
     def loops(self) -> tuple[Loop, ...]:
         return self.context.loops
+
+    @property
+    def one_rank_at_a_time(self) -> bool:
+        """All ranks may do it, but never two of them together."""
+        return not ONE_BY_ONE.isdisjoint(self.context.contexts)
 
     @property
     def condition(self) -> Condition:

@@ -146,6 +146,13 @@ def _is_length_of_text(value: Unknown) -> bool:
     return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
 
 
+COUNTED = {
+    RankKind.GLOBAL: (),
+    RankKind.LOCAL: (SizeKind.LOCAL_WORLD, SizeKind.DEVICES),
+    RankKind.NODE: (SizeKind.NODES,),
+}
+"""What ranks of a kind count, beside all processes: there are at least that many."""
+
 SETTLED = (Divergence.NONE, MAYBE_BY_RANK)
 """What a switch may depend on: where all must come by, it came out the same for all, though the rank may lie beside it
 in what it is read from."""
@@ -246,6 +253,9 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
     if bound is None or isinstance(bound, (str, bytes, complex)) or bound is Ellipsis:
         if isinstance(other, Const):
             return FALSE
+        if _counts(other, rank):
+            # Ranks count from 0 up to the size: `rank >= world_size` holds on none of them.
+            return TRUE if isinstance(op, (ast.Lt, ast.Gt)) and isinstance(op, ast.Lt) is not swapped else FALSE
         return _rank_test(rank, TESTS.get(type(op), "?"), other, "", text, place)
     if isinstance(op, (ast.Eq, ast.Is)):
         # `rank == -1` means "not distributed" and never holds in a launched job; `rank == 0.5` never holds at all.
@@ -259,6 +269,13 @@ def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: 
         return FALSE if bound <= 0 else _rank_below(rank, math.ceil(bound), text, place)
     # rank > bound
     return TRUE if bound < 0 else negate(_rank_below(rank, math.floor(bound) + 1, text, place))
+
+
+def _counts(size: Value, rank: Rank) -> bool:
+    """The size is that of what the ranks count, or of more."""
+    if not isinstance(size, Size) or size.as_text or rank.as_text:
+        return False
+    return size.kind is SizeKind.WORLD or size.kind in COUNTED[rank.kind]
 
 
 def _rank_below(rank: Rank, bound: int, text: str, place: object) -> Value:

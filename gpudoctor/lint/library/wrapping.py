@@ -284,8 +284,8 @@ def _attribute(call: Call[Wrapper]) -> Values:
     # FSDP has one of its own, for which all ranks send their parts.
     if name == "state_dict" and wrapper.kind is WrapperKind.FSDP:
         return singleton(Method(wrapper, name))
-    # These give back the object that they are called on.
-    if own is None and name in GIVE_THEMSELVES:
+    # These give back the object that they are called on, and a `forward` every wrapper has of its own.
+    if own is None and (name in GIVE_THEMSELVES or name == "forward"):
         return singleton(Method(wrapper, name))
     # A compiled module passes unknown attributes through to the model.
     if own is None:

@@ -39,10 +39,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-NO_RACE = frozenset(
-    {"caught", "suppress", "lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"}
-)
-"""What is open around it: errors are caught, or one rank goes first."""
+NO_RACE = frozenset({"caught", "suppress", "unread"})
+"""What is open around it: errors are caught, or code that was not read may let one rank go first."""
 
 
 class FilesystemRace(Rule):
@@ -110,7 +108,7 @@ def _tolerate(event: ChangeFolder) -> Repair:
 
 def _races(program: Program, event: ChangeFolder) -> bool:
     # `exist_ok`, `ignore_errors`, a handler or a lock.
-    if event.tolerated or not NO_RACE.isdisjoint(event.context.contexts):
+    if event.tolerated or event.one_rank_at_a_time or not NO_RACE.isdisjoint(event.context.contexts):
         return False
     return program.by_every_rank(event) and not event.local_guards and one_path(event.path)
 

@@ -66,7 +66,8 @@ class SaveOnEveryRank(Rule):
             written = save.checkpoint or save.whole
             spawn = None if program.by_every_rank(save) else _importing(program, save)
             everywhere = spawn is not None or program.by_every_rank(save)
-            if not written or save.collective or not everywhere or save.led_there in told:
+            together = everywhere and not save.one_rank_at_a_time
+            if not written or save.collective or not together or save.led_there in told:
                 continue
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue

@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
 REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without downloading."
 
-# `unread` is a manager of code that could not be read: it may let one rank go first.
-ONE_BY_ONE = frozenset({"lock", "unread", "main_process_first", "local_main_process_first", "rank_zero_first"})
-
 
 class DownloadOnEveryRank(Rule):
     """Every rank downloads the same data to the same place at the same time."""
@@ -126,7 +123,8 @@ def _at_once(program: Program, event: Download) -> bool:
     # With a folder for each rank nobody meets anybody.
     if not program.by_every_rank(event) or _own_folder(event):
         return False
-    if ONE_BY_ONE.intersection(event.context.contexts) or _others_wait(program, event):
+    # A manager of code that could not be read may let one rank go first.
+    if event.one_rank_at_a_time or "unread" in event.context.contexts or _others_wait(program, event):
         return False
     return not any(_has_done(program, earlier, event) for earlier in program.events(Download))
 

@@ -142,7 +142,7 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
     """What was saved from the CPU is loaded there; a file that the program joins may be any that it loads."""
     if saved is not None:
         return saved.on_cpu
-    return any(save.on_cpu and save.call == "dcp_to_torch_save" for save in program.events(Save))
+    return any(save.on_cpu and save.call.endswith("dcp_to_torch_save") for save in program.events(Save))
 
 
 def _published(program: Program, use: LoadState) -> bool:

@@ -105,7 +105,7 @@ class SyncBatchnormMisplaced(Rule):
             if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap) and not _evaluates(program):
                 return self._in_one_process(sync, wrap)
             if wrap.order < sync.order and sync.given is not None and sync.condition.implies(wrap.condition):
-                return self._too_late(sync, wrap) if _averages(wrap) else None
+                return self._too_late(sync, wrap) if _averages(wrap) and not _converted(program, wrap) else None
             if sync.order < wrap.order and wrap.condition.implies(sync.condition) and _on_cpu(program, wrap):
                 return self._without_gpu(sync, wrap)
         return None
@@ -150,6 +150,14 @@ class SyncBatchnormMisplaced(Rule):
 def _concerns(program: Program, module: Value, wrap: Wrap) -> bool:
     """The layers are in the wrapped model, or the wrapped one is a part of the converted one."""
     return core_of(module) in program.within(wrap.inner) or core_of(wrap.inner) in program.within(module)
+
+
+def _converted(program: Program, wrap: Wrap) -> bool:
+    """Its layers were replaced before the wrap, and are not replaced again."""
+    return any(
+        sync.order < wrap.order and wrap.condition.implies(sync.condition) and _concerns(program, sync.module, wrap)
+        for sync in program.events(SyncNorm)
+    )
 
 
 def _meet(program: Program, sync: SyncNorm, wrap: Wrap) -> bool:

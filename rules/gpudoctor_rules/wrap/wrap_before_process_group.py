@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
@@ -112,6 +113,8 @@ def _made_later(program: Program, event: Event) -> InitGroup | None:
     # Some group was made before after all, perhaps in a branch that the event's own path joined again.
     if any(group.order < event.order for group in groups):
         return None
-    # A mesh takes the group that there is: in a function that others call, it may be theirs.
-    groups = [group for group in groups if program.whole or group.by.endswith("init_process_group")]
+    # A mesh takes the group that there is: in a function that others call, it may be theirs, and before it code that
+    # was not followed may have made one.
+    lost = any(each.order < event.order for each in program.events(Imprecision))
+    groups = [group for group in groups if group.by.endswith("init_process_group") or (program.whole and not lost)]
     return next((group for group in groups if program.in_known_order(event, group)), None)
