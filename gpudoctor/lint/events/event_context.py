@@ -10,7 +10,6 @@ from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.record import dataclass, field, fields
 
-
 ONE_BY_ONE = frozenset({"lock", "main_process_first", "local_main_process_first", "rank_zero_first"})
 """Context managers that let the ranks in one after the other."""
 
