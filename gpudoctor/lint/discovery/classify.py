@@ -74,7 +74,7 @@ def classify_alone(source: SourceFile) -> Classified:
     if source.cells is not None:
         return Classified(Role.MAIN, "is a notebook")
     name = os.path.basename(source.path)
-    if name == "__main__.py":
+    if name == "__main__.py" and not _only_defines(source.tree):
         return Classified(Role.MAIN, "is what `python -m` starts of its package")
     guard = main_guard(source.tree)
     if guard is not None:
@@ -90,6 +90,12 @@ def classify_alone(source: SourceFile) -> Classified:
     if computes(source.tree) and not in_package(source.path) and not _is_irrelevant(source):
         return Classified(Role.SCRIPT, "computes something and defines nothing")
     return Classified(Role.PART, "only defines things")
+
+
+def _only_defines(tree: ast.Module) -> bool:
+    """It holds the functions of a command, as `setup.py` names them, and calls none of them itself."""
+    defines = any(isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) for each in tree.body)
+    return defines and main_guard(tree) is None and started_by_decorator(tree) is None and not deeds_of(tree)
 
 
 def is_test(source: SourceFile) -> bool:

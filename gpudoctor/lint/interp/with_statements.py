@@ -131,7 +131,12 @@ def run_generator(
     if on_yield is not None:
         return run_body(m, generator, on_yield, node)
     collected: list[Values] = []
+    here = m.path
     run_body(m, generator, collected.append, node)
+    # It waits behind a `yield`: the error that ends it, should it ever come to that, has not been raised yet.
+    if collected and m.unreachable:
+        m.unreachable = False
+        m.path = here
     return (
         union(collected)
         if collected

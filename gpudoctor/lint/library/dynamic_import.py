@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Function, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import name_of, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
@@ -37,6 +38,18 @@ def _import_module(call: Call) -> Values:
     why = "a module whose name is not known"
     call.do.record_imprecision(f"{why} is imported", call.place)
     return call.unknown(CallResult(call.name, call.args), why)
+
+
+@MODELS.callable("monai.utils.optional_import", "monai.utils.module.optional_import")
+def _optional_import(call: Call) -> Values:
+    """`fire, has_fire = optional_import("fire")`: a module, or what it has under `name`, and whether it is there."""
+    module = call.constant(0, "module")
+    name = call.constant(3, "name") or ""
+    if not isinstance(module, str) or not isinstance(name, str):
+        return NOT_ANSWERED
+    found = call.do.modules.import_named(module, call.node)
+    wanted = call.do.attribute(found, name, call.node) if name else singleton(found)
+    return singleton(TupleOf((wanted, singleton(TRUE))))
 
 
 def _modules(call: Call, name: Value) -> list[str]:

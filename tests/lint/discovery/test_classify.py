@@ -139,7 +139,8 @@ def test_calls_in_a_circle_end(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("pkg/__main__.py", "def run(): pass\n"),
+        ("pkg/__main__.py", "from .app import run\n"),
+        ("pkg/__main__.py", "def run(): pass\nrun()\n"),
         ("pkg/module.py", "if __name__ == '__main__':\n    pass\n"),
         ("pkg/module.py", "if '__main__' == __name__ and True:\n    pass\n"),
         ("pkg/__init__.py", "if __name__ in ('__main__', 'run'):\n    pass\n"),
@@ -245,6 +246,8 @@ STORE = "import numpy\n\ndef data():\n    return numpy.load('x')\n"
         {"pkg/begin.py": f"{BEGIN}\nif len('x'):\n    everything()\n"},
         {"pkg/begin.py": BEGIN, "pkg/__main__.py": "from .begin import everything\neverything()\n"},
         {"pkg/begin.py": BEGIN, "pyproject.toml": "[project]\n[project.scripts]\ncook-it = 'pkg.begin:everything'\n"},
+        # `python -m pkg` would do nothing.
+        {"pkg/__main__.py": BEGIN, "pyproject.toml": "[project.scripts]\ncook-it = 'pkg.__main__:everything'\n"},
         {
             "pkg/begin.py": BEGIN,
             "pkg/__init__.py": "from .begin import everything\n",

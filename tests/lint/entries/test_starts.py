@@ -64,6 +64,18 @@ STARTS = {
         if __name__ == '__main__':
             fire.Fire()
         """,
+    "fire that may be missing": """
+        if __name__ == '__main__':
+            from monai.utils import optional_import
+            fire, _ = optional_import('fire')
+            fire.Fire()
+        """,
+    "fire's function that may be missing": """
+        from monai.utils import optional_import
+        start, has_fire = optional_import('fire', name='Fire')
+        if __name__ == '__main__' and has_fire:
+            start(main)
+        """,
     "fire of a table": """
         import fire
         if __name__ == '__main__':

@@ -214,3 +214,39 @@ def test_a_context_that_a_test_decides_is_told_as_such(paper):
         """
     )
     assert {call.context.contexts for call in found.events(Forward)} == {("no_sync?",)}
+
+
+def test_a_generator_waits_behind_its_yield(paper):
+    """`next` gets one item: the error that ends the generator, should it come to that, is raised by a later one."""
+    found = paper(
+        """
+        import torch
+
+        def served(process, queue):
+            while process.exitcode is None:
+                yield queue.get()
+            raise RuntimeError("the process has ended")
+
+        def train(process, queue):
+            model = torch.nn.Linear(2, 2)
+            batches = served(process, queue)
+            while True:
+                model(next(batches)).sum().backward()
+
+        train(*map(open, "ab"))
+        """
+    )
+    assert found.events(Forward)
+    found = paper(
+        """
+        import torch
+
+        def served():
+            raise RuntimeError("there is nothing")
+            yield 1
+
+        batch = next(served())
+        torch.nn.Linear(2, 2)(batch)
+        """
+    )
+    assert not found.events(Forward)
