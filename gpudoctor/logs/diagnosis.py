@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from gpudoctor.logs.error_texts import LEFT_BEHIND, SIGKILL, ErrorText, FailureRole, meaning_of
+from gpudoctor.logs.error_texts import (
+    LEFT_BEHIND,
+    OF_LAUNCHERS,
+    SIGKILL,
+    STOOD_APART,
+    VAGUE,
+    ErrorText,
+    FailureRole,
+    meaning_of,
+)
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
     LogFact,
@@ -14,19 +23,21 @@ from gpudoctor.logs.log_facts import (
     LogPlace,
     Notice,
     ProcessExit,
+    StackDump,
     Timeout,
 )
 from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
 from gpudoctor.logs.speakers import Speaker
 from gpudoctor.record import dataclass, replace
 
-_LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException")
-"""Exceptions by which a launcher says that a process failed."""
 _LONGEST = 300
-_RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? )(\d+)")
+_RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |\brank=)(\d+)")
 """Errors in which a process says its own rank."""
-_ENDS_OF_ERRORS = ("exit code 1", "killed by SIGABRT")
-"""How a process ends after an exception of Python, or of C++."""
+_OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
+"""What old versions of `mp.spawn` raise."""
+_CUT = "a traceback that is cut off before its error"
+_SAYS_NOTHING = ("SIGKILL", "SIGTERM")
+"""Signals that leave a process no time to print an error."""
 _KILLED = {
     4: "SIGILL",
     6: "SIGABRT",
@@ -41,7 +52,8 @@ _KILLED = {
 class LoggedFailure:
     """How one process failed: the line that says so, where its own code was, and what the text means.
 
-    `exit`: only a launcher says that it ended. `root`: the launcher saw it end before the others, at `time`.
+    `exit`: only a launcher says that it ended. `root`: the launcher saw it end before the others, at `time`. `cut`: its
+    error is not in the log, or Python went on after it.
     """
 
     by: Speaker
@@ -53,6 +65,7 @@ class LoggedFailure:
     time: str = ""
     root: bool = False
     exit: bool = False
+    cut: bool = False
 
     @property
     def summary(self) -> str:
@@ -93,9 +106,12 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     """Put the facts of all logs of one job in order."""
     known = list(facts)
     failures = _joined(list(_failures(known)))
-    own = [each for each in failures if each.role is FailureRole.OWN]
-    roots = [each for each in failures if each.root]
     missing = missing_from(known)
+    if all(each.exit for each in failures) and (apart := _standing_apart(known)) is not None:
+        failures, missing = apart
+    own = [each for each in failures if each.role is FailureRole.OWN]
+    own = [each for each in own if not each.cut] or ([] if len(own) < len(failures) else own)
+    roots = [each for each in failures if each.root]
     first: LoggedFailure | None
     if own:
         first, because, sure = _first_of(own, roots, failures, files)
@@ -111,8 +127,11 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
     for fact in facts:
         if isinstance(fact, LoggedCrash):
-            if not fact.type.endswith(_LAUNCHERS):
-                yield _crash(fact)
+            told = _crash(fact)
+            # Of an error whose traceback is not in the log, nobody knows whether it ended the process.
+            bare = fact.headless and not fact.frames and told.meaning is None
+            if not (fact.type.endswith(OF_LAUNCHERS) or _OF_SPAWN.match(fact.text) or bare):
+                yield told
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
         elif isinstance(fact, ProcessExit):
@@ -120,7 +139,7 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
         elif isinstance(fact, Notice):
             meaning = meaning_of(fact.text)
             if meaning is not None:
-                yield LoggedFailure(fact.by, fact.at, fact.text, meaning.role, meaning)
+                yield LoggedFailure(_ranked(fact.by, fact.text), fact.at, fact.text, meaning.role, meaning)
 
 
 def _crash(crash: LoggedCrash) -> LoggedFailure:
@@ -129,14 +148,22 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     while (earlier := chain[-1].raised_first) is not None:
         chain.append(earlier)
     told = next((each for each in chain if meaning_of(f"{each.type}: {each.text}")), crash)
+    if not told.type:
+        return LoggedFailure(crash.by, crash.at, _CUT, FailureRole.OWN, place=crash.place, cut=True)
     text = f"{told.type}: {told.text}" if told.text else told.type
     meaning = meaning_of(text)
     role = meaning.role if meaning else FailureRole.OWN
     place = next((each.place for each in (told, *chain) if each.place), None)
-    by = crash.by
-    if not by.is_known and (ranked := _RANK_IN_TEXT.search(text)):
-        by = replace(by, rank=int(ranked[1]))
-    return LoggedFailure(by, crash.at, text, role, meaning, place)
+    by = _ranked(crash.by, text)
+    if told.type.endswith("SignalException"):
+        # Of the launcher, and its place is that of whoever started it.
+        place = None
+    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored)
+
+
+def _ranked(by: Speaker, text: str) -> Speaker:
+    ranked = None if by.is_known else _RANK_IN_TEXT.search(text)
+    return replace(by, rank=int(ranked[1])) if ranked else by
 
 
 def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
@@ -149,7 +176,8 @@ def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
 
 def _exit(fact: ProcessExit) -> LoggedFailure:
     if not fact.signal:
-        return _ended(fact, f"exit code {fact.code}", FailureRole.OWN, None)
+        text = "ended; the log does not tell how" if fact.code is None else f"exit code {fact.code}"
+        return _ended(fact, text, FailureRole.OWN, None)
     name = _KILLED.get(fact.signal, f"signal {fact.signal}")
     text = f"killed by {name}"
     if fact.signal == 9:
@@ -165,7 +193,7 @@ def _ended(fact: ProcessExit, text: str, role: FailureRole, meaning: ErrorText |
 
 def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     """One failure a process: what a process said itself counts, and its exit code only where it said nothing."""
-    told = _once([each for each in failures if not each.exit])
+    told = _whole(_once([each for each in failures if not each.exit]))
     exits = _once([each for each in failures if each.exit])
     named = {each.by.local_rank for each in exits if each.by.rank is not None}
     left: list[LoggedFailure] = []
@@ -174,17 +202,58 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             # The launcher says it once more, with the rank.
             continue
         own = [index for index, one in enumerate(told) if _may_be(one.by, each.by)]
-        if not own and each.text in _ENDS_OF_ERRORS:
-            # Which process has said it is not in the log, but whose error it must be.
-            own = [index for index, one in enumerate(told) if not one.by.is_known and not one.by.tag]
-            own = own if len(own) == 1 else []
         for index in own:
-            one = told[index]
-            by = each.by if one.by.rank is None else one.by
-            told[index] = replace(one, by=by, root=each.root, time=each.time)
+            told[index] = _ended_so(told[index], each)
         if not own:
             left.append(each)
+    nameless = [index for index, one in enumerate(told) if not one.by.is_known and not one.by.tag]
+    if len(left) == len(nameless) == 1 and not left[0].text.endswith(_SAYS_NOTHING):
+        # Which process has said it is not in the log, but whose error it must be.
+        told[nameless[0]] = _ended_so(told[nameless[0]], left.pop())
     return sorted([*told, *left], key=lambda each: each.at.order)
+
+
+def _ended_so(one: LoggedFailure, end: LoggedFailure) -> LoggedFailure:
+    by = end.by if one.by.rank is None else one.by
+    return replace(one, by=by, root=end.root, time=end.time)
+
+
+def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
+    """What a log tells of one failure in two places, together.
+
+    Where a traceback has no error, it is that of the error which the same process told; what the C++ side of a process
+    says with its rank is what Python says without it; and NCCL's warning is why NCCL's call failed.
+    """
+    kept = list(told)
+    for each in [one for one in told if one.cut]:
+        others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
+        if not others:
+            if each.place is None:
+                kept.remove(each)
+            continue
+        kept.remove(each)
+        bare = [one for one in others if not (one.place and one.place.own) and one.by == each.by]
+        if each.text == _CUT and len(bare) == 1 and each.place is not None:
+            kept[kept.index(bare[0])] = replace(bare[0], place=each.place)
+    for each in [one for one in kept if not one.by.is_known and not one.by.tag]:
+        twins = [one for one in kept if one.by.is_known and _one_error(one, each)]
+        if len(twins) > 1 and each.meaning in VAGUE:
+            kept.remove(each)
+        if len(twins) == 1 and twins[0].place is None:
+            kept.remove(each)
+            kept[kept.index(twins[0])] = replace(twins[0], place=each.place, text=_telling(twins[0], each).text)
+    return kept
+
+
+def _one_error(one: LoggedFailure, other: LoggedFailure) -> bool:
+    if one.meaning is None or other.meaning is None:
+        return False
+    return one.meaning is other.meaning or (one.meaning.library == "nccl" and other.meaning in VAGUE)
+
+
+def _telling(one: LoggedFailure, other: LoggedFailure) -> LoggedFailure:
+    """Python's text, where both mean the same."""
+    return other if one.meaning is other.meaning and other.place is not None else one
 
 
 def _once(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
@@ -223,7 +292,7 @@ def _first_of(
     own: Sequence[LoggedFailure], roots: Sequence[LoggedFailure], failures: Sequence[LoggedFailure], files: int
 ) -> tuple[LoggedFailure, str, bool]:
     named = [each for each in own if each.root]
-    by_time = all(each.at.at for each in own)
+    by_time = _one_clock(own)
     earliest = min(own, key=lambda each: (each.at.at if by_time else "", each.at.order))
     said_more = [each for each in own if not each.exit]
     if named:
@@ -232,6 +301,9 @@ def _first_of(
             # An exit code without an error; another process has told its own.
             told = min(said_more, key=lambda each: each.at.order)
             return told, "it is the only process whose own error is in the log", False
+        together = {each.time for each in failures if each.exit and each is not first and not _same(each, first)}
+        if first.exit and first.time in together and not first.meaning:
+            return first, "the launcher names it, and saw others end in the same second", False
         return first, "the launcher saw it end first", True
     if said_more:
         earliest = min(said_more, key=lambda each: (each.at.at if by_time else "", each.at.order))
@@ -239,12 +311,47 @@ def _first_of(
     if alone:
         others = any(each.role in (FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED) for each in failures)
         because = "the others ended because of it" if others else "it is the only error in the log"
-        return earliest, because, True
+        return earliest, because, not earliest.cut
     if by_time:
         return earliest, "its time is the earliest", True
     if files == 1:
         return earliest, "it stands first in the log", len({_who(each.by) for each in own}) == 1
     return earliest, "several processes failed, and the logs have no times", False
+
+
+def _one_clock(failures: Sequence[LoggedFailure]) -> bool:
+    """All have a time, and of one kind: with the year, or as torch logs it."""
+    return all(each.at.at for each in failures) and len({each.at.at[4:5] for each in failures}) == 1
+
+
+def _standing_apart(facts: Sequence[LogFact]) -> tuple[list[LoggedFailure], MissingRanks | None] | None:
+    """Nothing failed, and there are stacks of several processes: those that stood where the fewest did."""
+    stacks: dict[Speaker, StackDump] = {}
+    for fact in facts:
+        if isinstance(fact, StackDump) and (fact.by not in stacks or _of_program(fact)):
+            stacks[fact.by] = fact
+    stood = [(fact, next((frame for frame in fact.frames if frame.own), None)) for fact in stacks.values()]
+    groups: dict[tuple[str, int] | None, list[tuple[StackDump, LoggedFrame | None]]] = {}
+    for fact, frame in stood:
+        groups.setdefault((frame.path, frame.line) if frame else None, []).append((fact, frame))
+    if len(stacks) < 2:
+        return None
+    few, *_, many = sorted(groups.values(), key=len) if len(groups) > 1 else (stood, stood)
+    failures = [
+        LoggedFailure(fact.by, fact.at, f"stood in `{fact.frames[0].function}`", FailureRole.WAIT, STOOD_APART, frame)
+        for fact, frame in (*few, *(each for group in groups.values() if group is not few for each in group))
+    ]
+    if len(few) == len(many):
+        return failures, None
+    ranks = tuple(sorted(fact.by.rank for fact, _ in few if fact.by.rank is not None))
+    who = f"{len(few)} of {len(stood)} processes stood"
+    at = many[0][1]
+    others = f"{at.path}:{at.line}" if at else "no line of the program"
+    return failures, MissingRanks(ranks, "", f"{who} here, the others at {others}", False)
+
+
+def _of_program(stack: StackDump) -> bool:
+    return stack.thread == "MainThread" or stack.frames[-1].function in ("<module>", "_run_code")
 
 
 def _same_process(one: LoggedFailure, other: LoggedFailure) -> bool:
@@ -256,7 +363,8 @@ def _first_waiting(
 ) -> tuple[LoggedFailure | None, str, bool]:
     waits = [each for each in failures if each.role is FailureRole.WAIT]
     if waits:
-        placed = next((each for each in waits if each.place), waits[0])
+        timed = min(waits, key=lambda each: each.at.at) if _one_clock(waits) else waits[0]
+        placed = next((each for each in waits if each.place), timed)
         because = missing.because if missing else "no process of this log failed by itself"
         return placed, because, missing.sure if missing else False
     gone = [each for each in failures if each.role is FailureRole.PEER]

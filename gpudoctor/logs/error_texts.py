@@ -48,12 +48,23 @@ _OWN, _PEER, _WAIT, _STOPPED = FailureRole.OWN, FailureRole.PEER, FailureRole.WA
 ERROR_TEXTS: tuple[ErrorText, ...] = (
     # --- memory ---
     ErrorText(
-        r"CUDA out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc",
+        r"(?:CUDA|HIP) out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc|"
+        r"CUDA error: out of memory|Cuda failure (?:\d+ )?'out of memory'",
         _OWN,
         "The GPU of this rank had no memory left.",
         "Lower the batch of each rank, accumulate gradients, or shard the model (FSDP). Where one rank alone runs out, "
         "look for what others put on its GPU: `map_location`, `cuda:0`, evaluation on rank 0.",
         likely=("GPU209", "GPU204", "GPU710"),
+    ),
+    ErrorText(
+        r"NCCL WARN (?:Error(?: while creating shared memory segment|: failed to extend)|"
+        r"Call to (?:posix_fallocate|shm_open|ftruncate|mmap) failed)|"
+        r"creating shared memory segment \S*nccl|failed to extend /dev/shm/nccl",
+        _OWN,
+        "NCCL could not make the shared memory through which ranks of a node exchange data: mostly, /dev/shm is full.",
+        "Give the container more (`--shm-size=16g`, `--ipc=host`), and look for what fills /dev/shm.",
+        code="GPU431",
+        library="nccl",
     ),
     ErrorText(
         r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: Bus error|exited unexpectedly.*shared memory)|"
@@ -143,6 +154,21 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         code="GPU603",
     ),
     ErrorText(
+        r"Error\(s\) in loading state_dict for|size mismatch for \S+: copying a param",
+        _OWN,
+        "The checkpoint does not fit the model: names or shapes of parameters differ, or it holds the shards of "
+        "another number of ranks.",
+        "Build the model from the settings with which the checkpoint was written, and load it before the model is "
+        "sharded or wrapped.",
+        likely=("GPU603",),
+    ),
+    ErrorText(
+        r"FSDP assumes \S+ is in the state_dict",
+        _OWN,
+        "FSDP met a state_dict with other names than its own: a hook or a wrapper has changed them.",
+        "Ask for the state by `torch.distributed.checkpoint.state_dict.get_model_state_dict`.",
+    ),
+    ErrorText(
         r"modified by an inplace operation",
         _OWN,
         "A tensor that a backward needs was changed before it. Under DDP that often is a second forward in the same "
@@ -202,7 +228,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU406", "GPU216"),
     ),
     ErrorText(
-        r"device-side assert triggered",
+        r"device-side assert triggered|\.(?:cu|hip):\d+: .*[Aa]ssertion",
         _OWN,
         "A kernel met a value that it refuses, mostly an index out of its range: labels, tokens, positions.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
@@ -353,6 +379,34 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU501", "GPU502", "GPU503", "GPU412"),
     ),
     ErrorText(
+        r"waiting for remainder of ranks|(?:missing|ready) ranks: ",
+        _WAIT,
+        "Some ranks did not submit a tensor that the others wait for: they stand elsewhere, have ended, or submit "
+        "others.",
+        "Look at what the missing ranks do at this time.",
+        likely=("GPU501", "GPU512"),
+        library="horovod",
+    ),
+    ErrorText(
+        r"RendezvousClosedError",
+        _PEER,
+        "The launchers of the nodes had closed their rendezvous: the launcher of another node had ended before.",
+    ),
+    ErrorText(
+        r"A worker died or was killed|Worker unexpectedly exits with a connection error",
+        _OWN,
+        "A process of Ray ended without an exception: killed by the kernel for memory, by somebody, or by native code.",
+        "Look into its own log (`/tmp/ray/session_latest/logs/worker-*`) and the kernel's (`dmesg`).",
+        library="ray",
+    ),
+    ErrorText(
+        r"Received 1 death signal|got signal: 1\b",
+        _STOPPED,
+        "The terminal or the connection that the job was started in was closed (SIGHUP).",
+        "Start it in `tmux` or under a scheduler: `nohup` does not help, because torch's launcher listens to this "
+        "signal itself.",
+    ),
+    ErrorText(
         r"ncclRemoteError|remote process (?:has )?exit|Connection closed by (?:remote )?peer|Connection reset by peer|"
         r"Broken pipe|Connection was likely closed|Did the remote server shutdown|socketProgress|socketPollConnect|"
         r"Call to recv from .* failed|Read error \[|Socket closed|peer .* (?:has )?(?:died|left)|"
@@ -362,12 +416,34 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"SignalException: Process \d+ got signal|KeyboardInterrupt|got signal: (?:15|2)|SIGTERM|DUE TO TIME LIMIT|"
+        r"Received \d+ death signal|"
         r"CANCELLED AT|terminated with signal SIGTERM",
         _STOPPED,
         "The process was told to end: by its launcher, the scheduler or a person.",
     ),
     ErrorText(
-        r"ncclInvalidUsage",
+        r"ncclInvalidArgument|NCCL error in: \S+ invalid argument",
+        _OWN,
+        "NCCL was given something that it refuses: often a tensor on a GPU that is not this rank's.",
+        "`NCCL_DEBUG=WARN` says what; call `torch.cuda.set_device(local_rank)` before the process group is made.",
+        likely=("GPU204", "GPU206"),
+        library="nccl",
+    ),
+    ErrorText(
+        r"Distributed package doesn't have NCCL",
+        _OWN,
+        "This build of PyTorch has no NCCL: those for Windows, macOS and the CPU have none.",
+        "Install a build with CUDA for Linux (on Windows, in WSL), or use the backend `gloo`.",
+    ),
+    ErrorText(
+        r"execve\(\): \S+: No such file or directory",
+        _OWN,
+        "The scheduler did not find the program to start on this node.",
+        "Activate the environment in the job's script, or give the whole path.",
+        library="slurm",
+    ),
+    ErrorText(
+        r"ncclInvalidUsage|NCCL error in: \S+ invalid usage",
         _OWN,
         "NCCL was used in a way that it refuses: often two ranks on one GPU, or ranks that disagree.",
         "`NCCL_DEBUG=WARN` says what.",
@@ -382,7 +458,15 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
-        r"ncclSystemError|unhandled system error|no socket interface found|ibv_\w+ failed",
+        r"ibv_\w+ failed",
+        _OWN,
+        "A call of InfiniBand failed: the adapter, its port or its settings, or the memory that it may lock.",
+        "Compare `ibstat` and `ulimit -l` on the nodes; `NCCL_IB_HCA` names the adapters to use, `NCCL_IB_DISABLE=1` "
+        "tries without them.",
+        library="nccl",
+    ),
+    ErrorText(
+        r"ncclSystemError|unhandled system error|no socket interface found",
         _OWN,
         "NCCL could not use the network, or the shared memory, of the node.",
         "`NCCL_DEBUG=INFO` says what failed; often `NCCL_SOCKET_IFNAME` names the wrong interface, or /dev/shm is "
@@ -391,7 +475,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
-        r"ncclInternalError|internal error - please report",
+        r"ncclInternalError|internal error - please report|NCCL error in: \S+ internal error",
         _OWN,
         "NCCL stopped on an error of its own: often versions or topologies differ between nodes.",
         "`NCCL_DEBUG=INFO` says where.",
@@ -411,10 +495,22 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="cuda",
     ),
     ErrorText(
-        r"Segmentation fault|Bus error|Signal 11|SIGSEGV|SIGBUS",
+        r"Caught signal 7|Signal: Bus error|SIGBUS",
+        _OWN,
+        "The process was killed by a bus error: mostly shared memory that is full, or a file that was cut under it.",
+        "Give the container more (`--shm-size=16g`, `--ipc=host`).",
+        likely=("GPU431",),
+    ),
+    ErrorText(
+        r"Segmentation fault|Bus error|Signal 11|SIGSEGV|Caught signal 11|exit code -11",
         _OWN,
         "The process was killed by an error in native code: an extension, a driver, or shared memory that is full.",
         "Start it with `python -X faulthandler`, which prints where Python was.",
+    ),
+    ErrorText(
+        r"SIGABRT|Aborted",
+        _OWN,
+        "Native code ended the process: the lines before this one say why.",
     ),
 )
 
@@ -435,6 +531,21 @@ LEFT_BEHIND = ErrorText(
     "Look for a test of the rank around this call, and for loops that make more iterations on one rank.",
     likely=("GPU501", "GPU503", "GPU316"),
 )
+
+
+STOOD_APART = ErrorText(
+    r"",
+    FailureRole.WAIT,
+    "Nothing has failed, and the processes did not stand at the same line when their stacks were taken.",
+    "Look at what keeps those that stand apart: a loader, a file, a lock, or a collective that the others do not call.",
+)
+VAGUE = tuple(each for each in ERROR_TEXTS if each.pattern.startswith(("nccl", "CUDA error: (?:the )?launch")))
+"""Errors for which another line of the log has the reason."""
+
+OF_LAUNCHERS = (
+    "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException",
+)  # fmt: skip
+"""Exceptions by which a launcher says that one of its processes failed."""
 
 
 @cache

@@ -55,12 +55,13 @@ class SummaryReader:
 
     def closed(self) -> Iterator[ProcessExit]:
         """The process whose members have been read."""
-        by, code, at = self._speaker(), _CODE.match(self._told.get("exitcode", "")), self._at
+        by, found, at = self._speaker(), _CODE.match(self._told.get("exitcode", "")), self._at
         time = self._told.get("time", "")
         self._told, self._at, self.by = {}, None, None
-        if by is not None and code is not None and at is not None:
+        if by is not None and at is not None:
             root, self._root = self._root, False
-            yield ProcessExit(by, at, int(code[0]), max(0, -int(code[0])), time, root)
+            code = int(found[0]) if found else None
+            yield ProcessExit(by, at, code, max(0, -(code or 0)), time, root)
 
     def _speaker(self) -> Speaker | None:
         rank = _RANK.match(self._told.get("rank", ""))

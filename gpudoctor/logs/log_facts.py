@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 from gpudoctor.logs.speakers import Speaker
 from gpudoctor.record import dataclass
 
@@ -28,13 +31,28 @@ class LoggedFrame:
     def own(self) -> bool:
         """The file is the user's: neither Python's nor an installed package's."""
         path = self.path.replace("\\", "/")
-        return not (path.startswith("<") or any(part in path for part in _FOREIGN))
+        if path.startswith(("<string>", "<frozen", "<__")) or path.removesuffix(".py") in sys.stdlib_module_names:
+            return False
+        return not any(part in f"/{path}" for part in _FOREIGN)
+
+    @property
+    def installed(self) -> bool:
+        """The file is of an installed package that neither starts nor computes: it may be the program itself."""
+        parts = self.path.replace("\\", "/").partition("-packages/")[2].split("/")
+        return bool(parts[0]) and parts[0] not in _TOOLS
 
 
 _FOREIGN = (
     "/site-packages/", "/dist-packages/", "/lib/python3", "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
 )  # fmt: skip
+_ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
+"""Where torch lies, other packages do, too, whatever the folder is called."""
+_TOOLS = frozenset(
+    "torch torchvision accelerate deepspeed lightning pytorch_lightning transformers ray horovod hydra fire click "
+    "numpy triton megatron colossalai fairscale apex xformers peft".split()
+)
+"""Packages of which a line says nothing about the program that called them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +60,9 @@ class LoggedCrash:
     """An exception that ended a process, with its stack, outermost call first.
 
     `text` may have several lines. `raised_first` is the exception that led to it, where Python told one. `mixed`:
-    lines of several processes ran into each other, and the stack may have calls of another.
+    lines of several processes ran into each other, and the stack may have calls of another. `type` is empty where the
+    log ends before it. `headless`: the log begins after the first calls, or has the error's text alone. `ignored`:
+    Python says that it went on.
     """
 
     by: Speaker
@@ -52,11 +72,16 @@ class LoggedCrash:
     frames: tuple[LoggedFrame, ...]
     raised_first: LoggedCrash | None = None
     mixed: bool = False
+    headless: bool = False
+    ignored: bool = False
 
     @property
     def place(self) -> LoggedFrame | None:
-        """The innermost line of the user's own code."""
-        return next((frame for frame in reversed(self.frames) if frame.own), None)
+        """The innermost line of the user's own code, or of the package in which the program is installed."""
+        beside = tuple(found[1] for frame in self.frames if (found := _ROOT.match(frame.path)))
+        inner = self.frames[::-1]
+        own = (frame for frame in inner if frame.own and not frame.path.startswith(beside))
+        return next(own, next((frame for frame in inner if frame.installed), None))
 
 
 @dataclass(frozen=True)
@@ -95,14 +120,26 @@ class CollectiveStack:
 
 @dataclass(frozen=True)
 class ProcessExit:
-    """How a launcher saw a process end. `signal` is 0 where it ended by itself; `root`: the launcher saw it first."""
+    """How a launcher saw a process end. `signal` is 0 where it ended by itself; `root`: the launcher saw it first.
+    `code` is None where the log does not tell it."""
 
     by: Speaker
     at: LogPlace
-    code: int
+    code: int | None
     signal: int
     time: str = ""
     root: bool = False
+
+
+@dataclass(frozen=True)
+class StackDump:
+    """Where a process stood, as faulthandler or py-spy printed it, innermost call first. `thread` is empty where the
+    dump does not name it."""
+
+    by: Speaker
+    at: LogPlace
+    thread: str
+    frames: tuple[LoggedFrame, ...]
 
 
 @dataclass(frozen=True)
@@ -114,4 +151,4 @@ class Notice:
     text: str
 
 
-LogFact = LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | Notice
+LogFact = LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | StackDump | Notice

@@ -26,11 +26,14 @@ class MissingRanks:
 _LAGGING = re.compile(r"\[(?P<ranks>[\d, ]+)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)")
 _BARRIER = re.compile(r"Ranks? (?P<ranks>[\d, ]+) failed to pass monitoredBarrier|send/recv from rank (?P<rank>\d+)")
 
+_STALLED = re.compile(r"\[(?P<kind>missing|ready)\s+ranks: (?P<ranks>\d[\d, ]*)\]")
+"""Horovod, of a tensor that only some ranks have submitted."""
+
 
 def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
     """Who did not come, as far as the log tells; None where nobody waited."""
     told = _told(facts)
-    timeouts = [fact for fact in facts if isinstance(fact, Timeout)]
+    timeouts = _of_one_group(facts)
     if told is not None or not timeouts:
         return told
     first = min((each.number for each in timeouts if each.number is not None), default=None)
@@ -48,16 +51,26 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         return MissingRanks(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
     waited = {each.by.rank for each in here if each.by.rank is not None}
     silent = tuple(sorted(_known_ranks(facts) - waited))
-    if silent and waited:
+    if 0 < len(silent) < len(waited):
         return MissingRanks(
             silent, operation, f"{_ranks(silent)} said nothing of {operation}, in which the others waited", False
         )
     return MissingRanks(
         (),
         operation,
-        "each rank in this log waited: a rank whose log is missing, a kernel or the network stood still",
+        "the ranks in this log waited: a rank whose log is missing, a kernel or the network stood still",
         False,
     )
+
+
+def _of_one_group(facts: Sequence[LogFact]) -> list[Timeout]:
+    """The timeouts of the group in which most ranks waited: numbers count in each group from the begin."""
+    groups = {(each.by.rank, each.failed): each.group for each in facts if isinstance(each, GroupProgress)}
+    found: dict[str, list[Timeout]] = {}
+    for fact in facts:
+        if isinstance(fact, Timeout):
+            found.setdefault(fact.group or groups.get((fact.by.rank, fact.number), ""), []).append(fact)
+    return max(found.values(), key=len, default=[])
 
 
 def _told(facts: Iterable[LogFact]) -> MissingRanks | None:
@@ -70,6 +83,12 @@ def _told(facts: Iterable[LogFact]) -> MissingRanks | None:
         if found := _BARRIER.search(text):
             ranks = _numbers(found["ranks"] or found["rank"])
             return MissingRanks(ranks, "barrier", f"{_ranks(ranks)} did not come to the barrier", True)
+        if found := _STALLED.search(text):
+            came = _numbers(found["ranks"])
+            ranks = came if found["kind"] == "missing" else tuple(sorted({*range(max(came) + 1)} - {*came}))
+            if ranks:
+                because = f"{_ranks(ranks)} did not submit what the others waited for"
+                return MissingRanks(ranks, "", because, found["kind"] == "missing")
     return None
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable, Iterator, Sequence
 
 from gpudoctor.logs.launcher_summary import SummaryReader
 from gpudoctor.logs.lines import lines_of
@@ -18,14 +19,33 @@ from gpudoctor.logs.log_facts import (
     Timeout,
 )
 from gpudoctor.logs.speakers import Said, Speaker, said, speaker_of
-from gpudoctor.logs.tracebacks import BEGIN, TracebackReader
+from gpudoctor.logs.stack_dumps import StackDumpReader
+from gpudoctor.logs.tracebacks import TracebackReader
 from gpudoctor.record import replace
 
 _TELLING = re.compile(
     "|".join(
         (
             r"Traceback \(most recent",
+            r'File "[^"]+", line \d',
+            r"Exception ignored in",
+            r"most recent call first",
+            r"Fatal Python error",
+            r"^Process \d+: |^Timeout \([\d:.]+\)!",
+            r"Thread (?:0x)?[0-9a-fA-F]+ \((?:active|idle)",
             r"-- Process \d",
+            r"rocess \d+ (?:terminated with|\(local_rank \d+\) FAILED)",
+            r"death signal, shutting down",
+            r"\[E[^\]]*socket\.cpp",
+            r"failed to listen on any local network address",
+            r"Rendezvous\w*Error",
+            r"ranks: |waiting for remainder of ranks",
+            r"\*\*\* SIG[A-Z]+ received at time",
+            r"A worker died or was killed",
+            r"\.(?:cu|hip):\d+: .*[Aa]ssertion",
+            r"watchdog thread terminated with exception",
+            r"size mismatch for ",
+            r"died with <Signals|returned non-zero exit status",
             r"Watchdog caught",
             r"watchdog got stuck",
             r"[Ll]ast enqueued",
@@ -54,56 +74,76 @@ _TELLING = re.compile(
             r"CANCELLED AT",
             r"Detected mismatch between collectives",
             r"Duplicate GPU detected",
-            r"Exited with exit code",
+            r"Exited with (?:exit code|core file)",
             r"terminated with signal",
             r"failed to pass monitoredBarrier",
             r"NCCL error",
             # The last line of a traceback is all that some logs keep of one.
-            r"^[^\s=]*(?:Error|Exception): ",
+            r"(?:Error|Exception|Exit)\s*: ",
         )
     )
 )
-_WORDS = tuple(
+_WORDS = (
+    "Traceback",
+    'File "',
+    "Error",
+    "Exception",
+    "Exit: ",
+    "Thread ",
+    "Timeout (",
+    "Fatal Python",
+    "-- Process",
+    "terminate",
+    "exitcode",
+    "return code",
+    "      : ",
+    "traceback : ",
+    "Root Cause",
+    "Exited",
+    "CANCELLED",
+    "death signal",
+    "SIG",
+    "fault",
+    "Bus error",
+    "what():",
+    "ssertion",
+    "mismatch",
+    "oom",
+    "OOM",
+    "Out of memory",
+    "slurm",
+    "srun",
+    "worker died",
+    "Xid",
+    "NCCL WARN",
+    "NCCL error",
+    "atchdog",
+    "Heartbeat",
+    "ast enqueued",
+    "Stack trace",
+    "didn't",
+    "monitoredBarrier",
+    "ranks",
+    "Duplicate",
+    "socket.cpp",
+)
+"""In each line that `_TELLING` finds is one of these. They are looked for first: patterns take ten times as long."""
+_STRETCHES = tuple(
     word.encode()
     for word in (
-        "Traceback",
-        "-- Process",
-        "atchdog",
-        "ast enqueued",
-        "Stack trace",
-        "Root Cause",
-        "exitcode",
-        "return code",
-        "NCCL",
-        "slurm",
-        "srun",
-        "Out of memory",
-        "oom",
-        "OOM",
-        "Xid",
-        "Heartbeat",
-        "terminate",
-        "what():",
-        "fault",
-        "Bus error",
-        "didn't",
-        "CANCELLED",
-        "mismatch",
-        "Duplicate",
-        "Exited",
-        "monitoredBarrier",
-        "Error: ",
-        "Exception: ",
+        *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
+        *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
+        *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp"),
     )
 )
-"""In each line that `_TELLING` finds is one of these: looked for in whole stretches of a file."""
+"""Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
 _CPP_RANK = re.compile(r"\[(?:PG (?:ID )?\S+(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? )?Rank (?P<rank>\d+)\]")
 _TIMEOUT = re.compile(
     r"Watchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<number>\d+), )?OpType=(?P<operation>\w+)"
     r"(?:, NumelIn=(?P<elements>\d+))?.*?Timeout\(ms\)=(?P<allowed>\d+)"
 )
 _PROGRESS = re.compile(
-    r"\[PG (?:ID )?(?P<group>\S+?)(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? Rank (?P<rank>\d+)\].*?"
+    r"\[PG (?:ID )?(?P<group>\S+?)(?: PG GUID (?P<unique>[^\]]*?))?(?:\s?\([^)]*\))? Rank (?P<rank>\d+)\].*?"
     r"(?:(?:work|NCCL work|work sequence id): (?P<failed>\d+)\b.*?)?"
     r"last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)",
     re.IGNORECASE,
@@ -112,12 +152,22 @@ _STACK_FRAME = re.compile(r"#\d+ (?P<function>\S+) from (?P<path>.+):(?P<line>\d
 _FAILED = re.compile(
     r"(?:failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
     r"exits with return code = (?P<killed>-?\d+)|"
-    r"task (?P<task>\d+): (?:Exited with exit code (?P<exit>\d+)|"
+    r"rocess \d+ \(local_rank (?P<child>\d+)\) FAILED \(exitcode (?P<childs>-?\d+)\)|"
+    r"(?:Exception: p|^P|^p)rocess (?P<spawned>\d+) terminated with (?:"
+    r"exit code (?P<ended>\d+)|signal (?P<signal>SIG\w+))|"
+    r"^subprocess\.CalledProcessError: Command .* (?:died with <Signals\.(?P<died>SIG\w+)|"
+    r"returned non-zero exit status (?P<status>\d+))|"
+    r"tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<exit>\d+)|"
     r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted)))"
 )
+_MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6}
+
+
+def _tells(text: str) -> bool:
+    return any(word in text for word in _WORDS) and _TELLING.search(text) is not None
 
 
 class LogReader:
@@ -129,20 +179,20 @@ class LogReader:
         self._order = order
         self._tracebacks = TracebackReader()
         self._summary = SummaryReader()
+        self._stacks = StackDumpReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self.lines = 0
 
     def facts(self) -> Iterator[LogFact]:
         """All that it says, in its order."""
         following = 0
-        for line in lines_of(self._path, _WORDS):
+        for line in lines_of(self._path, _STRETCHES):
             self.lines = line.number
             self._order += 1
-            tells = _TELLING.search(line.text) is not None
+            tells = _tells(line.text)
             if not following and not tells and self._stack is None:
                 continue
-            # A traceback is some lines long, and several processes may write at once.
-            following = _FOLLOWING if BEGIN in line.text else max(0, following - 1)
+            following = max(0, following - 1)
             spoken = said(line.text, self._file)
             at = LogPlace(line.path, line.number, self._order, spoken.at)
             yield from self._summary.feed(spoken.text, at)
@@ -150,8 +200,13 @@ class LogReader:
                 spoken = Said(self._summary.by, self._summary.indented(spoken.text))
             if tells or self._tracebacks.follows(spoken.by):
                 yield from self._tracebacks.feed(spoken.by, spoken.text, at)
+            yield from self._stacks.feed(spoken.by, spoken.text, at)
+            if tells and (self._tracebacks.busy or self._stacks.busy):
+                # These are some lines long, and several processes may write at once.
+                following = _FOLLOWING
             yield from self._other(spoken, at)
         yield from self._tracebacks.end()
+        yield from self._stacks.end()
         yield from self._stack_closed()
         yield from self._summary.closed()
 
@@ -162,15 +217,16 @@ class LogReader:
                 self._stack[2].append(LoggedFrame(found["path"], int(found["line"]), found["function"]))
                 return
             yield from self._stack_closed()
-        if (ranked := _CPP_RANK.search(text)) is not None:
+        if spoken.by.rank is None and (ranked := _CPP_RANK.search(text)) is not None:
+            # Of a subgroup it is the rank in that: what stands in front of the line counts, where something does.
             spoken = replace(spoken, by=replace(spoken.by, rank=int(ranked["rank"])))
         for read in _READERS:
-            if (fact := read(spoken, at)) is not None:
-                yield fact
+            if facts := read(spoken, at):
+                yield from facts
                 return
         if "Stack trace of the failed collective:" in text:
             self._stack = (spoken.by, at, [])
-        elif _NOTICE.search(text) or _ERROR_LINE.match(text):
+        elif _NOTICE.search(text):
             yield Notice(spoken.by, at, text.strip())
 
     def _stack_closed(self) -> Iterator[LogFact]:
@@ -179,54 +235,78 @@ class LogReader:
         self._stack = None
 
 
-_ERROR_LINE = re.compile(r"[\w.]*(?:Error|Exception): ")
 _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
     r"DUE TO TIME LIMIT|CANCELLED AT|what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
-    r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error"
+    r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
+    r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"
+    r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
+    r"SIG\w+ received at time|"
+    r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|watchdog thread terminated with exception|"
+    r"size mismatch for "
 )
 
 
-def _timeout(spoken: Said, at: LogPlace) -> Timeout | None:
+def _timeout(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     found = _TIMEOUT.search(spoken.text)
     if found is None or "terminated with exception" in spoken.text or "what():" in spoken.text:
         # Said again by whoever ends the process for it.
-        return None
+        return ()
     number, elements = found["number"], found["elements"]
-    return Timeout(
-        spoken.by,
-        at,
-        found["operation"].lstrip("_").removesuffix("_BASE").lower(),
-        int(number) if number else None,
-        int(elements) if elements else None,
-        int(found["allowed"]) / 1000,
-    )
+    return [
+        Timeout(
+            spoken.by,
+            at,
+            found["operation"].lstrip("_").removesuffix("_BASE").lower(),
+            int(number) if number else None,
+            int(elements) if elements else None,
+            int(found["allowed"]) / 1000,
+        )
+    ]
 
 
-def _progress(spoken: Said, at: LogPlace) -> GroupProgress | None:
+def _progress(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     found = _PROGRESS.search(spoken.text)
     if found is None:
-        return None
-    by = replace(spoken.by, rank=int(found["rank"]))
+        return ()
+    by = spoken.by if spoken.by.rank is not None else replace(spoken.by, rank=int(found["rank"]))
     failed = int(found["failed"]) if found["failed"] else None
-    return GroupProgress(by, at, found["group"], failed, int(found["enqueued"]), int(found["completed"]))
+    group = found["unique"] or found["group"]
+    return [GroupProgress(by, at, group, failed, int(found["enqueued"]), int(found["completed"]))]
 
 
-def _exit(spoken: Said, at: LogPlace) -> ProcessExit | None:
+def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
+    """What a launcher says of how a process ended, whoever's line it runs into."""
     found = _FAILED.search(spoken.text)
     if found is None:
-        return None
-    if found["local"]:
-        # The launcher says it, whoever's line it runs into.
-        return ProcessExit(Speaker(local_rank=int(found["local"])), at, int(found["code"]), max(0, -int(found["code"])))
-    if found["killed"]:
-        return ProcessExit(spoken.by, at, int(found["killed"]), max(0, -int(found["killed"])))
-    by = replace(spoken.by, rank=int(found["task"]))
-    if found["why"]:
-        return ProcessExit(by, at, -_SIGNALS[found["why"]], _SIGNALS[found["why"]])
-    code = int(found["exit"])
-    return ProcessExit(by, at, code, code - 128 if code > 128 else 0)
+        return ()
+    by: Sequence[Speaker] = [spoken.by]
+    if found["local"] or found["child"]:
+        by = [Speaker(local_rank=int(found["local"] or found["child"]))]
+    elif found["spawned"]:
+        by = [Speaker(rank=int(found["spawned"]))]
+    elif found["tasks"]:
+        by = [replace(spoken.by, rank=rank) for rank in _numbers(found["tasks"])]
+    code = _code(found)
+    return [ProcessExit(each, at, code, max(0, -code)) for each in by]
 
 
-_READERS: tuple[Callable[[Said, LogPlace], LogFact | None], ...] = (_timeout, _progress, _exit)
+def _code(found: re.Match[str]) -> int:
+    """As Python counts: negative for a signal."""
+    if why := found["why"]:
+        return -_SIGNALS[why]
+    if name := found["signal"] or found["died"]:
+        return -int(getattr(signal, name, 0))
+    if above := found["exit"]:
+        return int(above) if int(above) <= 128 else 128 - int(above)
+    return int(next(found[name] for name in ("code", "childs", "killed", "ended", "status") if found[name]))
+
+
+def _numbers(listed: str) -> list[int]:
+    """`2-4,7` as numbers."""
+    spans = [[int(end) for end in part.split("-")] for part in listed.split(",") if part]
+    return [number for span in spans for number in range(span[0], span[-1] + 1)][:_MOST_TASKS]
+
+
+_READERS: tuple[Callable[[Said, LogPlace], Sequence[LogFact]], ...] = (_timeout, _progress, _exit)

@@ -35,7 +35,8 @@ _FRONTS = (
     re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.
     re.compile(
-        r"(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s(?:std(?:out|err)\s[FP]\s)?"
+        r"\s?\[?(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)\]?\s"
+        r"(?:std(?:out|err)\s[FP]\s)?"
     ),
     re.compile(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]\s?"),
     # An excepthook of torch, and its loggers in C++: the rank of the job.
@@ -47,11 +48,17 @@ _FRONTS = (
     # Ray
     re.compile(r"\((?P<tag>[\w.:]+(?:\([^)]*\))? pid=\d+)(?:, ip=(?P<host>[\w.:]+))?\)\s?"),
     # srun --label, where what follows is surely a line of its own.
-    re.compile(r"\s{0,4}(?P<rank>\d{1,5}):\s(?=Traceback|  File |\[rank|\[E|\w+(?:Error|Exception)\b)"),
+    re.compile(
+        r"\s{0,4}(?P<rank>\d{1,5}):\s"
+        r"(?=Traceback|  File |\[rank|\[E|[\w.]+(?:Error|Exception)\b|"
+        r"Fatal Python|(?:Current t|T)hread 0x|[EW]\d{4} |$)"
+    ),
     # pdsh, which DeepSpeed starts its nodes with.
     re.compile(r"(?P<host>[A-Za-z][\w.-]*):\s(?=Traceback|  File |\[rank|\[E |\[default)"),
     # NCCL: the node and the GPU.
-    re.compile(r"(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ \[(?P<device>\d+)\] (?=.*NCCL WARN)"),
+    re.compile(r"(?:(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
+    # Determined.
+    re.compile(r"[0-9a-f]{8} (?:\[rank=(?P<rank>\d+)\] )?\|\| "),
     # Loggers.
     re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./]+:\d+\] "),
     # Numbers of lines that an editor has put there.
@@ -77,9 +84,13 @@ def said(text: str, known: Speaker) -> Said:
         if "host" in parts or "tag" in parts:
             known = replace(known, host=parts.get("host", known.host), tag=parts.get("tag", known.tag))
         text = text[match.end() :]
-    return Said(known, text, at)
+    if not at and (logged := _CPP_TIME.match(text)):
+        at = f"{logged['day']:0>4} {logged['clock']}"
+    return Said(known, text, at.replace("T", " ").replace(",", "."))
 
 
+_CPP_TIME = re.compile(r"\[?[EWFI](?P<day>\d{3,4}) (?P<clock>\d\d:\d\d:\d\d\.\d+) ")
+"""In front of what torch logs, in C++ and in Python: the day of the year without the year."""
 _FILES = (
     # torchrun --log-dir: .../attempt_0/3/stderr.log
     (re.compile(r"attempt_\d+/(?P<local>\d+)/std(?:out|err)\.log"), "local"),

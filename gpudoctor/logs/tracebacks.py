@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from gpudoctor.logs.speakers import Speaker
 
 BEGIN = "Traceback (most recent call last)"
-_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
+_BARE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit): \S")
+"""The last line of a traceback that stands alone."""
+_IGNORED = "Exception ignored in"
 _BOX = "│╭╰❱┃┏┗ "
 """What rich draws around a traceback."""
 _BOXED_FRAME = re.compile(r"│ (?P<path>\S+):(?P<line>\d+) in (?P<function>\S+)")
-_ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?::\s?(?P<text>.*))?$")
+_ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?:\s*:\s?(?P<text>.*))?\s*$")
 _ERROR_NAME = re.compile(
     r"(?:Error|Exception|Interrupt|ProcessExit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
 )
@@ -33,9 +36,11 @@ _MOST_FRAMES = 2_000
 class _OpenTraceback:
     """A traceback whose error has not come yet. `begun` counts those that began before one of them ended."""
 
-    def __init__(self, by: Speaker, at: LogPlace) -> None:
+    def __init__(self, by: Speaker, at: LogPlace, *, headless: bool = False, ignored: bool = False) -> None:
         self.by = by
         self.at = at
+        self.headless = headless
+        self.ignored = ignored
         self.begun = 1
         self.mixed = False
         self.frames: list[LoggedFrame] = []
@@ -47,6 +52,11 @@ class _OpenError:
     def __init__(self, crash: LoggedCrash) -> None:
         self.crash = crash
         self.lines = [crash.text] if crash.text else []
+
+    @property
+    def holds_traceback(self) -> bool:
+        """Its text has calls of its own: a syntax error, or what another process has raised."""
+        return "SyntaxError" in self.crash.type or any("raceback" in line for line in self.lines)
 
     def closed(self) -> LoggedCrash:
         return replace(self.crash, text="\n".join(self.lines))
@@ -60,6 +70,12 @@ class TracebackReader:
         self._texts: dict[Speaker, _OpenError] = {}
         self._earlier: dict[Speaker, LoggedCrash] = {}
         self._spawned: int | None = None
+        self._ignored: Speaker | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Something of any speaker is open."""
+        return bool(self._open or self._texts or self._earlier)
 
     def follows(self, by: Speaker) -> bool:
         """Something of this speaker is open, so that its next lines matter."""
@@ -72,21 +88,27 @@ class TracebackReader:
             self._spawned = int(spawned["rank"])
             self._texts.pop(by, None)
             return
+        if text.startswith(_IGNORED):
+            self._ignored = by
         if BEGIN in text:
             yield from self._begin(by, text, at)
         elif by in self._open:
             self._inside(self._open[by], by, text)
         elif by in self._texts:
-            yield from self._text(by, text)
+            yield from self._text(by, text, at)
         elif text.startswith(_CONTEXT) and by in self._earlier:
             return
         elif text.strip() and (earlier := self._earlier.pop(by, None)) is not None:
             yield earlier
+        elif _FRAME.match(text) or _BARE.match(text):
+            self._headless(by, text, at)
 
     def end(self) -> Iterator[LoggedCrash]:
         """What was open when the file ended."""
         for error in self._texts.values():
             yield self._with_earlier(error)
+        for by, opened in self._open.items():
+            yield self._cut(opened, self._earlier.pop(by, None))
         yield from self._earlier.values()
         self._open.clear()
         self._texts.clear()
@@ -108,7 +130,22 @@ class TracebackReader:
                 yield self._with_earlier(error)
         who = by if self._spawned is None else replace(by, rank=self._spawned)
         self._spawned = None
-        self._open[by] = _OpenTraceback(who, at)
+        self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by)
+        self._ignored = None
+
+    def _headless(self, by: Speaker, text: str, at: LogPlace) -> None:
+        """A traceback of which the log has only what came later."""
+        opened = _OpenTraceback(by, at, headless=True)
+        self._open[by] = opened
+        self._inside(opened, by, text)
+
+    @staticmethod
+    def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
+        """The log ends before the error; where another had led to it, that one is known."""
+        crash = LoggedCrash(opened.by, opened.at, "", "", tuple(opened.frames), mixed=opened.mixed)
+        if earlier is None:
+            return crash
+        return replace(earlier, frames=crash.frames if crash.place is not None else earlier.frames)
 
     def _inside(self, opened: _OpenTraceback, by: Speaker, text: str) -> None:
         if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
@@ -124,15 +161,27 @@ class TracebackReader:
         if error["text"] is not None and not _ERROR_NAME.search(error["type"]) and " " in error["type"]:
             return
         crash = LoggedCrash(
-            opened.by, opened.at, error["type"], error["text"] or "", tuple(opened.frames), mixed=opened.mixed
+            opened.by,
+            opened.at,
+            error["type"],
+            (error["text"] or "").rstrip(),
+            tuple(opened.frames),
+            mixed=opened.mixed,
+            headless=opened.headless,
+            ignored=opened.ignored,
         )
         opened.begun -= 1
         if not opened.begun:
             del self._open[by]
         self._texts[by] = _OpenError(crash)
 
-    def _text(self, by: Speaker, text: str) -> Iterator[LoggedCrash]:
+    def _text(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         error = self._texts[by]
+        if _FRAME.match(text) and not error.holds_traceback:
+            del self._texts[by]
+            yield self._with_earlier(error)
+            self._headless(by, text, at)
+            return
         if text.startswith(_CONTEXT):
             del self._texts[by]
             self._earlier[by] = self._with_earlier(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import faulthandler
 import os
 import signal
 import sys
@@ -127,6 +128,63 @@ def variable_changed(rank: int) -> None:
 
 def loss_of_several_numbers(rank: int) -> None:
     nn.Linear(4, 2)(torch.ones(2, 4)).backward()  # first
+
+
+def checkpoint_does_not_fit(rank: int) -> None:
+    nn.Linear(4, 2).load_state_dict(nn.Linear(4, 3).state_dict())  # first
+
+
+def port_is_in_use(rank: int) -> None:
+    taken = dist.TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
+    if rank == 1:
+        dist.TCPStore("localhost", taken.port, is_master=True, wait_for_workers=False)  # first
+    dist.barrier()
+
+
+def nccl_on_the_cpu(rank: int) -> None:
+    dist.new_group(backend="nccl")  # first
+
+
+def native_error_with_faulthandler(rank: int) -> None:
+    faulthandler.enable()
+    if rank == 1:
+        faulthandler._sigsegv()  # type: ignore[attr-defined]  # first
+    dist.all_reduce(torch.ones(1))
+
+
+def aborted_by_native_code(rank: int) -> None:
+    faulthandler.enable()
+    if rank == 1:
+        os.abort()  # first
+    dist.all_reduce(torch.ones(1))
+
+
+def terminal_is_closed(rank: int) -> None:
+    dist.barrier()
+    if rank == 0:
+        os.kill(os.getppid(), signal.SIGHUP)
+    time.sleep(60)
+
+
+def launcher_is_stopped(rank: int) -> None:
+    dist.barrier()
+    if rank == 0:
+        os.kill(os.getppid(), signal.SIGTERM)
+    time.sleep(60)
+
+
+def stacks_of_a_hang(rank: int) -> None:
+    faulthandler.dump_traceback_later(3, exit=True)
+    if rank == 1:
+        time.sleep(60)
+    dist.all_reduce(torch.ones(1))  # first
+
+
+def error_that_led_to_another(rank: int) -> None:
+    try:
+        nn.Linear(4, 2).load_state_dict(nn.Linear(4, 3).state_dict())
+    except RuntimeError as error:
+        raise ValueError("no checkpoint") from error  # first
 
 
 def main() -> None:

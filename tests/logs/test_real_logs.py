@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from tests.support import warm
 
 if TYPE_CHECKING:
     from gpudoctor.logs.diagnosis import LogDiagnosis
+    from gpudoctor.logs.log_facts import LoggedFrame
 
 pytestmark = pytest.mark.skipif(not warm.available(), reason="needs torch, and Linux to fork its ranks")
 
@@ -36,7 +38,8 @@ def marked(kind: str) -> int | None:
     return next((number + 1 for number in range(begin, end) if "# first" in lines[number]), None)
 
 
-OWN, WAIT = FailureRole.OWN, FailureRole.WAIT
+OWN, WAIT, STOPPED = FailureRole.OWN, FailureRole.WAIT, FailureRole.STOPPED
+ON_CPU = version("torch").endswith("+cpu")
 CASES = [
     # how it fails, the ranks that may be first, what kind of failure it is, rules that are named
     ("error_of_one_rank", {1}, OWN, set()),
@@ -56,10 +59,17 @@ CASES = [
     ("names_of_the_wrapper", {0, 1}, OWN, {"GPU603"}),
     ("variable_changed", {0, 1}, OWN, {"GPU117"}),
     ("loss_of_several_numbers", {0, 1}, OWN, {"GPU108"}),
+    ("checkpoint_does_not_fit", {0, 1}, OWN, {"GPU603"}),
+    ("port_is_in_use", {1}, OWN, {"GPU425"}),
+    ("native_error_with_faulthandler", {1}, OWN, set()),
+    ("aborted_by_native_code", {1}, OWN, set()),
+    pytest.param("nccl_on_the_cpu", {0, 1}, OWN, set(), marks=pytest.mark.skipif(not ON_CPU, reason="has NCCL")),
+    ("terminal_is_closed", {None}, STOPPED, set()),
+    ("launcher_is_stopped", {None}, STOPPED, set()),
 ]
 
 
-@pytest.mark.parametrize(("kind", "ranks", "role", "rules"), CASES, ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("kind", "ranks", "role", "rules"), CASES, ids=str)
 def test_who_failed_first(kind: str, ranks: set[int], role: FailureRole, rules: set[str], tmp_path: Path) -> None:
     found = diagnosed(kind, tmp_path)
     first = found.first
@@ -85,3 +95,62 @@ def test_a_rank_of_a_spawn(tmp_path: Path) -> None:
     first = read_logs([str(log)]).first
     assert first is not None
     assert (first.by.rank, first.place and first.place.line, first.summary) == (1, 6, "ValueError: wrong shape")
+
+
+def test_stacks_that_were_taken_of_a_hang(tmp_path: Path) -> None:
+    """By faulthandler, after a time, in both ranks; which rank stood where is not in such a log."""
+    found = diagnosed("stacks_of_a_hang", tmp_path)
+    assert found.first is not None
+    assert found.first.role is WAIT
+    places = {each.failure.place for each in found.following} | {found.first.place}
+    assert marked("stacks_of_a_hang") in {place.line for place in places if place}
+    assert len(places) == 2
+
+
+def test_the_error_that_led_to_another_is_the_one_to_explain(tmp_path: Path) -> None:
+    first = diagnosed("error_that_led_to_another", tmp_path).first
+    assert first is not None
+    assert first.meaning is not None
+    assert "does not fit the model" in first.meaning.means
+
+
+def test_a_rank_of_a_spawn_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "spawned.py"
+    script.write_text(
+        "import os, signal\nimport torch.multiprocessing as mp\n\n\n"
+        "def work(rank):\n    if rank == 1:\n        os.kill(os.getpid(), signal.SIGKILL)\n\n\n"
+        "if __name__ == '__main__':\n    mp.spawn(work, nprocs=2)\n"
+    )
+    log = tmp_path / "job.log"
+    log.write_text(warm.run([str(script)], cwd=tmp_path).stderr)
+    first = read_logs([str(log)]).first
+    assert first is not None
+    assert (first.by.rank, first.summary) == (1, "killed by SIGKILL")
+
+
+@pytest.mark.parametrize("kind", ["error_of_one_rank", "unused_parameters", "checkpoint_does_not_fit"])
+def test_a_log_that_is_cut_off_anywhere(kind: str, tmp_path: Path) -> None:
+    """What is left tells less, and nothing else: people show a part of their log."""
+    whole = diagnosed(kind, tmp_path)
+    assert whole.first is not None
+    assert whole.first.meaning is None or whole.first.place
+    log = tmp_path / "job.log"
+    lines = log.read_text().splitlines(keepends=True)
+    places: set[LoggedFrame] = set()
+    for cut in range(0, len(lines), 3):
+        for part in (lines[cut:], lines[:cut]):
+            log.write_text("".join(part))
+            found = read_logs([str(log)])
+            first = found.first
+            if first is None or first.role is FailureRole.PEER:
+                continue
+            assert first.by.rank in {None, whole.first.by.rank, *whole.alike} or not found.sure, (cut, found)
+            assert first.meaning in (None, whole.first.meaning), (cut, found)
+            places |= {first.place} if first.place else set()
+    # A traceback that ends early has the calls that led there.
+    mine = {place.line for place in places if place.path == str(JOB)}
+    assert marked(kind) in mine
+    assert {JOB.read_text().splitlines()[line - 1].strip() for line in mine - {marked(kind)}} <= {
+        "main()",
+        "kind(dist.get_rank())",
+    }
