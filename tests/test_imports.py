@@ -240,7 +240,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
         "gpudoctor.manifest",
     },
-    "gpudoctor.run.recording": {"gpudoctor.diagnostic"},
+    # By which error a rank notices that another has ended.
+    "gpudoctor.run.recording": {"gpudoctor.diagnostic", "gpudoctor.logs.error_texts"},
     "gpudoctor.rule": {
         "gpudoctor.lint.launchfiles",
         "gpudoctor.lint.program",

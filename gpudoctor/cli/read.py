@@ -130,7 +130,8 @@ def _who(failure: LoggedFailure) -> str:
         return f"Rank {by.rank}{host}"
     if by.local_rank is not None:
         return f"The process with local rank {by.local_rank}{host}"
-    return f"A process{host} whose rank the log does not tell"
+    name = f" ({by.tag})" if by.tag else ""
+    return f"A process{name}{host} whose rank the log does not tell"
 
 
 def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Iterator[str]:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
-from gpudoctor.logs.error_texts import FailureRole, meaning_of
+from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.recording import Recording
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Crash, Waiting
+    from gpudoctor.run.recording import Waiting
 
 CONFIRMED, CLEARED, NOT_REACHED = "confirmed", "cleared", "not reached"
 
@@ -64,19 +64,14 @@ def unexplained(recording: Recording) -> str:
     if not crashes or not recording.status:
         return ""
     # Whose peer had gone was not the first.
-    process, crash = min(crashes, key=lambda each: (_follows(each[1]), each[1].at))
+    process, crash = min(crashes, key=lambda each: (each[1].lost_connection, each[1].at))
     who = f"Rank {process.rank}" if process.rank is not None else "The script"
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
     meaning = meaning_of(f"{crash.type}: {crash.text}")
     told = f"{meaning.means} {meaning.do}".rstrip() if meaning else "No rule knows this error."
-    if _follows(crash) and (gone := _gone(recording)):
+    if crash.lost_connection and (gone := _gone(recording)):
         told = gone
     return f"{who} ended with {crash.summary}{at}. {told}"
-
-
-def _follows(crash: Crash) -> bool:
-    meaning = meaning_of(f"{crash.type}: {crash.text}")
-    return meaning is not None and meaning.role is FailureRole.PEER
 
 
 def _gone(recording: Recording) -> str:

@@ -293,7 +293,131 @@ def test_ranks_that_torch_names_itself(tmp_path: Path) -> None:
     assert (found.missing.ranks, found.sure) == ((1,), True)
 
 
+def test_numbers_are_those_of_a_group(tmp_path: Path) -> None:
+    """Two groups whose collectives have one number; the rank in the group is not that of the job."""
+    group = "[PG ID 11 PG GUID {} Rank {}] Exception detected by watchdog at work: 57, last enqueued NCCL work: 57, "
+    lines = []
+    for rank, inside, operation, name in [(13, 1, "ALLTOALL", 119), (15, 0, "ALLREDUCE", 112)]:
+        lines.append(_timeout(inside, 57, operation).replace(f"[rank{inside}]", f"[rank{rank}]"))
+        lines.append(f"[rank{rank}]:[E602 11:17:53 x.cpp:1] {group.format(name, inside)}last completed NCCL work: 56.")
+    found = read(tmp_path, "\n".join(lines))
+    assert found.first is not None
+    assert found.first.by.rank in (13, 15)
+    assert found.missing is not None
+    assert not found.missing.mismatch
+    assert not found.missing.ranks
+
+
+def test_a_watchdog_that_met_an_error(tmp_path: Path) -> None:
+    line = (
+        "[rank1]:[E504 22:44:08.389636235 ProcessGroupNCCL.cpp:1896] [PG ID 0 PG GUID 0(default_pg) Rank 1] Process "
+        "group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered\n"
+    )
+    told = (
+        '  File "/job/train.py", line 12, in step\n    y = x[index]\n'
+        "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    )
+    first = read(tmp_path, told + "\n" + line).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (1, 12)
+    assert "read or wrote" in (first.meaning.means if first.meaning else "")
+
+
+# --- Horovod and Ray ---
+
+
+@pytest.mark.parametrize(
+    ("told", "missing", "sure"),
+    [
+        ("allreduce.conv1.weight [missing ranks: 1]", (1,), True),
+        ("waiting for remainder of ranks. Stalled ops: allreduce.a [ready ranks: 5, 1, 4, 2, 3]", (0,), False),
+    ],
+)
+def test_ranks_that_horovod_waits_for(told: str, missing: tuple[int, ...], sure: bool, tmp_path: Path) -> None:
+    found = read(tmp_path, f"[1,0]<stderr>:[2019-04-13 13:53:31.851506: W operations.cc:588] {told}\n")
+    assert found.first is not None
+    assert found.first.role is FailureRole.WAIT
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.sure) == (missing, sure)
+
+
+def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("(RayTrainWorker pid=7315) *** SIGABRT received at time=1734086759 ***\n")
+    assert cli.main(["read", str(log)]) == 1
+    assert "RayTrainWorker pid=7315" in capsys.readouterr().out
+
+
+# --- stacks ---
+
+
+def _stood(rank: int, line: int) -> str:
+    """As py-spy prints it."""
+    return (
+        f"Process {900 + rank}: python train.py\nPython v3.11.9 (/opt/bin/python3.11)\n\n"
+        f'Thread {900 + rank} (idle): "MainThread"\n    wait (threading.py:324)\n    step (/job/train.py:{line})\n'
+        f'    <module> (/job/train.py:90)\nThread 77 (idle): "Thread-1"\n    wait (threading.py:324)\n'
+    )
+
+
+def test_where_the_fewest_stand(tmp_path: Path) -> None:
+    for rank, line in enumerate([40, 40, 51, 40]):
+        (tmp_path / f"rank{rank}.txt").write_text(_stood(rank, line))
+    found = read_logs([str(tmp_path)])
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.role) == (2, FailureRole.WAIT)
+    assert found.first.place is not None
+    assert (found.first.place.line, found.sure) == (51, False)
+    assert found.missing is not None
+    assert found.missing.ranks == (2,)
+    assert "1 of 4 processes stood here, the others at /job/train.py:40" in found.because
+
+
+def test_stacks_in_one_file(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(_stood(rank, 51 if rank == 2 else 40) for rank in range(4)))
+    assert found.first is not None
+    assert found.first.by.tag == "process 902"
+
+
+def test_where_all_stand_alike_nobody_is_named(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(_stood(rank, 40) for rank in range(4)))
+    assert found.missing is None
+
+
 # --- launchers and schedulers ---
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker", "summary"),
+    [
+        ("Exception: process 3 terminated with signal SIGKILL", Speaker(rank=3), "killed by SIGKILL"),
+        ("x.ProcessExitedException: process 3 terminated with exit code 2", Speaker(rank=3), "exit code 2"),
+        ("Child process 71952 (local_rank 1) FAILED (exitcode -11)", Speaker(local_rank=1), "killed by SIGSEGV"),
+        # The command is that of the process which was started last, whoever failed.
+        (
+            "subprocess.CalledProcessError: Command '['python', '--local_rank=7']' died with <Signals.SIGSEGV: 11>.",
+            Speaker(),
+            "killed by SIGSEGV",
+        ),
+        ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2), "exit code 9"),
+    ],
+)
+def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{text}\n").first
+    assert first is not None
+    assert (first.by, first.summary) == (speaker, summary)
+
+
+def test_tasks_of_a_scheduler(tmp_path: Path) -> None:
+    found = read(tmp_path, "srun: error: node1: tasks 2-3,7: Exited with exit code 9\n")
+    assert found.alike == (2, 3, 7)
+
+
+def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
+    ignored = "Exception ignored in: <function _Iter.__del__ at 0x7f>\n" + TRACEBACK.replace("20", "21")
+    first = read(tmp_path, ignored + "\n" + TRACEBACK.replace("label", "image")).first
+    assert first is not None
+    assert (first.summary, first.place and first.place.line) == ("KeyError: 'image'", 20)
 
 
 def test_a_scheduler_that_tells_of_memory(tmp_path: Path) -> None:
@@ -432,6 +556,22 @@ TEXTS = (
     ("DistBackendError: NCCL error in: x.cpp:1, unhandled cuda error", "CUDA inside of NCCL"),
     ("ncclSystemError: System call (e.g. socket, malloc) or external library call failed", "network"),
     ("ncclInternalError: Internal check failed.", "own"),
+    ("ncclInternalError: Internal check.\nLast error:\nNet : Connection closed by remote peer", "Another process"),
+    ("RuntimeError: CUDA error: out of memory", "no memory left"),
+    ("misc/shmutils.cc:88 NCCL WARN Error: failed to extend /dev/shm/nccl-WU to 9637892 bytes", "NCCL could not make"),
+    ("include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device", "NCCL could not make"),
+    ("misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error No such device", "InfiniBand"),
+    ("RuntimeError: NCCL error in: x.hpp:82, invalid argument, NCCL version 2.4.8", "refuses"),
+    ("../aten/src/ATen/native/cuda/Indexing.cu:1141: f: block: [6,0,0] Assertion `srcIndex < n` failed.", "index"),
+    ("RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for a.weight: copying", "does not fit"),
+    ("AssertionError: FSDP assumes block.0.weight is in the state_dict but the state_dict only has", "other names"),
+    ("Received 1 death signal, shutting down workers", "terminal"),
+    ("Received 15 death signal, shutting down workers", "told to end"),
+    ("RuntimeError: Distributed package doesn't have NCCL built in", "no NCCL"),
+    ("slurmstepd: error: execve(): torchrun: No such file or directory", "did not find"),
+    ("A worker died or was killed while executing a task by an unexpected system error.", "Ray"),
+    ("*** SIGABRT received at time=1734086759 ***", "Native code"),
+    ("[gpu7:3039 :0:3095] Caught signal 7 (Bus error: nonexistent physical address)", "bus error"),
 )  # fmt: skip
 
 

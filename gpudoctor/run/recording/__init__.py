@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import permutations
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.logs.error_texts import OF_LAUNCHERS, FailureRole, meaning_of
 from gpudoctor.record import dataclass, field
 from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.framework_facts import (
@@ -24,10 +25,6 @@ from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 _SENTENCE = 200
 _METRIC = 64
 """Numbers that a metric has at most."""
-_OF_LAUNCHERS = ("ChildFailedError", "ProcessExitedException")
-"""Exceptions by which a launcher says that one of its processes failed."""
-LOST_PEER = ("Connection reset by peer", "Connection closed by peer")
-"""What gloo tells a rank whose peer has ended."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,8 @@ class Crash:
     @property
     def lost_connection(self) -> bool:
         """Another rank had gone: gloo notices that, where NCCL waits."""
-        return any(text in self.text for text in LOST_PEER)
+        meaning = meaning_of(f"{self.type}: {self.text}")
+        return meaning is not None and meaning.role is FailureRole.PEER
 
     @property
     def asks_for_state(self) -> bool:
@@ -591,7 +589,7 @@ class Recording:
         """The pass in which one rank ran out of batches, where the others were stopped by that."""
         crashes = [crash for _, crash in self.crashes()]
         # Whoever failed for a reason of his own is why the others did not go on.
-        if not (self.hang or crashes) or not all(any(text in each.text for text in LOST_PEER) for each in crashes):
+        if not (self.hang or crashes) or not all(each.lost_connection for each in crashes):
             return None
         for short, longer in permutations(self.ranks, 2):
             later = {(each.number, each.loader): each for each in longer.training_passes}
@@ -622,7 +620,7 @@ class Recording:
     def crashes(self) -> Iterator[tuple[Process, Crash]]:
         """The processes that raised, with what they raised. A launcher that tells of them is none of them."""
         for each in (*self.ranks, *self.others):
-            if each.crash is not None and each.crash.type not in _OF_LAUNCHERS:
+            if each.crash is not None and not each.crash.type.endswith(OF_LAUNCHERS):
                 yield each, each.crash
 
 
