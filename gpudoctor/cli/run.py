@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
-from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_aside, write_file
+from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_aside, write_file, write_out
 from gpudoctor.cli.run_report import compared, document, report, standstill
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
@@ -52,6 +52,12 @@ class Run(Command):
         parser.add_argument(
             "--virtual-gpus", metavar="N", type=at_least(1), help="run as on N GPUs, which this machine need not have"
         )
+        parser.add_argument(
+            "--attach",
+            metavar="PID",
+            type=at_least(1),
+            help="say where a job stands that hangs now",
+        )
         parser.add_argument("--steps", metavar="N", type=at_least(1), help="end the job after N steps on each rank")
         parser.add_argument(
             "--hang-after", metavar="SECONDS", type=at_least(1), default=30, help="tell who waits after (default: 30)"
@@ -71,6 +77,8 @@ class Run(Command):
     def run(self, options: argparse.Namespace) -> int:
         if not ON_LINUX:
             raise UsageError("`gpudoctor run` follows processes as only Linux shows them; `gpudoctor lint` works here")
+        if options.attach:
+            return _attached(options)
         given = given_rank(os.environ)
         # As many as there are GPUs, where nobody says how many, and nobody else has started them.
         job = _job(options, options.nproc_per_node or (options.virtual_gpus if given is None else None))
@@ -100,6 +108,22 @@ class Run(Command):
         _hand_over(watched, options, _node(recording, given))
         # A launcher takes every other exit code for a failure of the training, and ends what is left of it.
         return _exit_code(watched) if given is None else recording.status or 0
+
+
+def _attached(options: argparse.Namespace) -> int:
+    """1 where the job stood still."""
+    from gpudoctor.cli.attached import attached_document, attached_report
+    from gpudoctor.run.attach import attach
+
+    if options.program or options.module:
+        raise UsageError("--attach looks at a job that runs already: leave the script out")
+    found = attach(options.attach)
+    text = rendered(options, sys.stdout, lambda: attached_document(found), lambda style: attached_report(found, style))
+    if options.output_file:
+        write_file(options.output_file, text, "--output-file")
+    else:
+        write_out(text)
+    return int(bool(found.waiting))
 
 
 @dataclass(frozen=True)

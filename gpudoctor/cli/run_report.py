@@ -92,6 +92,11 @@ def standstill(waiting: Sequence[Waiting], style: Style) -> Iterator[str]:
     yield f"{style.paint('gpudoctor', 'bold')}: {style.paint('the ranks do not advance', 'error')}"
     if (verdict := verdict_of(waiting)) is not None:
         yield from wrap(verdict.text, style.width, "  ")
+    yield from standing(waiting, style)
+
+
+def standing(waiting: Sequence[Waiting], style: Style) -> Iterator[str]:
+    """Where each rank is, with the lines around."""
     for each in waiting:
         yield from wrap(where(each), style.width, "  ")
         if each.place is not None:

@@ -252,6 +252,13 @@ def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:
     return _standing(each.rank, stack, None, silence=silence)
 
 
+def standing_from_outside(rank: int, stack: Sequence[object], state: str) -> Waiting:
+    """Where a rank is that nobody can ask, by its stack and the letter that the kernel gives its state."""
+    frames = frames_of(stack)
+    silence = "has ended" if not state else "is stopped" if state in "Tt" else ""
+    return _standing(rank, frames, None, waits=_waits(frames), silence=silence)
+
+
 def _standing(
     rank: int,
     stack: tuple[StackFrame, ...],
