@@ -30,8 +30,8 @@ OPTIONS = {
     "plan": "--color --help --launch --output-format",
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
-    "run": """--color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file --output-format
-        --steps --trace --virtual-gpus""",
+    "run": """--attach --color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file
+        --output-format --steps --trace --virtual-gpus""",
     "read": "--code --color --help --output-format",
     "env": "--gpus --help --output-format",
     "server": "--help --stdio",
