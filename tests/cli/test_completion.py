@@ -63,6 +63,7 @@ class TestSuggestions:
                         "N",
                         "NAME>=X",
                         "PATHS",
+                        "PID",
                         "REV",
                         "RULE",
                         "SCRIPT",
