@@ -27,7 +27,7 @@ from gpudoctor.logs.log_facts import (
     Timeout,
 )
 from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
-from gpudoctor.logs.speakers import Speaker
+from gpudoctor.logs.speakers import TASK, Speaker
 from gpudoctor.record import dataclass, replace
 
 _LONGEST = 300
@@ -130,8 +130,8 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
             told = _crash(fact)
             # Of an error whose traceback is not in the log, nobody knows whether it ended the process.
             bare = fact.headless and not fact.frames and told.meaning is None
-            if not (fact.type.endswith(OF_LAUNCHERS) or _OF_SPAWN.match(fact.text) or bare):
-                yield told
+            if not (fact.type.endswith(OF_LAUNCHERS) or _OF_SPAWN.match(fact.text)):
+                yield replace(told, cut=True) if bare else told
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
         elif isinstance(fact, ProcessExit):
@@ -195,10 +195,14 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     """One failure a process: what a process said itself counts, and its exit code only where it said nothing."""
     told = _whole(_once([each for each in failures if not each.exit]))
     exits = _once([each for each in failures if each.exit])
+    if any(each.by.local_rank is not None for each in exits):
+        # Each of SLURM's tasks is a launcher, that ends with what it has told itself.
+        exits = [each for each in exits if each.by.tag != TASK]
     named = {each.by.local_rank for each in exits if each.by.rank is not None}
     left: list[LoggedFailure] = []
+    nameless = [index for index, one in enumerate(told) if not one.by.is_known and not one.by.tag]
     for each in exits:
-        if each.by.rank is None and (each.by.local_rank in named or told):
+        if each.by.rank is None and (each.by.local_rank in named or len(told) != len(nameless)):
             # The launcher says it once more, with the rank.
             continue
         own = [index for index, one in enumerate(told) if _may_be(one.by, each.by)]
@@ -206,7 +210,6 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             told[index] = _ended_so(told[index], each)
         if not own:
             left.append(each)
-    nameless = [index for index, one in enumerate(told) if not one.by.is_known and not one.by.tag]
     if len(left) == len(nameless) == 1 and not left[0].text.endswith(_SAYS_NOTHING):
         # Which process has said it is not in the log, but whose error it must be.
         told[nameless[0]] = _ended_so(told[nameless[0]], left.pop())
@@ -228,7 +231,7 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     for each in [one for one in told if one.cut]:
         others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
         if not others:
-            if each.place is None:
+            if each.place is None and each.text == _CUT:
                 kept.remove(each)
             continue
         kept.remove(each)
@@ -311,7 +314,8 @@ def _first_of(
     if alone:
         others = any(each.role in (FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED) for each in failures)
         because = "the others ended because of it" if others else "it is the only error in the log"
-        return earliest, because, not earliest.cut
+        # A table of the launcher that ends before the root cause names others, too.
+        return earliest, because, not (earliest.cut or (earliest.exit and earliest.time))
     if by_time:
         return earliest, "its time is the earliest", True
     if files == 1:

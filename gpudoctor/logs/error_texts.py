@@ -332,6 +332,23 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU429", "GPU403"),
     ),
     ErrorText(
+        r"disagreement between rank\d+ and rank\d+",
+        _OWN,
+        "DeepSpeed's ZeRO-3 gathers parameters in the order of the modules, and the ranks went through them in "
+        "different orders: a branch on data or the rank, or experts that only some ranks use.",
+        "Let every rank call the same modules in the same order.",
+        likely=("GPU512",),
+        library="deepspeed",
+    ),
+    ErrorText(
+        r"'active_sub_modules': \{",
+        _OWN,
+        "DeepSpeed's ZeRO-3 met a parameter that was not there when it was used, or still in use when it was let go: "
+        "it is used outside of the forward of its module, or by two modules.",
+        "Gather it (`deepspeed.zero.GatheredParameters`) where it is used otherwise.",
+        library="deepspeed",
+    ),
+    ErrorText(
         r"Detected mismatch between collectives on ranks",
         _OWN,
         "The ranks have called different collectives, or with tensors of different shapes.",
@@ -371,7 +388,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         since="2.2",
     ),
     ErrorText(
-        r"Watchdog caught collective operation timeout|collective operation timeout|Timed out waiting \d+ms for|"
+        r"Watchdog caught co|collective operation timeout|Timed out waiting \d+ms for|"
         r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
         r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
         _WAIT,

@@ -18,7 +18,7 @@ from gpudoctor.logs.log_facts import (
     ProcessExit,
     Timeout,
 )
-from gpudoctor.logs.speakers import Said, Speaker, said, speaker_of
+from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
 from gpudoctor.logs.stack_dumps import StackDumpReader
 from gpudoctor.logs.tracebacks import TracebackReader
 from gpudoctor.record import replace
@@ -287,7 +287,7 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     elif found["spawned"]:
         by = [Speaker(rank=int(found["spawned"]))]
     elif found["tasks"]:
-        by = [replace(spoken.by, rank=rank) for rank in _numbers(found["tasks"])]
+        by = [replace(spoken.by, rank=rank, tag=TASK) for rank in _numbers(found["tasks"])]
     code = _code(found)
     return [ProcessExit(each, at, code, max(0, -code)) for each in by]
 

@@ -30,7 +30,12 @@ class Said:
     at: str = ""
 
 
+TASK = "task"
+"""The tag of what SLURM says of a task, which may be a rank, or the launcher of a node."""
+
 _FRONTS = (
+    # As people quote it.
+    re.compile(r">\s?"),
     # A launcher that repeats what its processes print.
     re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.
@@ -56,7 +61,7 @@ _FRONTS = (
     # pdsh, which DeepSpeed starts its nodes with.
     re.compile(r"(?P<host>[A-Za-z][\w.-]*):\s(?=Traceback|  File |\[rank|\[E |\[default)"),
     # NCCL: the node and the GPU.
-    re.compile(r"(?:(?P<host>[A-Za-z0-9][\w.-]*):\d+:\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
+    re.compile(r"(?:(?P<host>[\w-][\w.-]*):\d+:\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
     # Determined.
     re.compile(r"[0-9a-f]{8} (?:\[rank=(?P<rank>\d+)\] )?\|\| "),
     # Loggers.
@@ -69,7 +74,7 @@ _FRONTS = (
 def said(text: str, known: Speaker) -> Said:
     """Take off what stands in front of a line, and learn from it. `known` is what its file says."""
     at = ""
-    for _ in range(4):
+    for _ in range(5):
         match = next((found for front in _FRONTS if (found := front.match(text))), None)
         if match is None:
             break

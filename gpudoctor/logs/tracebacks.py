@@ -34,13 +34,25 @@ _MOST_FRAMES = 2_000
 
 
 class _OpenTraceback:
-    """A traceback whose error has not come yet. `begun` counts those that began before one of them ended."""
+    """A traceback whose error has not come yet.
 
-    def __init__(self, by: Speaker, at: LogPlace, *, headless: bool = False, ignored: bool = False) -> None:
+    `begun` counts those that began before one of them ended; `outer` is the error in whose text it stands.
+    """
+
+    def __init__(
+        self,
+        by: Speaker,
+        at: LogPlace,
+        *,
+        headless: bool = False,
+        ignored: bool = False,
+        outer: LoggedCrash | None = None,
+    ) -> None:
         self.by = by
         self.at = at
         self.headless = headless
         self.ignored = ignored
+        self.outer = outer
         self.begun = 1
         self.mixed = False
         self.frames: list[LoggedFrame] = []
@@ -121,16 +133,18 @@ class TracebackReader:
             opened.begun += 1
             opened.mixed = True
             return
+        outer: LoggedCrash | None = None
         if by in self._texts:
             error = self._texts.pop(by)
             if "Original Traceback" in text or (self._spawned is not None and not error.crash.frames):
                 # The text of an exception holds the traceback of where it was raised: that is the one to show.
                 self._earlier.pop(by, None)
+                outer = error.closed()
             else:
                 yield self._with_earlier(error)
         who = by if self._spawned is None else replace(by, rank=self._spawned)
         self._spawned = None
-        self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by)
+        self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
         self._ignored = None
 
     def _headless(self, by: Speaker, text: str, at: LogPlace) -> None:
@@ -143,6 +157,8 @@ class TracebackReader:
     def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
         """The log ends before the error; where another had led to it, that one is known."""
         crash = LoggedCrash(opened.by, opened.at, "", "", tuple(opened.frames), mixed=opened.mixed)
+        if crash.place is None and opened.outer is not None:
+            return opened.outer
         if earlier is None:
             return crash
         return replace(earlier, frames=crash.frames if crash.place is not None else earlier.frames)

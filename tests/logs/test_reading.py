@@ -399,7 +399,12 @@ def test_where_all_stand_alike_nobody_is_named(tmp_path: Path) -> None:
             Speaker(),
             "killed by SIGSEGV",
         ),
-        ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2), "exit code 9"),
+        ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2, tag="task"), "exit code 9"),
+        (
+            "> -:6015:6224 [1] misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
+            Speaker(local_rank=1, host="-", tag="1"),
+            "misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
+        ),
     ],
 )
 def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path: Path) -> None:
@@ -411,6 +416,46 @@ def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path:
 def test_tasks_of_a_scheduler(tmp_path: Path) -> None:
     found = read(tmp_path, "srun: error: node1: tasks 2-3,7: Exited with exit code 9\n")
     assert found.alike == (2, 3, 7)
+
+
+_TABLE = (
+    "Root Cause (first observed failure):\n[0]:\n  time      : 2025-03-24_16:14:25\n  host      : node1\n"
+    "  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 13)\n====\n"
+)
+
+
+def test_tasks_that_are_launchers(tmp_path: Path) -> None:
+    found = read(tmp_path, _TABLE + "srun: error: node1: task 0: Exited with exit code 1\n")
+    assert (found.alike, found.sure) == ((2,), True)
+
+
+def test_a_table_without_its_root_cause(tmp_path: Path) -> None:
+    found = read(tmp_path, _TABLE.replace("Root Cause (first observed failure):", "Failures:"))
+    assert (found.alike, found.sure) == ((2,), False)
+
+
+def test_whose_error_it_is_says_the_launcher(tmp_path: Path) -> None:
+    launcher = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 3 (pid: 5) of binary"
+    )
+    first = read(tmp_path, f"{TRACEBACK}{launcher}\n").first
+    assert first is not None
+    assert (first.by.local_rank, first.summary) == (3, "KeyError: 'label'")
+
+
+def test_an_error_without_a_traceback_is_not_sure(tmp_path: Path) -> None:
+    found = read(tmp_path, "step 1\nValueError: no such file, will try again\nstep 2\n")
+    assert not found.sure
+
+
+def test_an_error_in_a_replica_whose_traceback_is_cut_off(tmp_path: Path) -> None:
+    caught = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: Caught RuntimeError in replica 1 on device 1.")
+    inner = (
+        'Original Traceback (most recent call last):\n  File "/x/site-packages/torch/nn/parallel/a.py", line 3, in f\n'
+    )
+    first = read(tmp_path, caught + inner).first
+    assert first is not None
+    assert (first.place and first.place.line, first.summary[:33]) == (20, "RuntimeError: Caught RuntimeError")
 
 
 def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
@@ -562,6 +607,8 @@ TEXTS = (
     ("include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device", "NCCL could not make"),
     ("misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed with error No such device", "InfiniBand"),
     ("RuntimeError: NCCL error in: x.hpp:82, invalid argument, NCCL version 2.4.8", "refuses"),
+    ("RuntimeError: disagreement between rank0 and rank7: rank0: [1], rank7: [2]", "different orders"),
+    ("AssertionError: {'id': 1, 'status': 'NOT_AVAILABLE', 'active_sub_modules': {2}}", "ZeRO-3"),
     ("../aten/src/ATen/native/cuda/Indexing.cu:1141: f: block: [6,0,0] Assertion `srcIndex < n` failed.", "index"),
     ("RuntimeError: Error(s) in loading state_dict for Net:\n\tsize mismatch for a.weight: copying", "does not fit"),
     ("AssertionError: FSDP assumes block.0.weight is in the state_dict but the state_dict only has", "other names"),
