@@ -111,6 +111,8 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
         failures, missing = apart
     own = [each for each in failures if each.role is FailureRole.OWN]
     own = [each for each in own if not each.cut] or ([] if len(own) < len(failures) else own)
+    if any(_is_why(each) for each in own):
+        own = [each for each in own if each.meaning not in VAGUE]
     roots = [each for each in failures if each.root]
     first: LoggedFailure | None
     if own:
@@ -246,6 +248,11 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             kept.remove(each)
             kept[kept.index(twins[0])] = replace(twins[0], place=each.place, text=_telling(twins[0], each).text)
     return kept
+
+
+def _is_why(each: LoggedFailure) -> bool:
+    """It tells what was wrong where others only say that NCCL failed."""
+    return each.meaning is not None and each.meaning.library == "nccl" and each.meaning not in VAGUE
 
 
 def _one_error(one: LoggedFailure, other: LoggedFailure) -> bool:

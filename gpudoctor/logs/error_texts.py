@@ -76,6 +76,13 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         code="GPU431",
     ),
     ErrorText(
+        r"DataLoader worker (?:\(pid\S* [\d, ]+\) )?exited unexpectedly with exit code",
+        _OWN,
+        "A worker of a loader ended by itself, and its error is lost: mostly an error outside of Python, or an exit in "
+        "what reads the data.",
+        "Run once with `num_workers=0`: the error then is told in the rank itself.",
+    ),
+    ErrorText(
         r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: (?:Killed|Segmentation)|exited unexpectedly)",
         _OWN,
         "A worker of a loader was killed, mostly because the node had no memory left.",
@@ -468,7 +475,14 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
-        r"ncclUnhandledCudaError|unhandled cuda error",
+        r"peer access is not supported",
+        _OWN,
+        "These GPUs cannot read each other's memory, and NCCL tried to.",
+        "Set `NCCL_P2P_DISABLE=1` for every rank (under Ray, in its `runtime_env`), or use GPUs that are connected.",
+        library="nccl",
+    ),
+    ErrorText(
+        r"ncclUnhandledCudaError|unhandled cuda error|NCCL WARN Cuda failure",
         _OWN,
         "A call of CUDA inside of NCCL failed.",
         "`NCCL_DEBUG=INFO` says which; often memory has run out, or peers cannot reach each other.",

@@ -20,7 +20,7 @@ from gpudoctor.logs.log_facts import (
 )
 from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
 from gpudoctor.logs.stack_dumps import StackDumpReader
-from gpudoctor.logs.tracebacks import TracebackReader
+from gpudoctor.logs.tracebacks import ERROR_ALONE, TracebackReader
 from gpudoctor.record import replace
 
 _TELLING = re.compile(
@@ -226,7 +226,7 @@ class LogReader:
                 return
         if "Stack trace of the failed collective:" in text:
             self._stack = (spoken.by, at, [])
-        elif _NOTICE.search(text):
+        elif _NOTICE.search(text) and not ERROR_ALONE.match(text):
             yield Notice(spoken.by, at, text.strip())
 
     def _stack_closed(self) -> Iterator[LogFact]:

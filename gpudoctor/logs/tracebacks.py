@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 BEGIN = "Traceback (most recent call last)"
 _FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
-_BARE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit): \S")
+ERROR_ALONE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit): \S")
 """The last line of a traceback that stands alone."""
 _IGNORED = "Exception ignored in"
 _BOX = "│╭╰❱┃┏┗ "
@@ -112,7 +112,7 @@ class TracebackReader:
             return
         elif text.strip() and (earlier := self._earlier.pop(by, None)) is not None:
             yield earlier
-        elif _FRAME.match(text) or _BARE.match(text):
+        elif _FRAME.match(text) or ERROR_ALONE.match(text):
             self._headless(by, text, at)
 
     def end(self) -> Iterator[LoggedCrash]:

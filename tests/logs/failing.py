@@ -101,6 +101,20 @@ class _Samples(Dataset):
         return torch.ones(1)
 
 
+def worker_exits(rank: int) -> None:
+    samples = _Exits() if rank == 1 else _Samples(rank)
+    for _ in DataLoader(samples, batch_size=2, num_workers=1):  # first
+        dist.all_reduce(torch.ones(1))
+
+
+class _Exits(Dataset):
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        os._exit(1)
+
+
 def exit_code(rank: int) -> None:
     if rank == 1:
         os._exit(3)

@@ -64,6 +64,7 @@ def prefixed(prefix: str, text: str) -> str:
         ("3: ", Speaker(rank=3)),
         ("[1,3]<stderr>:", Speaker(rank=3)),
         ("(RayTrainWorker pid=912, ip=10.0.0.7) ", Speaker(host="10.0.0.7", tag="RayTrainWorker pid=912")),
+        ("(pid=912) ", Speaker(tag="pid=912")),
         ("gpu-node7: [rank3]: ", Speaker(rank=3, host="gpu-node7")),
         ("2024-05-07T15:51:09.140Z [rank3]: ", Speaker(rank=3)),
         ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
@@ -569,6 +570,9 @@ TEXTS = (
     # how the error reads, and a word of what it means
     ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity", "memory"),
     ("RuntimeError: DataLoader worker (pid 12) is killed by signal: Bus error. It is possible that", "shared memory"),
+    ("RuntimeError: DataLoader worker (pid 80) exited unexpectedly with exit code 1. Details are", "by itself"),
+    ("transport/p2p.cc:238 NCCL WARN failed to open CUDA IPC handle : 217 peer access is not supported", "cannot read"),
+    ("include/alloc.h:112 NCCL WARN Cuda failure 999 'unknown error'", "CUDA inside of NCCL"),
     ("RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly", "was killed"),
     ("Out of memory: Killed process 912 (python) total-vm:1kB", "kernel killed"),
     ("RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate memory", "no memory left"),

@@ -54,6 +54,7 @@ CASES = [
     ("nothing_trains", {0, 1}, OWN, {"GPU118"}),
     ("error_in_a_worker", {1}, OWN, set()),
     ("exit_code", {1}, OWN, set()),
+    ("worker_exits", {1}, OWN, set()),
     ("group_made_twice", {0, 1}, OWN, {"GPU410"}),
     ("attribute_of_the_wrapper", {0, 1}, OWN, {"GPU104"}),
     ("names_of_the_wrapper", {0, 1}, OWN, {"GPU603"}),
@@ -98,13 +99,18 @@ def test_a_rank_of_a_spawn(tmp_path: Path) -> None:
 
 
 def test_stacks_that_were_taken_of_a_hang(tmp_path: Path) -> None:
-    """By faulthandler, after a time, in both ranks; which rank stood where is not in such a log."""
-    found = diagnosed("stacks_of_a_hang", tmp_path)
+    """By faulthandler, after a time, in both ranks, each of which has files of its own."""
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--redirects", "3"]
+    assert warm.run([*launcher, "--log-dir", str(tmp_path), str(JOB), "stacks_of_a_hang"], cwd=tmp_path).returncode
+    found = read_logs([str(tmp_path)])
     assert found.first is not None
     assert found.first.role is WAIT
-    places = {each.failure.place for each in found.following} | {found.first.place}
-    assert marked("stacks_of_a_hang") in {place.line for place in places if place}
-    assert len(places) == 2
+    stood = {each.by.local_rank: each.place for each in [found.first, *(other.failure for other in found.following)]}
+    assert set(stood) == {0, 1}
+    assert stood[0] is not None
+    assert stood[1] is not None
+    assert stood[0].line == marked("stacks_of_a_hang")
+    assert stood[1].line < stood[0].line
 
 
 def test_the_error_that_led_to_another_is_the_one_to_explain(tmp_path: Path) -> None:
