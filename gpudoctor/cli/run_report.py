@@ -13,6 +13,7 @@ from gpudoctor.report import full
 from gpudoctor.report.frame import frame
 from gpudoctor.report.json import document_of
 from gpudoctor.report.text import Style, wrap
+from gpudoctor.run.going_on import gone_on, in_words
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.outcome import (
     CLEARED,
@@ -76,6 +77,9 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         yield ""
     if not watched.found and (unknown := unexplained(watched.recording)):
         yield from wrap(unknown, style.width, "  ")
+        yield ""
+    for each in gone_on(watched.recording):
+        yield from wrap(in_words(each), style.width, "  ")
         yield ""
     yield from _suspicions(watched, style)
     times = times_of(watched.recording.ranks)

@@ -61,7 +61,8 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
         recording = faults.tried(
             "reading the recording", lambda: read(folder, status=ended.status, seconds=ended.seconds), nothing
         )
-        return replace(recording, hang=follower.hang, ranks=_counted(recording, follower.hang))
+        ranks = _counted(recording, follower.hang)
+        return replace(recording, hang=follower.hang, ranks=ranks, told_to_end=ended.told_to_end)
 
 
 def _counted(recording: Recording, hang: Sequence[Waiting]) -> tuple[Process, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.record import dataclass
 from gpudoctor.run.agreement import Agreement, agreements, why_no_agreement
+from gpudoctor.run.going_on import GoneOn, gone_on
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
 from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
@@ -137,6 +138,7 @@ class RunReport:
     comparison: RankComparison
     hang: tuple[HangEntry, ...]
     hang_verdict: HangVerdictEntry | None
+    gone_on: tuple[GoneOn, ...]
     faults: tuple[str, ...]
 
 
@@ -166,6 +168,7 @@ def report_of(watched: Watched) -> RunReport:
         ),
         hang=tuple(_hang(each) for each in recording.hang),
         hang_verdict=HangVerdictEntry(verdict.kind.value, verdict.ranks) if verdict else None,
+        gone_on=gone_on(recording),
         faults=recording.faults,
     )
 

@@ -39,6 +39,8 @@ class Ended:
 
     status: int | None
     seconds: float
+    told_to_end: float | None = None
+    """When SIGTERM came first, in seconds since the epoch."""
 
 
 def run_command(
@@ -49,7 +51,7 @@ def run_command(
     With `virtual_gpus`, the command sees so many of these instead of what GPUs there are.
     """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
-    began = time.monotonic()
+    began, told_to_end = time.monotonic(), None
     try:
         child = _start(command, _environment(command, folder, virtual_gpus), blocked)
         while child.poll() is None:
@@ -57,10 +59,12 @@ def run_command(
             # Signals are waited for and not handled, so that they interrupt nothing of ours.
             if told is not None:
                 _hand_on(told, child)
+                if told.si_signo == signal.SIGTERM and told_to_end is None:
+                    told_to_end = time.time()
             elif look():
                 _end(child)
-                return Ended(None, time.monotonic() - began)
-        return Ended(_as_shells_say(child.returncode), time.monotonic() - began)
+                return Ended(None, time.monotonic() - began, told_to_end)
+        return Ended(_as_shells_say(child.returncode), time.monotonic() - began, told_to_end)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

@@ -72,6 +72,32 @@ def test_a_signal_that_is_sent_to_us_reaches_the_script(tmp_path: Path) -> None:
         assert process.wait(30) == 5
 
 
+def test_a_process_that_goes_on_after_sigterm_is_told(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script = """
+import signal, time
+import torch
+signal.signal(signal.SIGTERM, lambda *_: print("not yet", flush=True))
+model = torch.nn.Linear(1, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for number in range(30):
+    model(torch.ones(1)).backward()
+    optimizer.step()
+    if number == 1:
+        print("ready", flush=True)
+    time.sleep(0.25)
+"""
+    (tmp_path / "train.py").write_text(script)
+    command = [sys.executable, "-m", "gpudoctor", "run", "--no-lint", "train.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        told = " ".join(process.stderr.read().split())
+    assert "after the job was told to end (SIGTERM): what it does at SIGTERM, at train.py:4, does not end it." in told
+
+
 def test_nothing_is_left_when_we_are_killed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
     command = [sys.executable, "-m", "gpudoctor", "run", "train.py"]

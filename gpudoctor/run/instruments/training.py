@@ -22,6 +22,7 @@ from gpudoctor.run.instruments.models import look, tell_searches
 from gpudoctor.run.instruments.randomness import tell_generators
 from gpudoctor.run.instruments.state import Span, State
 from gpudoctor.run.instruments.stepped import Stepped
+from gpudoctor.run.instruments.termination import tell_handler
 from gpudoctor.run.protocol import ENOUGH
 
 _SHARD_MARKS = ("to_local", "_is_flat_param", "_fsdp_flattened")
@@ -102,6 +103,7 @@ class _Steps:
         self._clocked: dict[int, int] = {}
         self._look = state.recorder.guarded(look)
         self._search = state.recorder.guarded(tell_searches)
+        self._handler = state.recorder.guarded(tell_handler)
         self._draw = state.recorder.guarded(tell_generators)
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
@@ -160,6 +162,8 @@ class _Steps:
             self._search(state)
         elif state.steps < _SEARCHED:
             self._search(state)
+        if state.steps == 1:
+            self._handler(state)
         if state.steps <= _DRAWN:
             self._draw(state)
 

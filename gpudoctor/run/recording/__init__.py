@@ -141,6 +141,14 @@ class Seed:
 
 
 @dataclass(frozen=True)
+class OnSigterm:
+    """What a process does at SIGTERM instead of ending: nothing, or what stands at `place`."""
+
+    ignored: bool
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class GeneratorStates:
     """Names of the states of torch's generators (`cuda` is its GPU's), of Python's and of numpy's, after a step."""
 
@@ -432,6 +440,7 @@ class Process:
     searches: tuple[Search, ...] = ()
     calls: tuple[Calls, ...] = ()
     seeds: tuple[Seed, ...] = ()
+    on_sigterm: tuple[OnSigterm, ...] = ()
     generators: tuple[GeneratorStates, ...] = ()
     """After each of the first steps."""
     splits: tuple[RecordedSplit, ...] = ()
@@ -522,6 +531,8 @@ class Recording:
     status: int | None = 0
     hang: tuple[Waiting, ...] = ()
     seconds: float = 0.0
+    told_to_end: float | None = None
+    """When SIGTERM came, in seconds since the epoch."""
     faults: tuple[str, ...] = ()
     """Errors of gpudoctor beside the ranks, for which something may not have been seen."""
     suspected: frozenset[str] = frozenset()
