@@ -34,6 +34,8 @@ def agreements(recording: Recording) -> tuple[Agreement, ...]:
 
 def why_no_agreement(recording: Recording) -> str:
     """Why parameters were not compared; empty where they were."""
+    if recording.others_elsewhere and not recording.distributed:
+        return "this is the only rank of its node, and each node reports of its own ranks"
     if not recording.distributed:
         return "one process alone has nobody to compare its parameters with"
     if not recording.trained:

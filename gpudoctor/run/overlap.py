@@ -53,6 +53,8 @@ def overlap(recording: Recording) -> Overlap | None:
 
 def why_no_overlap(recording: Recording) -> str:
     """Why the data of the ranks was not compared; empty where it was."""
+    if recording.others_elsewhere and not recording.distributed:
+        return "this is the only rank of its node, and each node reports of its own ranks"
     if not recording.distributed:
         return "one process alone shares its data with nobody"
     if not all(each.training_passes for each in recording.ranks[:MOST_RANKS]):

@@ -192,6 +192,7 @@ def _process(lines: list[JsonLine]) -> Process | None:
         world=group.get("world", _number(launch.get("WORLD_SIZE")) or 1),
         local_rank=_number(launch.get("LOCAL_RANK")),
         node=_number(launch.get("GROUP_RANK")),
+        on_node=_number(launch.get("LOCAL_WORLD_SIZE")),
         host=first["host"],
         main=first.get("main") or "",
         torch=first["torch"],

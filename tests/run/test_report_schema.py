@@ -10,7 +10,9 @@ import pytest
 from gpudoctor.cli.run_report import document
 from gpudoctor.cli.run_report import report as reported
 from gpudoctor.report.text import Style
-from tests.support.made_runs import EVERY, alone, healthy, hung, sick
+from gpudoctor.run.outcome import what_ran
+from gpudoctor.run.recording import Process, Recording
+from tests.support.made_runs import EVERY, alone, healthy, hung, sick, watched
 from tests.tools import make_schema
 
 if TYPE_CHECKING:
@@ -86,6 +88,15 @@ def test_what_was_not_compared_is_said() -> None:
     assert (comparison["overlap"], comparison["agreement"]) == (None, [])
     assert "one process alone" in comparison["no_overlap_because"]
     assert "one process alone" in comparison["no_agreement_because"]
+
+
+def test_a_node_with_one_rank_of_several_is_not_taken_for_a_process_alone() -> None:
+    rank = Process(1, 0, 1, 2, 0, "b", "train.py", "2", node=1, on_node=1, backend="gloo")
+    one = watched(Recording((rank,)))
+    told = report(one)["comparison"]
+    assert told["no_overlap_because"] == told["no_agreement_because"]
+    assert told["no_overlap_because"].startswith("this is the only rank of its node")
+    assert what_ran(one.recording).startswith("1 of 2 ranks (gloo), those of this node, made 0 steps")
 
 
 def test_batches_without_places_are_told_apart_by_their_content() -> None:

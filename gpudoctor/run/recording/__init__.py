@@ -411,6 +411,8 @@ class Process:
     torch: str
     node: int | None = None
     """Which of several nodes it is on, as torch's launcher counts them."""
+    on_node: int | None = None
+    """Ranks of the job on its node, as torch's launcher tells."""
     backend: str = ""
     groups: tuple[RecordedGroup, ...] = ()
     subgroups: tuple[Subgroup, ...] = ()
@@ -543,6 +545,11 @@ class Recording:
     def distributed(self) -> bool:
         """Several processes trained together."""
         return len(self.ranks) > 1
+
+    @cached_property
+    def others_elsewhere(self) -> bool:
+        """Ranks of the job are on other nodes: they are in the reports of those."""
+        return any(each.on_node is not None and each.on_node < each.world for each in self.ranks)
 
     @cached_property
     def ended_well(self) -> bool:
