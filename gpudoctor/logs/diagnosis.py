@@ -110,7 +110,9 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     if all(each.exit for each in failures) and (apart := _standing_apart(known)) is not None:
         failures, missing = apart
     own = [each for each in failures if each.role is FailureRole.OWN]
-    own = [each for each in own if not each.cut] or ([] if len(own) < len(failures) else own)
+    if any(not each.cut for each in own) or any(each.role is FailureRole.WAIT for each in failures):
+        # An error of which the log has only a part may follow those of which it has all.
+        own = [each for each in own if not each.cut]
     if any(_is_why(each) for each in own):
         own = [each for each in own if each.meaning not in VAGUE]
     roots = [each for each in failures if each.root]

@@ -444,6 +444,14 @@ def test_whose_error_it_is_says_the_launcher(tmp_path: Path) -> None:
     assert (first.by.local_rank, first.summary) == (3, "KeyError: 'label'")
 
 
+def test_the_end_of_an_error_is_more_than_that_a_peer_was_lost(tmp_path: Path) -> None:
+    """The launcher names the rank that it saw end first, and that was the one that had lost its peer."""
+    table = _TABLE.replace("2 (local_rank: 2)", "0 (local_rank: 0)")
+    found = read(tmp_path, "[rank1]: KeyError: 'label'\n" + prefixed("[rank0]: ", PEER) + "\n" + table)
+    assert found.first is not None
+    assert (found.first.by.rank, found.sure) == (1, False)
+
+
 def test_an_error_without_a_traceback_is_not_sure(tmp_path: Path) -> None:
     found = read(tmp_path, "step 1\nValueError: no such file, will try again\nstep 2\n")
     assert not found.sure
