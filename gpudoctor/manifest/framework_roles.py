@@ -106,6 +106,8 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("speechbrain", "SpeechBrain", by_any_call=True)
     yield Framework("tensor parallel", "tensor parallelism")
     yield Framework("tnt", "TorchTNT")
+    # Its pipelines take the batches, and do the forward, the backward and the step with them.
+    yield Framework("torchrec", "TorchRec", several=True)
     yield Framework(
         "transformers",
         "the Trainer of Transformers",

@@ -296,6 +296,13 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
     yield taking_part("smdistributed", parts=ALL)
     yield taking_part("tensor_parallel", "tensor_parallel TensorParallel", "tensor parallel")
     yield taking_part("torchtnt", name="tnt", parts=ALL)
+    yield taking_part(
+        "torchrec",
+        "distributed.DistributedModelParallel distributed.model_parallel.DistributedModelParallel "
+        "distributed.TrainPipelineBase distributed.TrainPipelineSparseDist "
+        "distributed.train_pipeline.TrainPipelineBase distributed.train_pipeline.TrainPipelineSparseDist",
+        wins=True,
+    )  # fmt: skip
     # Not `relevant`: projects take their layers from these, in every other file.
     yield LibraryEntry("fairseq", shadowed=True, belongs=(ALL, "fairseq"))
     yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"))

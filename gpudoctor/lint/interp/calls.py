@@ -40,7 +40,7 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.attributes import library_call, option_in
 from gpudoctor.lint.interp.habits import by_habit
-from gpudoctor.lint.interp.limits import MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
+from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings
@@ -139,7 +139,18 @@ def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) ->
     # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
     able = [each for each in function.bindings if not isinstance(each.value, Const)]
     function = ValueSet(able) if able else function
+    # To follow all of them was too much: one stands for the others, which are made after its pattern.
+    if m.at_defaults and len(able) > A_FEW and _is_choice_of_functions(function):
+        m.record_imprecision(f"one of {len(able)} functions is called, of which one was read", m.place(node))
+        return call_value(m, able[0].value, arguments, node)
     return m.for_each_value(function, lambda value: call_value(m, value, arguments, node), node)
+
+
+def _is_choice_of_functions(function: Values) -> bool:
+    """A name that the user gives chooses among them, for all ranks: an entry of a registry, a module of a package."""
+    return all(
+        isinstance(each.value, (Function, Class)) and not each.condition.divergence for each in function.bindings
+    )
 
 
 def call_value(m: Evaluator, value: Value, arguments: Arguments, node: ast.AST) -> Values:

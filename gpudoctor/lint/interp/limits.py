@@ -52,6 +52,8 @@ MAX_VALUES = 6
 """A name that may hold more values than this holds an unknown one."""
 MAX_CHOICES = 24
 """The same for classes, functions, objects of the program and optimizers, one of which a setting picks."""
+A_FEW = 3
+"""So many functions that a name may mean are all followed, also where the program had to be cut with all of them."""
 MAX_KINDS = 3
 """Of too many values, those of one kind become one that stands for them. Where they are of more kinds than this, the
 name holds an unknown one."""

@@ -69,6 +69,37 @@ def test_a_limit_on_account_of_what_an_option_can_be(tell: Tell, monkeypatch: py
     assert "GPU501" in {finding["code"] for finding in told.document["findings"]}
 
 
+REGISTRY = """
+    import torch, yaml
+    from torch import nn
+    from engine import train
+
+    KNOWN = {}
+
+    def register(function):
+        KNOWN[function.__name__] = function
+        return function
+
+    NETS
+    with open("settings.yaml") as file:
+        name = yaml.safe_load(file)["net"]
+    model = KNOWN[name]()
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+    """
+
+
+def test_a_limit_on_account_of_many_functions_of_which_a_file_names_one(
+    tell: Tell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
+    made = "@register\ndef net_{}():\n    " + "x = 1; " * 400 + "\n    return nn.Linear(8, 1)\n"
+    nets = "\n".join(made.format(number) for number in range(6))
+    told = tell("train.py", train=dedent(REGISTRY).replace("NETS", nets), engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert (program["followed"], program["training_loops"] > 0) == ("partly", True)
+    assert "1500 statements" in program["ended_by"]["reason"]
+
+
 ALL_ON_ONE = """
     import os, torch
     import torch.distributed as dist
