@@ -163,6 +163,12 @@ PROGRAMS = {
     if __name__ == "__main__":
         launch(main, 4, num_machines=1, args=(None,))
     """,
+    "torchrec": loop(
+        """
+    from torchrec.distributed import DistributedModelParallel
+    model = DistributedModelParallel(module=model)
+    """
+    ),
     "fairscale": loop(
         """
     import torch.distributed as dist
