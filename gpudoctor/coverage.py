@@ -136,3 +136,5 @@ class Coverage:
     and starts nothing, and less than nothing for one of tests."""
     awaits: tuple[str, ...] = ()
     """The files that train where it was not reached: what it would come to, were it followed further."""
+    started: str = ""
+    """How it is started, where launch files start it in several ways: "`run.sh` starts 8 processes"."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,19 @@ from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.program_facts import AsStarted
+from gpudoctor.lint.program_facts import AsStarted, said_of
 from gpudoctor.lint.results.starting_facts import awaits_others, facts_of
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import Sources, shown_path
 from gpudoctor.lint.source.file_queries import noting
-from gpudoctor.lint.source.project import Project, project_of
+from gpudoctor.lint.source.project import ModuleFile, Project, project_of
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.coverage import Coverage
     from gpudoctor.diagnostic import Finding, Location
+    from gpudoctor.lint.events.knowledge import Stop
     from gpudoctor.lint.fix.fixes import Execute
     from gpudoctor.lint.program import Program
     from gpudoctor.lint.program_facts import ProgramFacts
@@ -102,17 +104,105 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     return relevant_definitions(file)
 
 
-def _as_started(
-    programs: list[Program], started: AsStarted, follow: Callable[[str, Mapping[str, str | bool]], list[Program]]
-) -> list[Program]:
-    """A program as launch files start it, which is as several processes."""
-    # As one process nobody starts it.
-    several = [each for each in programs if each.world.several_processes]
-    if several or not started.surely:
-        return several or programs
-    # It knows of one process only, and each of them will train a model of its own.
-    as_several = follow(LaunchWorld.TORCHRUN.value, started.given)
-    return [each for each in as_several if each.assumptions.group_before is not None] or programs
+class _Entry:
+    """One entry, executed on paper as often as launch files start it in different ways."""
+
+    def __init__(self, entry: ModuleFile, project: Project, request: Request) -> None:
+        self._entry, self._project, self._request = entry, project, request
+        self.failures = Failures()
+        self.left = Budget(MAX_ALL_SECONDS)
+        with self._part(f"reading {entry.source.shown}"):
+            self._what = classify(entry, project)
+
+    def _part(self, what: str, parts: int = 1) -> ExitStack:
+        """A part of the work: no bug of it hides what the others find, and no time of it all of theirs."""
+        stack = ExitStack()
+        stack.enter_context(self.failures.of(what))
+        stack.enter_context(self.left.part(parts * MIN_PART_SECONDS))
+        return stack
+
+    def programs(self, started: AsStarted) -> list[Program]:
+        """The programs of one way of starting it."""
+        launch = self._request.launch
+        with self._part(f"executing {self._entry.source.shown} symbolically"):
+            programs = self._in(launch, started)
+            if launch != "auto":
+                return programs
+            if started.several:
+                return self._as_several(programs, started)
+            return self._as_one(programs, started) if started.differs else programs
+        return []
+
+    def _in(self, launch: str, started: AsStarted) -> list[Program]:
+        return programs_of(self._entry, self._what, self._project, launch, started)
+
+    def _as_several(self, programs: list[Program], started: AsStarted) -> list[Program]:
+        # As one process nobody starts it.
+        several = [each for each in programs if each.world.several_processes]
+        if several or not started.surely:
+            return several or programs
+        # It knows of one process only, and each of them will train a model of its own.
+        as_several = self._in(LaunchWorld.TORCHRUN.value, started)
+        return [each for each in as_several if each.assumptions.group_before is not None] or programs
+
+    def _as_one(self, programs: list[Program], started: AsStarted) -> list[Program]:
+        # A framework starts the others, if need be, and so does the program itself.
+        if any(each.frameworks for each in programs):
+            return programs
+        known = [each for each in programs if each.world is not LaunchWorld.TORCHRUN]
+        if known or not started.alone:
+            return known
+        # That it cannot do without the others is a rule's to say.
+        return [each for each in self._in(LaunchWorld.SINGLE.value, started) if awaits_others(each) is None]
+
+    def judged(self, programs: list[Program], started: AsStarted) -> tuple[list[list[Finding]], list[Coverage]]:
+        """What the rules say of each program, with fixes, and what was followed of it."""
+        project, request, shown = self._project, self._request, self._entry.source.shown
+
+        def execute(places: frozenset[Location]) -> list[Program]:
+            seconds = self.left.part(MIN_PART_SECONDS).left
+            return with_names(programs, self._entry, self._what, project, places, seconds, started)
+
+        few = sum(program.evaluations for program in programs) <= _FEW_EVALUATIONS
+        quick = few and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
+        judged = [judged_by(request.rules, program, self.failures, self.left) for program in programs]
+        found = [findings for findings, _ in judged]
+        with self._part(f"the words of what is found in {shown}"):
+            if any(found):
+                # Imported late: most programs make no mistake.
+                from gpudoctor.lint.results.remedy_words import in_words_of
+
+                found = [
+                    [in_words_of(project.file(each.location.path), each) for each in findings] for findings in found
+                ]
+        # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
+        guard = (self.failures if request.fixes else Failures()).of(f"writing fixes for {shown}")
+        # The execution in it has one part, the writing behind it another.
+        with guard, self.left.part(2 * MIN_PART_SECONDS):
+            found = _fixed(found, programs, execute if request.fixes or quick else None, project, request)
+        return found, [replace(covered, started=started.told) for _, covered in judged]
+
+    def facts(self, programs: list[Program], ways: Sequence[AsStarted]) -> ProgramFacts | None:
+        """What it says of how it wants to be started."""
+        with self._part(f"what starts {self._entry.source.shown}"):
+            facts = facts_of(programs) if any(program.has_entry for program in programs) else None
+            alone = next((each for each in ways if each.alone), None)
+            if facts is not None and facts.group is not None and alone is not None:
+                # Whether it goes on without a launcher shows where it is followed without one.
+                single = self._in(LaunchWorld.SINGLE.value, alone)
+                facts = replace(facts, group_alone=not any(awaits_others(program) for program in single))
+            return facts
+        return None
+
+    def refusal(self, programs: list[Program], way: AsStarted) -> Stop | None:
+        """The test that ends it before its training because there are as many processes as this."""
+        ended = next((each.ended for each in programs if each.size_matters and not each.trained_at), None)
+        if way.processes is None or ended is None:
+            return None
+        with self._part(f"how many processes {self._entry.source.shown} takes"):
+            some = self._in(self._request.launch, replace(way, processes=None))
+            return ended if any(each.trained_at for each in some) else None
+        return None
 
 
 @with_room
@@ -123,63 +213,77 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     # Where only built-in rules run, it is known what they are about.
     if request.only_built_in:
         project.followed = _relevant_definitions
-    shown, failures = entry.source.shown, Failures()
+    examined = _Entry(entry, project, request)
+    ways = _ways(request, path)
     programs: list[Program] = []
-    started = request.started.get(path, AsStarted(""))
-    left = Budget(MAX_ALL_SECONDS)
-    with failures.of(f"executing {shown} symbolically"), left.part(MIN_PART_SECONDS):
-        what = classify(entry, project)
-        programs = programs_of(entry, what, project, request.launch, started.given)
-        if request.launch == "auto" and started.several:
-            programs = _as_started(programs, started, functools.partial(programs_of, entry, what, project))
-
-    def execute(places: frozenset[Location]) -> list[Program]:
-        return with_names(programs, entry, what, project, places, left.part(MIN_PART_SECONDS).left, started.given)
-
-    few = sum(program.evaluations for program in programs) <= _FEW_EVALUATIONS
-    quick = few and sum(len(program.log) for program in programs) <= _QUICKLY_DONE_AGAIN
-    judged = [judged_by(request.rules, program, failures, left) for program in programs]
-    found = [findings for findings, _ in judged]
-    with failures.of(f"the words of what is found in {shown}"), left.part(MIN_PART_SECONDS):
-        if any(found):
-            # Imported late: most programs make no mistake.
-            from gpudoctor.lint.results.remedy_words import in_words_of
-
-            found = [[in_words_of(project.file(each.location.path), each) for each in findings] for findings in found]
-    # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
-    guard = (failures if request.fixes else Failures()).of(f"writing fixes for {shown}")
-    # The execution in it has one part, the writing behind it another.
-    with guard, left.part(2 * MIN_PART_SECONDS):
-        found = _fixed(found, programs, execute if request.fixes or quick else None, project, request)
-    findings = tuple(replace(each, started_by=started.said) for each in _with_worlds(found))
+    findings: list[tuple[AsStarted, tuple[Finding, ...], list[Program]]] = []
+    coverage: list[Coverage] = []
     facts: ProgramFacts | None = None
-    with failures.of(f"what starts {shown}"), left.part(MIN_PART_SECONDS):
-        facts = facts_of(programs) if any(program.has_entry for program in programs) else None
-        if facts is not None and facts.group is not None and started.alone:
-            # Whether it goes on without a launcher shows where it is followed without one.
-            single = programs_of(entry, what, project, LaunchWorld.SINGLE.value, started.given)
-            facts = replace(facts, group_alone=not any(awaits_others(program) for program in single))
+    for way in ways:
+        alike = next((had for had in findings if _makes_no_difference(had[2], had[0], way)), None)
+        if alike is not None:
+            findings.append((way, *alike[1:]))
+            continue
+        here = examined.programs(way)
+        found, covered = examined.judged(here, way)
+        findings.append((way, _with_worlds(found, certain=not way.differs), here))
+        coverage += covered
+        if not programs:
+            facts = examined.facts(here, ways)
+        if facts is not None and (end := examined.refusal(here, way)) is not None:
+            facts = replace(facts, refused=way.processes, refused_by=end.what, refused_at=end.at)
+        programs += here
+    failures = examined.failures
     # What could not be read of a notebook is told, or known to its author.
     gaps = {gap.why for gap in entry.source.cells.gaps} if entry.source.cells is not None else set()
     cut = (limit.why for program in programs for limit in program.limits if limit.why not in gaps)
     limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return EntryResult(
-        shown,
-        findings=findings,
+        entry.source.shown,
+        findings=_with_starts((way, each) for way, each, _ in findings),
         files=frozenset().union(*(program.files for program in programs)),
         unreadable=tuple(project.unreadable),
         failures=tuple(failures.seen),
         partly=bool(failures.seen or limits or gaps),
         limits=limits,
-        coverage=tuple(covered for _, covered in judged),
+        coverage=tuple(coverage),
         facts=facts,
     )
 
 
-def _with_worlds(found: list[list[Finding]]) -> tuple[Finding, ...]:
-    """The findings of all worlds. What happens however the program is launched names no world."""
+def _ways(request: Request, path: str) -> tuple[AsStarted, ...]:
+    """The ways in which a program is started, of those that were asked for."""
+    ways = request.started.get(path, ())
+    if request.launch != "auto" and len(ways) > 1:
+        several = request.launch != LaunchWorld.SINGLE.value
+        ways = tuple(each for each in ways if each.several is several)[:1] or ways[:1]
+    return ways or (AsStarted(),)
+
+
+def _makes_no_difference(programs: list[Program], one: AsStarted, other: AsStarted) -> bool:
+    """The program comes out the same: it is given the same, and never asks how many processes there are."""
+    if not (one.several and other.several) or one.given != other.given or one.surely != other.surely:
+        return False
+    return not any(each.size_matters or each.frameworks for each in programs)
+
+
+def _with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
+    """The findings of all ways of starting it, each with those in which it happens."""
+    first: dict[object, Finding] = {}
+    starts: dict[object, list[str]] = {}
+    for way, findings in found:
+        for each in findings:
+            key = each.code, each.location, each.message
+            first.setdefault(key, each)
+            starts.setdefault(key, []).extend(way.starts)
+    return tuple(replace(each, started_by=said_of(tuple(dict.fromkeys(starts[key])))) for key, each in first.items())
+
+
+def _with_worlds(found: list[list[Finding]], *, certain: bool) -> tuple[Finding, ...]:
+    """The findings of all worlds. What happens however the program is launched names no world; it is not `certain`
+    where launch files start it in other ways, too."""
     places = [{(each.code, each.location) for each in findings} for findings in found]
-    everywhere = set.intersection(*places) if places else set()
+    everywhere = set.intersection(*places) if places and certain else set()
     # A program for several processes alone says so of all its findings: whoever reads them thinks in ranks.
     if len(found) == 1 and all(each.world != LaunchWorld.SINGLE.value for each in found[0]):
         everywhere = set()

@@ -13,6 +13,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Function, Instance
+from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
@@ -132,6 +133,10 @@ class Program:
     """Why parts of its file cannot be read, each of which is a finding of its own."""
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
+    sizes: Sizes = field(default_factory=dict)
+    """How many processes and machines there are, where what starts it says so."""
+    size_matters: bool = False
+    """A test of it asks how many there are."""
     idle: tuple[Stop, ...] = ()
     """Where its other files train, as they are written, that have no backward pass that was seen."""
     limit_with_all: Imprecision | None = None

@@ -38,20 +38,57 @@ class ProgramFacts:
     """How many GPUs of a machine Lightning's Trainer is told to use."""
     devices_at: Location | None = None
     nodes: int | None = None
+    processes: int | None = None
+    """The number of all processes, where it is written into the program."""
+    processes_at: Location | None = None
+    refused: int | None = None
+    """A number of processes with which a test of the program ends it before its training."""
+    refused_by: str = ""
+    refused_at: Location | None = None
 
 
 @dataclass(frozen=True)
 class AsStarted:
-    """How the launch files of a project start a program, as far as they agree.
+    """One way in which the launch files of a project start a program: those that make as many processes of it.
 
-    `several` where each starts several processes of it, `given` are the options that all of them give it: the text that
-    follows, or True for a switch. `said` is a clause that names it: "as `run.sh` starts it".
+    `starts` names the launch files, `several` where each makes several processes, `given` are the options that all of
+    them give it: the text that follows, or True for a switch.
     """
 
-    said: str
+    starts: tuple[str, ...] = ()
     several: bool = False
     alone: bool = False
     """One of them starts a single process, which is told no rank."""
     given: Mapping[str, str | bool] = field(default_factory=dict)
     surely: bool = False
     """Each is known to make more than one process, and not only left to say how many."""
+    processes: int | None = None
+    """How many there are on all machines together; None where that is not known, or is one."""
+    per_node: int | None = None
+    differs: bool = False
+    """Other launch files start it in another way."""
+
+    @property
+    def said(self) -> str:
+        """A clause that names it: "as `run.sh` starts it"; empty where no launch file starts it."""
+        return said_of(self.starts)
+
+    @property
+    def told(self) -> str:
+        """What it does: "`run.sh` starts 8 processes"; empty where all launch files do the same."""
+        if not self.differs:
+            return ""
+        count = self.processes if self.processes is not None else "several" if self.several else "one"
+        switches = [f"`--{name}`" for name, value in self.given.items() if value is True]
+        words = f" with {', '.join(switches)}" if switches else ""
+        return f"{_named(self.starts)} {count} process{'' if count == 'one' else 'es'}{words}"
+
+
+def said_of(starts: tuple[str, ...]) -> str:
+    """The clause for one or more launch files."""
+    return f"as {_named(starts)} it" if starts else ""
+
+
+def _named(starts: tuple[str, ...]) -> str:
+    first, *others = starts
+    return f"`{first}` and {len(others)} more start" if others else f"`{first}` starts"

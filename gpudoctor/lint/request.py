@@ -52,8 +52,8 @@ class Request:
     edited: Mapping[str, bytes] = field(default_factory=dict)
     memory: ResultMemory | None = field(default=None, compare=False)
     """Keeps results in this process, for who lints nearly the same again and again; in the place of `cache`."""
-    started: Mapping[str, AsStarted] = field(default_factory=dict)
-    """How the launch files of the request start programs, by their paths without links."""
+    started: Mapping[str, tuple[AsStarted, ...]] = field(default_factory=dict)
+    """The ways in which launch files of the request start programs, by their paths without links."""
 
     @property
     def given(self) -> Mapping[str, bytes]:

@@ -105,10 +105,11 @@ class SilenceEntry:
 @dataclass(frozen=True)
 class CoverageEntry:
     """What was followed of a program, in the way in which it is launched; `world` is empty for a file that starts
-    nothing."""
+    nothing. `started` says which launch file starts it so, where they start it in several ways."""
 
     path: str
     world: str
+    started: str
     followed: Followed
     training_loops: int
     ended_by: EndEntry | None
@@ -175,6 +176,7 @@ def _coverage(program: Coverage) -> CoverageEntry:
     return CoverageEntry(
         path=program.path,
         world=program.world,
+        started=program.started,
         followed=program.followed,
         training_loops=program.training_loops,
         ended_by=EndEntry(end.reason, *_place(end.at)) if end is not None else None,

@@ -78,6 +78,8 @@ class Size(Value):
     place: Location | None = field(default=None, compare=False)
     product: bool = field(default=False, compare=False)
     """It was multiplied from two counts: `nodes * gpus`."""
+    of_part: bool = False
+    """It counts a group that may be a part of the world."""
 
     def as_number(self) -> Size:
         return replace(self, as_text=False)

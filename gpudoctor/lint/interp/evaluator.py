@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
+from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.knowledge import Stop
 from gpudoctor.lint.events.process import RankTextUsed
@@ -76,6 +77,8 @@ class Evaluator(ExecutionState, LibraryContext):
         "packages": "The modules that were imported.",
         "pending": "Modules that were imported and not executed yet.",
         "reading_library": "The entry only defines things: what it imports is executed when it is asked for.",
+        "size_matters": "A test has asked how many processes there are.",
+        "sizes": "How many processes and machines there are, where what starts the program says so.",
         "strangers": "Modules that were imported, and are neither the program's nor known libraries.",
         "waits": "Modules that only define things are executed when they are asked for: enough were imported.",
         "written_there": "Functions in the place of a library's own code, by their text and where it is called.",
@@ -103,6 +106,8 @@ class Evaluator(ExecutionState, LibraryContext):
         self.beside: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.given: Mapping[str, str | bool] = {}
+        self.sizes: Sizes = {}
+        self.size_matters = False
         self.decorated: dict[ast.AST, Registrar] = {}
         self.at_end: list[LastCall] = []
         self.written_there: dict[tuple[str, Location], ast.FunctionDef] = {}
@@ -118,6 +123,14 @@ class Evaluator(ExecutionState, LibraryContext):
         switch."""
         names = (flag.lstrip("-").replace("_", "-") for flag in flags if flag.startswith("-"))
         return next((self.given[name] for name in names if name in self.given), None)
+
+    def counted(self, key: Hashable) -> bool | None:
+        """What a test comes to with as many processes as the launch makes; None where it is about something else, or
+        the launch does not say how many."""
+        if not asks_for_size(key):
+            return None
+        self.size_matters = True
+        return decided(key, self.sizes) if self.sizes else None
 
     @property
     def modules(self) -> ProjectModules:

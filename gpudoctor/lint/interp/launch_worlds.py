@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.rank import Rank, Size, SizeKind
 from gpudoctor.lint.domain.symbols import AnyOf, Compares, asked_of
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.collective import Collective
@@ -39,17 +39,19 @@ from gpudoctor.lint.interp.limits import (
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
 from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
+from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.launched_numbers import Sizes
     from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
 
 NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
-NOTHING_GIVEN: Mapping[str, str | bool] = {}
+NOT_STARTED = AsStarted()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _DATA_PARALLEL = "DataParallel"
 _WORK = (
@@ -63,11 +65,11 @@ def programs_of(
     what: Classified,
     project: Project,
     launch: str = "auto",
-    given: Mapping[str, str | bool] = NOTHING_GIVEN,
+    started: AsStarted = NOT_STARTED,
 ) -> list[Program]:
-    """The entry executed in each world that it is written for. `given` are options that it is known to get."""
+    """The entry executed in each world that it is written for, with what its launch files say of the start."""
     forget_keys()
-    start = _Start(entry, what, given)
+    start = _Start(entry, what, started)
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
@@ -80,13 +82,13 @@ def with_names(
     project: Project,
     places: frozenset[Location],
     seconds: float,
-    given: Mapping[str, str | bool] = NOTHING_GIVEN,
+    started: AsStarted = NOT_STARTED,
 ) -> list[Program]:
     """The programs of an entry executed once more, noting what names hold at these places.
 
     The keys of values stay, so that what a finding speaks of is known again.
     """
-    start, left = _Start(entry, what, given), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
+    start, left = _Start(entry, what, started), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
     again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
     return [program for program in again if program is not None]
 
@@ -97,7 +99,7 @@ class _Start:
 
     module: ModuleFile
     what: Classified
-    given: Mapping[str, str | bool] = NOTHING_GIVEN
+    started: AsStarted = NOT_STARTED
 
 
 def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -> list[Program]:
@@ -264,7 +266,8 @@ def _execute(
     budget = Budget(min(MAX_SECONDS, left.left), min(MAX_EVALUATIONS, left.steps))
     for _ in range(attempts):
         m = Interpreter(project, world, known)
-        m.budget, m.given, m.or_spawn = budget, start.given, or_spawn
+        m.budget, m.given, m.or_spawn = budget, start.started.given, or_spawn
+        m.sizes = _sizes_of(start.started) if world is LaunchWorld.TORCHRUN else {}
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
         seen = _watch(m, places) if places else None
         if assumed.group_before is not None:
@@ -284,6 +287,17 @@ def _execute(
             left.steps -= m.evaluations
         return _program(m, start, m.world_unasked, whole, seen, group_before=assumed.group_before), known, m
     return _program(m, start, m.world_unasked, False, seen, group_before=assumed.group_before), known, m
+
+
+def _sizes_of(started: AsStarted) -> Sizes:
+    """How many processes there are, as far as the launch says so."""
+    whole, on_each = started.processes, started.per_node
+    if whole is None:
+        return {}
+    sizes = {SizeKind.WORLD: whole}
+    if on_each is not None:
+        sizes |= {SizeKind.LOCAL_WORLD: on_each, SizeKind.NODES: whole // on_each}
+    return sizes
 
 
 def _watch(m: Interpreter, places: frozenset[Location]) -> ScopeSnapshots:
@@ -443,4 +457,6 @@ def _program(
         launchers_named=m.project.launchers_named,
         launchers_naming_it=m.project.launchers_naming_it,
         evaluations=m.evaluations,
+        sizes=m.sizes,
+        size_matters=m.size_matters,
     )

@@ -215,6 +215,9 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     if isinstance(answer, bool):
         return answer
     m.asked.add(answer.atom.key)
+    counted = m.counted(answer.atom.key)
+    if counted is not None:
+        return counted is answer.holds
     known = m.path.answer(answer)
     if known is not None:
         return known

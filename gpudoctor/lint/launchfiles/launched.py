@@ -65,14 +65,14 @@ class Launched:
         return facts is not None and facts.trains
 
     @property
-    def started(self) -> dict[str, AsStarted]:
-        """How the programs are started, by their paths."""
+    def started(self) -> dict[str, tuple[AsStarted, ...]]:
+        """The ways in which the programs are started, by their paths."""
         found: dict[str, list[ProgramStart]] = {}
         for file, launch in self.launches:
             path = self.path_of(file, launch)
             if path is not None:
                 found.setdefault(path, []).append(launch)
-        return {path: _agreed(starts) for path, starts in found.items()}
+        return {path: _ways(starts) for path, starts in found.items()}
 
     # --- edits ---
 
@@ -154,15 +154,48 @@ class Launched:
         return Fix(Safety.UNSAFE, title, (Edit(place, ""),)) if after.strip() else None
 
 
-def _agreed(starts: list[ProgramStart]) -> AsStarted:
-    """What all of these starts of a program have in common."""
-    first, *others = dict.fromkeys(each.file for each in starts)
+MOST_WAYS = 3
+"""In which one program is followed: each is an execution of its own."""
+
+
+def _ways(starts: list[ProgramStart]) -> tuple[AsStarted, ...]:
+    """The starts of a program by how many processes they make, those of several first."""
+    groups: dict[tuple[bool, int | None], list[ProgramStart]] = {}
+    for start in sorted(starts, key=_in_several, reverse=True):
+        groups.setdefault((_in_several(start), _processes(start)), []).append(start)
+    several = [group for (together, _), group in groups.items() if together]
+    alone = [group for (together, _), group in groups.items() if not together]
+    kept = MOST_WAYS - len(alone)
+    if len(several) > kept:
+        several = [*several[: kept - 1], [start for group in several[kept - 1 :] for start in group]]
+    ways = [*several, *alone]
+    files = [{start.file for start in group} for group in ways]
+    shared = {file for file in set[str]().union(*files) if sum(file in each for each in files) > 1}
+    return tuple(_agreed(group, shared, differs=len(ways) > 1) for group in ways)
+
+
+def _agreed(starts: list[ProgramStart], shared: set[str], *, differs: bool) -> AsStarted:
+    """What all of these starts of a program have in common. Of a file with other starts the line is named."""
     given = [_given(each) for each in starts]
-    same = {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)}
-    said = f"{first}` and {len(others)} more start it" if others else f"{first}` starts it"
     several = list(map(_in_several, starts))
-    alone = any(each.launcher is StartedBy.PYTHON and not inside for each, inside in zip(starts, several, strict=True))
-    return AsStarted(f"as `{said}", all(several), alone, same, all(map(_surely_in_several, starts)))
+    counts, nodes = {_processes(each) for each in starts}, {each.processes for each in starts}
+    return AsStarted(
+        starts=tuple(dict.fromkeys(each.at.start if each.file in shared else each.file for each in starts)),
+        several=all(several),
+        alone=any(
+            each.launcher is StartedBy.PYTHON and not inside for each, inside in zip(starts, several, strict=True)
+        ),
+        given={name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)},
+        surely=all(map(_surely_in_several, starts)),
+        processes=counts.pop() if len(counts) == 1 else None,
+        per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
+        differs=differs,
+    )
+
+
+def _processes(start: ProgramStart) -> int | None:
+    """How many there are on all machines; None for one, and where it is not known."""
+    return start.world_size if _in_several(start) and start.world_size != 1 else None
 
 
 def _in_several(start: ProgramStart) -> bool:

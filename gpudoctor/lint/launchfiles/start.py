@@ -142,6 +142,18 @@ class ProgramStart:
         return 1 if self.closed and "PET_NPROC_PER_NODE" not in self.environment else None
 
     @property
+    def world_size(self) -> int | None:
+        """How many processes there are on all machines; None where that is not known."""
+        on_each, tasks = self.processes, self.tasks_per_node
+        if on_each is None or tasks is None:
+            return None
+        if self.launcher is StartedBy.PYTHON:
+            machines = self.slurm_nodes if self.started_by("srun") is not None else 1
+            return tasks * machines if machines is not None else None
+        # A task of SLURM on each machine starts the launcher there.
+        return on_each * self.nodes if self.nodes is not None and tasks == 1 else None
+
+    @property
     def visible(self) -> tuple[str, ...] | None:
         """The GPUs that it is shown, where a variable says so."""
         word = self.variable("CUDA_VISIBLE_DEVICES")

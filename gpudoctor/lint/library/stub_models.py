@@ -43,6 +43,7 @@ from gpudoctor.manifest.effects import (
     ShowEffect,
     StepEffect,
 )
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -109,7 +110,10 @@ def _returns_kind(call: Call) -> Values:
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)
         return singleton(setting)
-    return singleton(value_of_kind(kind, library, call.place, call.label))
+    value = value_of_kind(kind, library, call.place, call.label)
+    if isinstance(value, Size) and call.given("group") not in (None, singleton(NONE)):
+        value = replace(value, of_part=True)
+    return singleton(value)
 
 
 def _declared_value(name: str, kind: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind
 from gpudoctor.lint.domain.value import int_of, single_of
-from gpudoctor.lint.events.data_loading import MakeLoader
+from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, EnvironmentWrite, InitGroup, Spawn
@@ -31,6 +31,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
     managed = [event for program in started for event in program.events(UseManaged)]
     accumulation = _number(managed, "gradient_accumulation_steps", "accelerate")
     devices = _number(managed, "devices", "lightning")
+    written = next((found for program in started for found in _written_counts(program)), (None, None))
     return ProgramFacts(
         group=next((at for program in started if (at := awaits_others(program)) is not None), None),
         spawns=_spawns(started),
@@ -46,7 +47,21 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         devices=devices[0],
         devices_at=devices[1],
         nodes=_number(managed, "num_nodes", "lightning")[0],
+        processes=written[0],
+        processes_at=written[1],
     )
+
+
+def _written_counts(program: Program) -> Iterator[tuple[int, Location]]:
+    """Numbers that are given for that of all processes, of which a launcher starts as many as it is told."""
+    if program.world is not LaunchWorld.TORCHRUN:
+        return
+    given = [(event.world_size, event.location) for event in program.events(InitGroup)]
+    given += [(event.sampler.replicas, event.location) for event in program.events(MakeSampler)]
+    for values, at in given:
+        number = int_of(single_of(values))
+        if number is not None and number > 1:
+            yield number, at
 
 
 def _number(managed: Sequence[UseManaged], name: str, framework: str) -> tuple[int | None, Location | None]:

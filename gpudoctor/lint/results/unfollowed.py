@@ -118,9 +118,9 @@ def _weight(program: Program, main: Silence | None) -> int:
 def told_once(programs: Iterable[Coverage], listed: AbstractSet[str]) -> tuple[Coverage, ...]:
     """Each program once in each world, and nothing of training that one of them has reached after all; then the files
     among the `listed` ones whose training no program calls."""
-    first: dict[tuple[str, str], Coverage] = {}
+    first: dict[tuple[str, str, str], Coverage] = {}
     for each in programs:
-        first.setdefault((each.path, each.world), each)
+        first.setdefault((each.path, each.world, each.started), each)
     reached = {at for each in first.values() if each.world for at in each.trains_at}
     awaited = {path for each in first.values() for path in each.awaits} | _called_by_files(first.values())
     told = [_without_reached(each, reached, awaited) for each in first.values()]

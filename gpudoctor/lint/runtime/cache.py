@@ -148,7 +148,7 @@ class Cache:
     def _entry(self, path: str) -> str:
         """A program, and how it is started."""
         started = self._started.get(path)
-        return path if started is None else "\n".join([path, repr(started), *map(repr, sorted(started.given.items()))])
+        return path if started is None else "\n".join([path, *map(repr, started)])
 
     def _name(self, what: str) -> str:
         return digest_of(f"{self._settings}\n{what}".encode("utf-8", "surrogateescape"))
@@ -330,11 +330,11 @@ def _plain_coverage(each: Coverage) -> list[Any]:
     silent, idle = list(map(_plain_silence, each.silent_for)), list(map(_plain_silence, each.idle))
     trains = [_spot(at) for at in each.trains_at]
     known = [each.path, each.world, each.followed.value, each.training_loops, end, silent, trains, idle]
-    return [*known, each.weight, each.awaits]
+    return [*known, each.weight, each.awaits, each.started]
 
 
 def _coverage(plain: list[Any]) -> Coverage:
-    path, world, followed, loops, end, silent, trains, idle, weight, awaits = plain
+    path, world, followed, loops, end, silent, trains, idle, weight, awaits, started = plain
     return Coverage(
         path,
         world,
@@ -346,6 +346,7 @@ def _coverage(plain: list[Any]) -> Coverage:
         tuple(map(_silence, idle)),
         weight,
         tuple(awaits),
+        started,
     )
 
 

@@ -7,11 +7,14 @@ one of them silently wins, or the start fails. `num_processes` counts over all m
 none. `distributed_type: 'NO'` starts one process, whatever `num_processes` says. DeepSpeed wants `train_batch_size` to
 be the product of the micro batch, the accumulation steps and the number of processes, and ends with `AssertionError:
 Check batch related parameters` where it is not. Beside `--num_gpus` or `--include` it does not look at
-`CUDA_VISIBLE_DEVICES`, and takes other GPUs.
+`CUDA_VISIBLE_DEVICES`, and takes other GPUs. A number of processes that is written into the program holds for one
+launch alone: under another one a test of it ends the program, ranks wait for others that were never started, or a
+sampler leaves a part of the data out.
 
 ## Fix
 
-Leave the number to one of them: write `"auto"` in the DeepSpeed file, and leave `train_batch_size` out.
+Leave the number to one of them: write `"auto"` in the DeepSpeed file, and leave `train_batch_size` out; ask
+`torch.distributed.get_world_size()` in the program.
 
 ## Silent when
 
@@ -30,6 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
@@ -62,6 +66,7 @@ class LaunchConfigMismatch(Rule):
                 if launch.launcher is StartedBy.DEEPSPEED:
                     yield from self._of_visible(launch)
                 yield from self._of_settings(launched, file, launch)
+                yield from self._of_program(launched, file, launch)
 
     def _of_accelerate(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
         processes, machines = settings.number("num_processes"), settings.number("num_machines") or 1
@@ -138,18 +143,40 @@ class LaunchConfigMismatch(Rule):
                 because=[("DeepSpeed is told what to take", option.at)],
             )
 
+    def _of_program(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        facts, count = launched.program_of(file, launch), launch.world_size
+        if facts is None or count is None:
+            return
+        written = launch.option("nproc-per-node", "num-processes", "num-gpus", "include")
+        at = written.at if written is not None else launch.word.at
+        if facts.refused == count:
+            yield self.found(
+                at,
+                f"This starts {count} processes, and with so many {named(launch)} ends before its training, in "
+                f"`{facts.refused_by}`.",
+                remedy="Start as many as the program asks for, or let it ask for the world size.",
+                because=[("the program ends here", facts.refused_at)],
+            )
+        elif facts.processes is not None and facts.processes != count:
+            yield self.found(
+                at,
+                f"This starts {count} processes, and {named(launch)} is written for {facts.processes}: "
+                + (
+                    "ranks beyond them do not fit."
+                    if count > facts.processes
+                    else "it waits for others, or leaves out their part of the data."
+                ),
+                remedy="Leave the number out of the program: the launcher tells it to all ranks.",
+                because=[("the number is written here", facts.processes_at)],
+            )
+
     def _of_settings(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
         found = _deepspeed_settings(launched, file, launch)
         if found is None:
             return
-        per_node, nodes = launch.processes, launch.nodes
-        if (
-            per_node is not None
-            and nodes is not None
-            and launch.launcher is not StartedBy.PYTHON
-            and launch.tasks_per_node == 1
-        ) and found.number("train_batch_size") is not None:
-            yield from self._of_batch(found, per_node * nodes, launch)
+        count = launch.world_size
+        if count is not None and launch.launcher is not StartedBy.PYTHON:
+            yield from self._of_batch(found, count, launch)
         facts, steps = launched.program_of(file, launch), found.number(_STEPS)
         if facts is None or facts.accumulation is None or steps is None or steps == facts.accumulation:
             return
