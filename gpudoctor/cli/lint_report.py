@@ -78,6 +78,7 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
         say(*(f"Read: {name}" for name in outcome.read))
     if not settings.quiet:
         _tell_partly(report_of(outcome, settings).untold, all_of_them=settings.verbose)
+        _tell_starts(outcome, all_of_them=settings.verbose)
         missed, partly = _tell_silence(outcome, all_of_them=settings.verbose)
     if settings.statistics and not settings.quiet and settings.output_format != "json":
         from gpudoctor.report.statistics import counts, table
@@ -100,6 +101,15 @@ def _tell_fixable(findings: Sequence[Finding], *, unsafe: bool) -> None:
         from gpudoctor.report.fixable import fixable
 
         say(*filter(None, [fixable(findings, unsafe=unsafe)]))
+
+
+def _tell_starts(outcome: Outcome, *, all_of_them: bool) -> None:
+    """Tell where launch files disagree."""
+    if any(each.started for each in outcome.programs):
+        # Imported late: mostly they agree, or there are none.
+        from gpudoctor.report.silence import started_apart
+
+        say(*(part for line in started_apart(outcome.programs, all_of_them) for part in _fitted(line)))
 
 
 def _tell_silence(outcome: Outcome, all_of_them: bool) -> tuple[int, bool]:

@@ -38,6 +38,8 @@ class ProgramFacts:
     """How many GPUs of a machine Lightning's Trainer is told to use."""
     devices_at: Location | None = None
     nodes: int | None = None
+    settings_read: tuple[str, ...] = ()
+    """The files, without links, that configure DeepSpeed where the program names them."""
     processes: int | None = None
     """The number of all processes, where it is written into the program."""
     processes_at: Location | None = None

@@ -6,7 +6,7 @@ A program that was followed to its end, with no rule standing back, is not menti
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
@@ -41,10 +41,10 @@ _ORDER = (
 
 def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
     """What is to be said of programs that were not followed, or not by all rules; under each, what would help."""
-    lines = list(_started_in_several_ways(programs))
     told = [([path], [each]) for path, each in _told(programs)] if all_of_them else _together(_told(programs))
     shown = told if all_of_them or len(told) <= MOST_LINES else told[: MOST_LINES - 1]
     scripts = {each.path for each in programs if each.world and each.path.endswith(".py")}
+    lines: list[str] = []
     for remedy, alike in groupby(shown, key=lambda each: _remedy(each[0][0], each[1][0], scripts)):
         group = list(alike)
         lines += (_line(*each) for each in group)
@@ -58,16 +58,18 @@ def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str
     return lines
 
 
-def _started_in_several_ways(programs: Iterable[Coverage]) -> Iterator[str]:
+def started_apart(programs: Iterable[Coverage], all_of_them: bool = False) -> list[str]:
     """The programs of which launch files disagree how many processes there are, and what each of them makes."""
     ways: dict[str, dict[str, None]] = {}
     for each in programs:
         if each.started and each.world and each.weight >= 0:
             ways.setdefault(each.path, {})[each.started] = None
-    for path, told in ways.items():
-        if len(told) > 1:
-            *most, last = told
-            yield f"{path}: {', '.join(most)}, and {last}: each was followed, and findings say for which they hold"
+    lines = [
+        f"{path}: {', '.join(told)}: followed in each of these ways, and findings say in which they happen"
+        for path, told in ways.items()
+        if len(told) > 1
+    ]
+    return lines if all_of_them else lines[:MOST_LINES]
 
 
 def _remedy(path: str, silence: Silence, scripts: set[str]) -> str:

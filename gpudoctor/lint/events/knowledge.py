@@ -39,6 +39,8 @@ class UseManaged(Event):
     """What the settings have it do in another way: fields of the stubs' word for it, as `accumulating`."""
     config: Mapping[str, Values] | None = None
     """The configuration that it was handed, flat: `zero_optimization.stage`. None where it is not all known."""
+    config_path: str = ""
+    """The file that says it, without links; empty where the program itself does."""
 
     def setting(self, name: str) -> Values | None:
         """A setting that was given by name."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.function_traits import Registrar
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
     from gpudoctor.lint.program import LaunchWorld
+    from gpudoctor.lint.source.setting_files import WrittenSettings
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object
@@ -280,6 +281,10 @@ class Evaluator(ExecutionState, LibraryContext):
         from gpudoctor.lint.source.setting_files import named_below
 
         return named_below(self.project.root, keys) if keys else {}
+
+    def settings_in(self, name: str) -> WrittenSettings | None:
+        """A JSON file of the project that the program names, where it can be read."""
+        return self.project.settings(name)
 
     def yielded(self, values: Values) -> None:
         """A generator hands out a value."""

@@ -1,23 +1,72 @@
-"""The configuration of DeepSpeed, where it stands in the program."""
+"""The configuration of DeepSpeed, where it stands in the program or in a file that the program names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import pairs
+from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
-from gpudoctor.lint.domain.value import single_of, text_of
+from gpudoctor.lint.domain.symbols import CallResult, OpenFile
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.library_call import singleton
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.library_call import Call
+    from gpudoctor.lint.source.setting_files import WrittenSettings
+
+_READ = frozenset({"json.load", "yaml.safe_load", "commentjson.load", "hjson.load"})
+_UNDECIDED = Anonymous("configuration", "deepspeed")
+"""What is no plain value."""
 
 
-def configuration(call: Call, *names: tuple[int, str]) -> dict[str, Values] | None:
-    """The configuration of DeepSpeed that stands in the program; None where it lies in a file, or is not all known."""
-    given = next((values for position, name in names if (values := call.arg(position, name)) is not None), None)
+@dataclass(frozen=True)
+class EngineSettings:
+    """What DeepSpeed is configured for, flat: `zero_optimization.stage`; None where it is not all known. `path` is the
+    file that says it, without links; empty where the program itself does."""
+
+    values: dict[str, Values] | None = None
+    path: str = ""
+
+
+def configuration(call: Call, given: Values | None) -> EngineSettings:
+    """The configuration of DeepSpeed that stands in the program or in a file that it names."""
+    value = single_of(given)
+    name = _named(call, value)
+    written = call.do.modules.settings_in(name) if name is not None else None
+    if written is not None:
+        return EngineSettings(_written(call, value, written), written.path)
     found: dict[str, Values] = {}
-    return found if _flattened(call, single_of(given), "", found) else None
+    return EngineSettings(found if _flattened(call, value, "", found) else None)
+
+
+def _named(call: Call, value: Value | None) -> str | None:
+    """The file that holds it all: `config="ds.json"`, `config=json.load(open("ds.json"))`, or the one of the options
+    `--deepspeed --deepspeed_config ds.json` that the launch gives."""
+    if value is None:
+        chosen = call.do.launch.option(("--deepspeed_config",)) if call.arg(0, "args") is not None else None
+        return chosen if isinstance(chosen, str) else None
+    match value.term if isinstance(value, Unknown) else None:
+        case CallResult(str(function), (given, *_)) if function in _READ:
+            # With what was given by name behind it, or without.
+            file = given[0] if isinstance(given, tuple) and given else given
+            opened = single_of(file) if isinstance(file, ValueSet) else None
+            term = opened.term if isinstance(opened, Unknown) else None
+            return text_of(single_of(term.path)) if isinstance(term, OpenFile) else None
+    return text_of(value)
+
+
+def _written(call: Call, value: Value | None, written: WrittenSettings) -> dict[str, Values]:
+    """What stands in the file, with what the program has put in its place."""
+    found: dict[str, Values] = {}
+    for name, held in written.values.items():
+        own = call.do.entry(value, SettingState.items, name) if isinstance(value, Unknown) else None
+        plain = Const(held) if held is not None else Unknown(_UNDECIDED, "a part of the configuration")
+        found[name] = singleton(plain) if own is None else own
+    return found
 
 
 def _flattened(call: Call, value: Value | None, under: str, found: dict[str, Values]) -> bool:

@@ -7,8 +7,10 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, Proc
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader
+from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
@@ -16,7 +18,7 @@ from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.engine_configuration import configuration
+from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub
@@ -28,7 +30,7 @@ from gpudoctor.manifest.compiled import belonging, classes, declared, methods
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 
 _BELONGING = belonging()
-CONFIGURATIONS = ((11, "config"), (-1, "config_params"))
+CONFIGURATION = (10, "config")
 """Where `deepspeed.initialize` takes its configuration."""
 
 
@@ -52,6 +54,7 @@ def take_charge(call: Call) -> Values:
     framework, last = _framework(name), name.rpartition(".")[2]
     known = framework_of(framework)
     managed: ManagedObject | None = None
+    settings = _engine_settings(call, framework)
     if name in classes() and (name in TAKE_CHARGE or RUNS_TRAINING.fits(last)):
         managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name, name)
     if last == "PartialState":
@@ -71,7 +74,8 @@ def take_charge(call: Call) -> Values:
             alone=framework == "lightning" and _one_process(call),
             given=call.by_name(),
             otherwise=_done_otherwise(call),
-            config=configuration(call, *CONFIGURATIONS) if framework == "deepspeed" else None,
+            config=settings.values,
+            config_path=settings.path,
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
         note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
@@ -91,9 +95,47 @@ def take_charge(call: Call) -> Values:
         if call.name == name:
             follow(call, f"{name}.__init__", managed)
         return singleton(managed)
+    parser = single_of(call.arg(0, "parser")) if name == "deepspeed.add_config_arguments" else None
+    if parser is not None:
+        _add_options(call, parser)
+        return singleton(parser)
     answered = said_by_stub(call)
     answered = follow(call, name) if answered is NOT_ANSWERED else answered
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+
+
+def _engine_settings(call: Call, framework: str) -> EngineSettings:
+    """The configuration of DeepSpeed, where it takes charge itself or by a plugin of Accelerate."""
+    if framework == "deepspeed":
+        return configuration(call, call.arg(*CONFIGURATION) or call.keywords.get("config_params"))
+    plugin = single_of(call.keywords.get("deepspeed_plugin"))
+    held = call.do.own_attribute(plugin, _OF_PLUGIN) if plugin is not None else None
+    return configuration(call, held) if held is not None else EngineSettings()
+
+
+_OF_PLUGIN = "hf_ds_config"
+
+
+@MODELS.callable(
+    "accelerate.DeepSpeedPlugin", "accelerate.utils.DeepSpeedPlugin", "accelerate.utils.dataclasses.DeepSpeedPlugin"
+)
+def _deepspeed_plugin(call: Call) -> Values:
+    made = call.unknown(CallResult(call.name, call.allocation_site()), "a configuration", config=True)
+    held = call.arg(0, _OF_PLUGIN)
+    if held is not None:
+        call.do.set_own_attribute(made.bindings[0].value, _OF_PLUGIN, held)
+    return made
+
+
+def _add_options(call: Call, parser: Value) -> None:
+    """What `deepspeed.add_config_arguments(parser)` adds."""
+    for words in (
+        {"action": "store_true", "default": False, "flag": "--deepspeed"},
+        {"type": Library("builtins.str"), "default": None, "flag": "--deepspeed_config"},
+    ):
+        given = {name: singleton(each if isinstance(each, Library) else Const(each)) for name, each in words.items()}
+        add = call.do.attribute(parser, "add_argument", call.node)
+        call.do.call(add, Arguments((given.pop("flag"),), given), call.node)
 
 
 def _done_otherwise(call: Call) -> frozenset[str]:

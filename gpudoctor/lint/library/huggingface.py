@@ -18,7 +18,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
 from gpudoctor.lint.library.devices import as_device, default_device, use
-from gpudoctor.lint.library.engine_configuration import configuration
+from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
 from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
@@ -51,10 +51,11 @@ def _settings_classes() -> tuple[str, ...]:
 def _training_arguments(call: Call) -> Values:
     """Some of the settings say that the trainer is started in several processes."""
     several = any(name in call.keywords for name in SEVERAL)
-    config = configuration(call, (-1, "deepspeed")) if "deepspeed" in call.keywords else None
+    settings = configuration(call, call.keywords["deepspeed"]) if "deepspeed" in call.keywords else EngineSettings()
     call.emit(
-        UseManaged, framework="transformers", call=call.name, several=several, given=call.arguments, config=config
-    )
+        UseManaged, framework="transformers", call=call.name, several=several, given=call.arguments,
+        config=settings.values, config_path=settings.path,
+    )  # fmt: skip
     made = _settings_of(call, call.name)
     for name, values in call.keywords.items():
         call.do.set_own_attribute(made, _RENAMED.get(name, name), values)

@@ -47,6 +47,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         devices=devices[0],
         devices_at=devices[1],
         nodes=_number(managed, "num_nodes", "lightning")[0],
+        settings_read=tuple(sorted({event.config_path for event in managed} - {""})),
         processes=written[0],
         processes_at=written[1],
     )

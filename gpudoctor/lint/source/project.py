@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
@@ -33,6 +34,9 @@ from gpudoctor.lint.source.library_roots import (
 )
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.source.setting_files import WrittenSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,6 +177,23 @@ class Project:
                 if package is not None:
                     found += [self.submodule(package, alias.name) for alias in node.names]
             yield from (each for each in found if isinstance(each, ModuleFile))
+
+    def settings(self, name: str) -> WrittenSettings | None:
+        """A JSON file that the program names, where it can be read. It is looked for from the program's folder upwards:
+        nobody knows in which folder it is started."""
+        # Imported late: few programs are configured by a file.
+        from gpudoctor.lint.source.setting_files import written_settings
+
+        folder = self._entry_folder
+        while not os.path.isabs(name):
+            path = real_path(os.path.normpath(os.path.join(folder, name)))
+            if self._is_ours(path) and is_file(path):
+                found = self._sources.read(path, late=True)
+                return written_settings(path, found.text) if isinstance(found, SourceFile) else None
+            if folder in (self.root, os.path.dirname(folder)):
+                break
+            folder = os.path.dirname(folder)
+        return None
 
     def _with_packages(self, dotted: str, module: ModuleFile) -> list[ModuleFile | Package | None]:
         """A module, and the packages around it, which Python executes first."""

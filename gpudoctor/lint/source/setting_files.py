@@ -1,13 +1,16 @@
-"""The classes and functions that the setting files of a project name: `_target_: package.module.Net`."""
+"""The setting files of a project: the classes and functions that they name (`_target_: package.module.Net`), and the
+numbers of one that the program hands on."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
 from gpudoctor.lint.source.file_queries import question
+from gpudoctor.record import dataclass
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
@@ -79,3 +82,33 @@ def _text(path: str) -> str:
             return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+_COMMENT = re.compile(r"^\s*(?://|#).*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class WrittenSettings:
+    """The plain values of a JSON file at a path without links, by their keys with those above them: `fp16.enabled`.
+    What is no plain value is None."""
+
+    path: str
+    values: Mapping[str, str | int | float | bool | None]
+
+
+def written_settings(path: str, text: str) -> WrittenSettings | None:
+    """What a JSON file holds; None where it is no object. Lines of comments are passed over, as DeepSpeed does."""
+    try:
+        document = json.loads(_COMMENT.sub("", text))
+    except (ValueError, RecursionError):
+        return None
+    return WrittenSettings(path, dict(_flat("", document))) if isinstance(document, dict) else None
+
+
+def _flat(above: str, members: dict[str, object]) -> Iterator[tuple[str, str | int | float | bool | None]]:
+    for name, value in members.items():
+        if isinstance(value, dict):
+            yield f"{above}{name}", None
+            yield from _flat(f"{above}{name}.", value)
+        else:
+            yield f"{above}{name}", value if isinstance(value, (str, int, float, bool)) else None

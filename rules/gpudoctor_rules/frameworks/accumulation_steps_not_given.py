@@ -5,17 +5,19 @@
 `with accelerator.accumulate(model):` holds the step back for as many batches as the `Accelerator` was made for, and
 without `gradient_accumulation_steps` that is one. The option of that name changes nothing then, or only what else is
 computed from it, such as the length of the schedule: every rank (each process, one for each GPU) steps after each
-batch, with a batch that is as many times smaller than asked for. No error is raised.
+batch, with a batch that is as many times smaller than asked for. No error is raised. Where DeepSpeed trains, its own
+configuration counts, and with another number in it Accelerate warns of a `Gradient accumulation steps mismatch`.
 
 ## Fix
 
 Hand it over: `Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps)`. Unsafe: the program trains
-with the larger batch from then on.
+with the larger batch from then on. The configuration of DeepSpeed takes `"gradient_accumulation_steps": "auto"`.
 
 ## Silent when
 
 The program has no option or setting `gradient_accumulation_steps`; the `Accelerator` is given that number or a
-`gradient_accumulation_plugin`, or other arguments that could not be followed; `accumulate` is not entered.
+`gradient_accumulation_plugin`, or other arguments that could not be followed; `accumulate` is not entered; the
+configuration of DeepSpeed is not known.
 
 ## Sources
 
@@ -35,13 +37,12 @@ from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE
+from gpudoctor_rules.frameworks._charge import ACCELERATE, constant
+from gpudoctor_rules.frameworks._engine import STEPS, setting
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-
-STEPS = "gradient_accumulation_steps"
 
 
 class AccumulationStepsNotGiven(Rule):
@@ -52,9 +53,27 @@ class AccumulationStepsNotGiven(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (UseManaged, GradientSync, ArgumentDeclared)
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        yield from self._of_plugin(program)
+        yield from self._of_option(program)
+
+    def _of_plugin(self, program: Program) -> Iterator[Finding]:
+        """What DeepSpeed is configured for counts."""
+        for charge in program.events(UseManaged):
+            told, configured = constant(charge.setting(STEPS)), setting(charge.config, STEPS)
+            if charge.framework != ACCELERATE or not isinstance(told, int) or not isinstance(configured, int):
+                continue
+            if told != configured:
+                yield self.found(
+                    charge.location,
+                    f"The `Accelerator` is told to accumulate over {told} batches, and DeepSpeed's configuration says "
+                    f"{configured}: that is what counts, and a warning is all that tells.",
+                    remedy=f'Write `"{STEPS}": "auto"` in the configuration of DeepSpeed.',
+                )
+
+    def _of_option(self, program: Program) -> Iterator[Finding]:
         # Its name is that of the argument that it should be.
         option = next((each for each in program.events(ArgumentDeclared) if each.name == STEPS), None)
         if option is None:

@@ -13,8 +13,8 @@ Leave `train_batch_size` out: DeepSpeed computes it. Which of the three is the o
 
 ## Silent when
 
-One of the numbers is `"auto"`, left out, or not written in the program; their product divides the batch, so that some
-number of GPUs fits.
+One of the numbers is `"auto"`, left out, or written neither in the program nor in a JSON file that it names; their
+product divides the batch, so that some number of GPUs fits, and no launch file says how many processes there are.
 
 ## Sources
 
@@ -27,6 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._engine import STEPS, setting
@@ -61,12 +62,19 @@ class DeepspeedBatchArithmetic(Rule):
             if numbers is None or program.is_caught(charge, "AssertionError"):
                 continue
             batch, micro, steps = numbers
-            if batch % (micro * steps) == 0:
+            world = program.sizes.get(SizeKind.WORLD)
+            if batch == micro * steps * world if world is not None else batch % (micro * steps) == 0:
                 continue
+            made_of = f"{micro} samples times {steps} batches"
+            what = (
+                f"not {made_of} times {world} processes: "
+                if world is not None
+                else f"no multiple of {made_of}: on whichever number of GPUs, "
+            )
             yield self.found(
                 charge.location,
-                f"`{BATCH}` is {batch}, which is no multiple of {micro} samples times {steps} batches: on whichever "
-                "number of GPUs, every rank ends with `AssertionError: Check batch related parameters`.",
+                f"`{BATCH}` is {batch}, which is {what}every rank ends with `AssertionError: Check batch related "
+                "parameters`.",
                 remedy=f"Leave `{BATCH}` out, which DeepSpeed computes, or make it {micro} x {steps} x the number of "
                 "GPUs.",
             )

@@ -27,6 +27,7 @@ deepspeedai/DeepSpeed#6914, deepspeedai/DeepSpeed#662, huggingface/accelerate#28
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,8 @@ class LaunchConfigMismatch(Rule):
             for settings in file.settings:
                 if settings.of == "accelerate":
                     yield from self._of_accelerate(launched, file, settings)
-                else:
+                # Of what a program reads itself it is told there.
+                elif not any(os.path.realpath(file.path) in facts.settings_read for facts in launched.facts.values()):
                     yield from self._of_batch(settings)
             for launch in file.launches:
                 if launch.launcher is StartedBy.DEEPSPEED:

@@ -300,3 +300,70 @@ def test_a_program_of_one_process_that_is_started_as_several(
     assert {each["started_by"] for each in here} == ({"as `run.sh` starts it"} if several else set())
     asked = ["--select=GPU101,GPU301", "--launch=torchrun", "train.py"]
     assert not several or [each["line"] for each in here] == [each["line"] for each in found(capsys, *asked)]
+
+
+COUNTED = """
+import argparse
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--distributed", action="store_true")
+args = parser.parse_args()
+if args.distributed:
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+model = torch.nn.Linear(2, 2).cuda()
+if args.distributed and 64 // dist.get_world_size() < 16:
+    model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    optimizer.zero_grad()
+    model(torch.randn(2, 2, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_launch_files_that_disagree_are_each_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(train__py=COUNTED, run__sh="torchrun --nproc_per_node=8 train.py --distributed\n")
+    lay(few__sh="torchrun --nproc_per_node=4 train.py --distributed\n", job__sbatch="#!/bin/bash\npython train.py\n")
+    # As eight processes it wraps its model, as four it does not, and as one it need not.
+    [seen] = found(capsys, "--select=GPU101", ".")
+    assert (seen["path"], seen["started_by"]) == ("train.py", "as `few.sh` starts it")
+    cli.main(["lint", "--no-cache", "--select=GPU101", "."])
+    told = " ".join("".join(capsys.readouterr()).split())
+    assert "`run.sh` starts 8 processes with `--distributed`" in told
+    assert "`few.sh` starts 4 processes with `--distributed`" in told
+    assert "`job.sbatch` starts one process: followed in each of these ways" in told
+    cli.main(["lint", "--no-cache", "--output-format=json", "--select=GPU101", "."])
+    ways = {(each["world"], each["started"]) for each in json.loads(capsys.readouterr().out)["programs"]}
+    assert len(ways) == 3
+    assert ("single", "`job.sbatch` starts one process") in ways
+
+
+def test_starts_in_one_file_are_told_apart_by_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    both = "torchrun --nproc_per_node=8 train.py --distributed\ntorchrun --nproc_per_node=4 train.py --distributed\n"
+    lay(train__py=COUNTED, run__sh=both)
+    [seen] = found(capsys, "--select=GPU101", ".")
+    assert seen["started_by"] == "as `run.sh:2` starts it"
+
+
+@pytest.mark.parametrize(("count", "expected"), [(4, ["train.py:5 GPU911"]), (8, []), ("$N", [])])
+def test_the_batch_of_deepspeed_for_as_many_processes(
+    capsys: pytest.CaptureFixture[str], count: object, expected: list[str]
+) -> None:
+    config = '{"train_batch_size": 128, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 2}'
+    made = f"net = nn.Linear(32, 4)\ndeepspeed.initialize(model=net, config={config})\n"
+    program = f"\nimport deepspeed\nfrom torch import nn\n{made}"
+    lay(train__py=program, run__sh=f"deepspeed --num_gpus {count} train.py\n")
+    assert codes(capsys, "--select=GPU911", "run.sh") == expected
+
+
+def test_a_group_may_be_smaller_than_the_world(capsys: pytest.CaptureFixture[str]) -> None:
+    ended = "\nassert dist.get_world_size({}) == 8\nmodel = torch.nn"
+    launch = "torchrun --nproc_per_node=4 train.py --distributed\n"
+    for group, expected in (("", ["run.sh:1 GPU430"]), ("dist.new_group([0, 1])", [])):
+        lay(train__py=COUNTED.replace("\nmodel = torch.nn", ended.format(group)), run__sh=launch)
+        assert codes(capsys, "--select=GPU430", "run.sh") == expected
