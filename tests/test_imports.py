@@ -222,6 +222,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.library.library_names": {"gpudoctor.manifest"},
     # Python and nothing else: no model, no analysis.
     "gpudoctor.lint.interp": {
+        "gpudoctor.lint.program_facts",
         "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.library_context",
@@ -303,6 +304,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.errors",
     },
     "gpudoctor.lint.analyze": {
+        "gpudoctor.coverage",
+        "gpudoctor.lint.events",
         "gpudoctor.lint.ask_rules",
         "gpudoctor.lint.interp",
         "gpudoctor.lint.flow",

@@ -104,7 +104,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     return relevant_definitions(file)
 
 
-class _Entry:
+class _StartedEntry:
     """One entry, executed on paper as often as launch files start it in different ways."""
 
     def __init__(self, entry: ModuleFile, project: Project, request: Request) -> None:
@@ -213,7 +213,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     # Where only built-in rules run, it is known what they are about.
     if request.only_built_in:
         project.followed = _relevant_definitions
-    examined = _Entry(entry, project, request)
+    examined = _StartedEntry(entry, project, request)
     ways = _ways(request, path)
     programs: list[Program] = []
     findings: list[tuple[AsStarted, tuple[Finding, ...], list[Program]]] = []

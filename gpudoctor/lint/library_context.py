@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.flow.condition import Condition, Literal
-    from gpudoctor.lint.source.setting_files import WrittenSettings
 
 Owner = TypeVar("Owner", bound=Value)
 
@@ -151,8 +150,8 @@ class ProjectModules(Protocol):
         """Those that the entries of such a key have as `_target_`, by the names of the entries, each with whether it is
         only a part of a call."""
 
-    def settings_in(self, name: str) -> WrittenSettings | None:
-        """A JSON file of the project that the program names, where it can be read."""
+    def settings_in(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
+        """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""

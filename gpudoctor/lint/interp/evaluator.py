@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.function_traits import Registrar
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
     from gpudoctor.lint.program import LaunchWorld
-    from gpudoctor.lint.source.setting_files import WrittenSettings
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object
@@ -282,8 +281,8 @@ class Evaluator(ExecutionState, LibraryContext):
 
         return named_below(self.project.root, keys) if keys else {}
 
-    def settings_in(self, name: str) -> WrittenSettings | None:
-        """A JSON file of the project that the program names, where it can be read."""
+    def settings_in(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
+        """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
         return self.project.settings(name)
 
     def yielded(self, values: Values) -> None:

@@ -14,9 +14,10 @@ from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.library_call import Call
-    from gpudoctor.lint.source.setting_files import WrittenSettings
 
 _READ = frozenset({"json.load", "yaml.safe_load", "commentjson.load", "hjson.load"})
 _UNDECIDED = Anonymous("configuration", "deepspeed")
@@ -38,7 +39,8 @@ def configuration(call: Call, given: Values | None) -> EngineSettings:
     name = _named(call, value)
     written = call.do.modules.settings_in(name) if name is not None else None
     if written is not None:
-        return EngineSettings(_written(call, value, written), written.path)
+        path, values = written
+        return EngineSettings(_written(call, value, values), path)
     found: dict[str, Values] = {}
     return EngineSettings(found if _flattened(call, value, "", found) else None)
 
@@ -59,10 +61,10 @@ def _named(call: Call, value: Value | None) -> str | None:
     return text_of(value)
 
 
-def _written(call: Call, value: Value | None, written: WrittenSettings) -> dict[str, Values]:
+def _written(call: Call, value: Value | None, written: Mapping[str, object]) -> dict[str, Values]:
     """What stands in the file, with what the program has put in its place."""
     found: dict[str, Values] = {}
-    for name, held in written.values.items():
+    for name, held in written.items():
         own = call.do.entry(value, SettingState.items, name) if isinstance(value, Unknown) else None
         plain = Const(held) if held is not None else Unknown(_UNDECIDED, "a part of the configuration")
         found[name] = singleton(plain) if own is None else own

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
@@ -34,9 +33,6 @@ from gpudoctor.lint.source.library_roots import (
 )
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.source.setting_files import WrittenSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,18 +174,19 @@ class Project:
                     found += [self.submodule(package, alias.name) for alias in node.names]
             yield from (each for each in found if isinstance(each, ModuleFile))
 
-    def settings(self, name: str) -> WrittenSettings | None:
-        """A JSON file that the program names, where it can be read. It is looked for from the program's folder upwards:
-        nobody knows in which folder it is started."""
+    def settings(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
+        """The path without links and the plain values of a JSON file that the program names, where it can be read. It
+        is looked for from the program's folder upwards: nobody knows in which folder it is started."""
         # Imported late: few programs are configured by a file.
-        from gpudoctor.lint.source.setting_files import written_settings
+        from gpudoctor.lint.source.setting_files import plain_values
 
         folder = self._entry_folder
         while not os.path.isabs(name):
             path = real_path(os.path.normpath(os.path.join(folder, name)))
             if self._is_ours(path) and is_file(path):
                 found = self._sources.read(path, late=True)
-                return written_settings(path, found.text) if isinstance(found, SourceFile) else None
+                values = plain_values(found.text) if isinstance(found, SourceFile) else None
+                return (path, values) if values is not None else None
             if folder in (self.root, os.path.dirname(folder)):
                 break
             folder = os.path.dirname(folder)

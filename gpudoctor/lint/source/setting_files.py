@@ -6,11 +6,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
 from gpudoctor.lint.source.file_queries import question
-from gpudoctor.record import dataclass
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
@@ -87,22 +86,14 @@ def _text(path: str) -> str:
 _COMMENT = re.compile(r"^\s*(?://|#).*$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class WrittenSettings:
-    """The plain values of a JSON file at a path without links, by their keys with those above them: `fp16.enabled`.
-    What is no plain value is None."""
-
-    path: str
-    values: Mapping[str, str | int | float | bool | None]
-
-
-def written_settings(path: str, text: str) -> WrittenSettings | None:
-    """What a JSON file holds; None where it is no object. Lines of comments are passed over, as DeepSpeed does."""
+def plain_values(text: str) -> dict[str, str | int | float | bool | None] | None:
+    """The plain values of a JSON object by their keys with those above them (`fp16.enabled`), and None for what is no
+    plain value; None where it is no object. Lines of comments are passed over, as DeepSpeed does."""
     try:
         document = json.loads(_COMMENT.sub("", text))
     except (ValueError, RecursionError):
         return None
-    return WrittenSettings(path, dict(_flat("", document))) if isinstance(document, dict) else None
+    return dict(_flat("", document)) if isinstance(document, dict) else None
 
 
 def _flat(above: str, members: dict[str, object]) -> Iterator[tuple[str, str | int | float | bool | None]]:

@@ -6,7 +6,7 @@
 without `gradient_accumulation_steps` that is one. The option of that name changes nothing then, or only what else is
 computed from it, such as the length of the schedule: every rank (each process, one for each GPU) steps after each
 batch, with a batch that is as many times smaller than asked for. No error is raised. Where DeepSpeed trains, its own
-configuration counts, and with another number in it Accelerate warns of a `Gradient accumulation steps mismatch`.
+configuration counts, and where it says something else Accelerate warns of a `Gradient accumulation steps mismatch`.
 
 ## Fix
 
