@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,9 @@ def serve() -> None:
     # Forked children then neither copy nor search what torch brought along.
     gc.collect()
     gc.freeze()
+    # Nor do they take apart what ends with the process: torch has some 170 libraries of operators unregister themselves.
+    for each in list(weakref.finalize._registry):
+        each.atexit = False
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     print("ready", flush=True)
     for line in sys.stdin:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 
+# Those of a program are counted, and each time it is asked who calls.
+_CPU, _NUMPY = torch.Tensor.cpu, torch.Tensor.numpy
+
 
 def of_tensors(tensors: Iterable[torch.Tensor]) -> str:
     """One name for several tensors in this order."""
-    digest = hashlib.blake2b(digest_size=8)
-    for tensor in tensors:
-        digest.update(_content(tensor))
-    return digest.hexdigest()
+    return _name(map(_content, tensors))
 
 
 def of_rows(batch: object) -> list[str]:
@@ -22,7 +22,8 @@ def of_rows(batch: object) -> list[str]:
     if not tensors:
         return [hashlib.blake2b(repr(batch).encode(), digest_size=8).hexdigest()]
     rows = [tensor for tensor in tensors if tensor.shape[0] == tensors[0].shape[0]]
-    return [of_tensors(tensor[i] for tensor in rows) for i in range(rows[0].shape[0])]
+    contents = [(_content(tensor), tensor.shape[0]) for tensor in rows]
+    return [_name(_row(whole, count, at) for whole, count in contents) for at in range(rows[0].shape[0])]
 
 
 def tensors_in(value: object) -> Iterator[torch.Tensor]:
@@ -37,10 +38,23 @@ def tensors_in(value: object) -> Iterator[torch.Tensor]:
             yield from tensors_in(item)
 
 
+def _name(contents: Iterable[bytes]) -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for content in contents:
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _row(whole: bytes, count: int, at: int) -> bytes:
+    """Of the content of a tensor with so many rows, that of one."""
+    size = len(whole) // count
+    return whole[at * size : (at + 1) * size]
+
+
 def _content(tensor: torch.Tensor) -> bytes:
-    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin) or tensor.is_meta:
+    if tensor.is_meta or isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
         return b"?"
     # A sharded parameter is named after its local part: asking for the rest would be a collective.
     local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
-    flat = local.detach().cpu().contiguous().reshape(-1)
-    return flat.view(torch.uint8).numpy().tobytes()
+    flat = _CPU(local.detach()).contiguous().reshape(-1)
+    return _NUMPY(flat.view(torch.uint8)).tobytes()
