@@ -46,7 +46,7 @@ def serve() -> None:
     # Forked children then neither copy nor search what torch brought along.
     gc.collect()
     gc.freeze()
-    # Nor do they take apart what ends with the process: torch has some 170 libraries of operators unregister themselves.
+    # Nor do they take apart what ends with the process: some 170 libraries of torch unregister their operators.
     for each in list(weakref.finalize._registry):
         each.atexit = False
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
