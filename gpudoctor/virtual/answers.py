@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpudoctor.virtual.backward_pass import birthplace
-from gpudoctor.virtual.device_errors import no_numpy
+from gpudoctor.virtual.birthplaces import BIRTH
+from gpudoctor.virtual.device_errors import no_numpy, wrong_gradient
 from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of, place_of_storage, put, put_storage
 
 if TYPE_CHECKING:
-    from gpudoctor.virtual.operands import Operands
+    from gpudoctor.virtual.backward_pass import InMode
     from gpudoctor.virtual.ordinals import VirtualGpus
     from gpudoctor.virtual.tensor_mode import TorchAnswer
 
 _T = torch.Tensor
-_ASKS = """__repr__ __format__ tolist item size dim numel __len__ untyped_storage storage _typed_storage data_ptr stride
+_ASKS = """__format__ tolist item size dim numel __len__ untyped_storage storage _typed_storage data_ptr stride
  is_contiguous __hash__ element_size is_floating_point is_complex is_signed nelement storage_offset requires_grad_
  retain_grad ndimension __bool__ __int__ __float__ __index__ is_inference is_shared sym_size is_conj is_neg
  register_post_accumulate_grad_hook has_names _is_view __contains__ is_set_to"""
@@ -29,9 +29,8 @@ _PROPERTIES = """shape dtype requires_grad is_leaf grad_fn layout ndim _base is_
 class TensorAnswers:
     """The answers to what needs no copy."""
 
-    def __init__(self, gpus: VirtualGpus, operands: Operands) -> None:
-        self._gpus = gpus
-        self._operands = operands
+    def __init__(self, gpus: VirtualGpus, in_mode: InMode) -> None:
+        self._in_mode = in_mode
         self._devices = [torch.device("cuda", index) for index in range(gpus.machine)]
 
     def table(self) -> Iterator[tuple[Any, TorchAnswer]]:
@@ -51,6 +50,8 @@ class TensorAnswers:
         yield _T.is_cpu.__get__, self._is_cpu
         yield _T.get_device, self._get_device
         yield _T.grad.__get__, _grad
+        yield _T.grad.__set__, _set_grad
+        yield _T.__repr__, self._text
         yield _T.numpy, _numpy
         yield _T.__array__, _numpy
         yield _T.set_, _set
@@ -59,9 +60,9 @@ class TensorAnswers:
         yield torch._C._nn._parse_to, self._parse_to
 
     def _seen(self, tensor: torch.Tensor) -> DevicePlace:
-        """Where a tensor lives, as far as it is asked: in a backward, what is unknown lives where the loss does."""
+        """Where a tensor lives, as far as it is asked."""
         place = place_of(tensor)
-        return birthplace() if place is UNKNOWN else place
+        return BIRTH.place if place is UNKNOWN else place
 
     def _device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         place = self._seen(args[0])
@@ -74,6 +75,12 @@ class TensorAnswers:
     def _get_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         place = self._seen(args[0])
         return place if _on_gpu(place) else func(*args)
+
+    def _text(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        # As torch writes it, which asks the tensor again.
+        with self._in_mode():
+            text: str = torch._tensor_str._str(*args, **kwargs)
+            return text
 
     def _make_device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if args and type(args[0]) is int and len(args) == 1:
@@ -102,6 +109,15 @@ def _grad(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if found is not None and place_of(found) is UNKNOWN:
         put(found, place_of(args[0]))
     return found
+
+
+def _set_grad(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    tensor, gradient = args
+    if gradient is not None:
+        place, other = place_of(tensor), place_of(gradient)
+        if UNKNOWN not in (place, other) and place != other:
+            raise wrong_gradient(place, other)
+    return func(*args)
 
 
 def _numpy(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -50,9 +50,26 @@ def name_of(place: DevicePlace) -> str:
     return "cpu" if place == HOST else f"cuda:{place}"
 
 
-def apart(first: DevicePlace, other: DevicePlace) -> RuntimeError:
-    """Operands of an elementwise operation that live apart."""
-    one, two = sorted((name_of(first), name_of(other)), reverse=True)
+def wrong_generator(wanted: str, found: str) -> RuntimeError:
+    """A generator of one kind of device for tensors of another."""
+    return RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")
+
+
+def wrong_gradient(tensor: DevicePlace, gradient: DevicePlace) -> RuntimeError:
+    """A gradient was assigned that lives elsewhere than its tensor."""
+    kind, of_gradient = (name_of(place).partition(":")[0] for place in (tensor, gradient))
     return RuntimeError(
-        f"Expected all tensors to be on the same device, but found at least two devices, {one} and {two}!"
+        f"attempting to assign a gradient with device type '{of_gradient}' to a tensor with device type '{kind}'."
+        " Please ensure that the gradient and the tensor are on the same device"
     )
+
+
+def scattered_state() -> RuntimeError:
+    """The state of an optimizer lives elsewhere than the parameters."""
+    # The words change with the versions: torch says them itself where one of two tensors is on another device.
+    apart = [[torch.empty(1)], [torch.empty(1, device="meta")]]
+    try:
+        torch._C._group_tensors_by_device_and_dtype(apart, False)
+    except RuntimeError as error:
+        return error
+    return RuntimeError("Tensors of the same index must be on the same device and the same dtype")

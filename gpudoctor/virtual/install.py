@@ -10,9 +10,11 @@ from torch.overrides import _get_current_function_mode_stack
 from gpudoctor.virtual import (
     autocast,
     backward_pass,
+    compiled_regions,
     default_device,
     host_tensors,
     legacy_types,
+    optimizer_steps,
     serialization,
     threads,
 )
@@ -21,7 +23,7 @@ from gpudoctor.virtual.cuda_surface import CudaSurface
 from gpudoctor.virtual.operands import Operands
 from gpudoctor.virtual.ordinals import VirtualGpus
 from gpudoctor.virtual.streams import Streams
-from gpudoctor.virtual.tensor_mode import VirtualMode
+from gpudoctor.virtual.tensor_mode import TorchAnswer, VirtualMode
 from gpudoctor.virtual.transfers import Transfers
 
 
@@ -29,13 +31,15 @@ def make_gpus_virtual(count: int) -> VirtualGpus:
     """Give this process a machine with so many virtual GPUs; the mode stays in place until the process ends."""
     gpus = VirtualGpus(count)
     operands = Operands(gpus)
-    answers = dict((*TensorAnswers(gpus, operands).table(), *Transfers(gpus, operands).table()))
+    answers: dict[Any, TorchAnswer] = {}
 
     def in_mode() -> contextlib.AbstractContextManager[Any]:
         if any(isinstance(each, VirtualMode) for each in _get_current_function_mode_stack()):
             return contextlib.nullcontext()
         return VirtualMode(operands, answers)
 
+    answers.update(TensorAnswers(gpus, in_mode).table())
+    answers.update(Transfers(gpus, operands).table())
     CudaSurface(gpus, Streams(gpus)).install()
     legacy_types.install(lambda: gpus.current)
     default_device.install(operands)
@@ -43,6 +47,8 @@ def make_gpus_virtual(count: int) -> VirtualGpus:
     autocast.install()
     serialization.install(gpus)
     backward_pass.install(in_mode)
+    optimizer_steps.install()
+    compiled_regions.install()
     threads.install(in_mode)
     in_mode().__enter__()
     return gpus

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils._device import _device_constructors
 
-from gpudoctor.virtual.device_errors import apart, bad_fork
+from gpudoctor.virtual.birthplaces import BIRTH
+from gpudoctor.virtual.device_errors import bad_fork, wrong_generator
+from gpudoctor.virtual.operand_errors import error_of
 from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, pin, place_of, settle
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
 
-_T = torch.Tensor
 # Of these only the first operand says where the result lives, and the others may live anywhere.
 _FREE_NAMES = (
     "copy_ _foreach_copy_ new_tensor new set_ resize_as_ expand_as view_as reshape_as is_same_size result_type can_cast"
     " _has_compatible_shallow_copy_type broadcast_tensors broadcast_to ctc_loss pack_padded_sequence"
-    " _pack_padded_sequence __deepcopy__ __setstate__ __reduce_ex__ backward resolve_conj"
+    " _pack_padded_sequence __deepcopy__ __setstate__ __reduce_ex__ resolve_conj"
 )
 _LISTS = (list, tuple)
 
@@ -36,34 +37,42 @@ class Operands:
 
     def computed(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a function of torch returns, with each tensor of it marked with its place."""
+        if kwargs or self.default is not None:
+            return self._with_options(func, args, kwargs)
         tensors: list[torch.Tensor] = []
         _gather(args, tensors)
-        wanted = UNKNOWN
-        elsewhere = pinned = False
-        if kwargs:
-            _gather(kwargs.values(), tensors)
-            device = kwargs.get("device")
-            if device is not None:
-                wanted = self._gpus.meant(device)
-                elsewhere = wanted is UNKNOWN
-                if wanted is not UNKNOWN and wanted >= 0:
-                    kwargs = {**kwargs, "device": "cpu"}
-            if kwargs.get("pin_memory"):
-                pinned = True
-                kwargs = {**kwargs, "pin_memory": False}
-        if self.default is not None and wanted is UNKNOWN and not elsewhere and func in self._makers:
-            return self.computed(func, args, {**kwargs, "device": self.default})
-        place = self._place(func, tensors)
+        return self._run(func, args, kwargs, self._place(func, args, kwargs, tensors))
+
+    def _with_options(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tensors: list[torch.Tensor] = []
+        _gather(args, tensors)
+        _gather(kwargs.values(), tensors)
+        place = self._place(func, args, kwargs, tensors)
+        device = kwargs.get("device")
+        if device is None and func in self._makers:
+            device = self.default
+        if device is not None:
+            place = self._gpus.meant(device)
+            # What is to be neither on the host nor on a GPU, as on `meta`, is for torch.
+            kwargs = {**kwargs, "device": device if place is UNKNOWN else "cpu"}
+        if kwargs.get("generator") is not None and place is not UNKNOWN:
+            _check_generator(kwargs["generator"], place)
+        if kwargs.get("pin_memory"):
+            return pin(func(*args, **{**kwargs, "pin_memory": False}))
+        return self._run(func, args, kwargs, place)
+
+    def _run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], place: DevicePlace) -> Any:
         if self._gpus.forked and place is not UNKNOWN and place >= 0:
             raise bad_fork()
+        BIRTH.operation = place
         found = func(*args, **kwargs)
-        if wanted is not UNKNOWN:
-            place = wanted
-        if place is not UNKNOWN and not elsewhere:
+        if place is not UNKNOWN:
             settle(found, place)
-        return pin(found) if pinned else found
+        return found
 
-    def _place(self, func: Any, tensors: list[torch.Tensor]) -> DevicePlace:
+    def _place(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: Sequence[torch.Tensor]
+    ) -> DevicePlace:
         """Where the result lives; raises where CUDA would not compute it."""
         if not tensors:
             return HOST
@@ -71,27 +80,34 @@ class Operands:
         first = places[0]
         if places.count(first) == len(places) or func in self._free:
             return first
-        return self._among(func, tensors, places)
-
-    def _among(self, func: Any, tensors: list[torch.Tensor], places: list[DevicePlace]) -> DevicePlace:
-        """The place of operands that do not all live at the same one."""
         gpus = [place for place in places if place is not UNKNOWN and place >= 0]
         if not gpus:
             return UNKNOWN
-        if not _is_of_torch(func):
-            return gpus[0]
-        # A number in a tensor of the host goes along with any operation.
-        counted = [
-            place
-            for tensor, place in zip(tensors, places, strict=True)
-            if place is not UNKNOWN and not (place == HOST and tensor.dim() == 0)
-        ]
-        if func in _INDEXING and counted[0] != HOST:
-            counted = [place for place in counted if place != HOST]
-        other = next((place for place in counted if place != counted[0]), None)
-        if other is not None:
-            raise apart(counted[0], other)
+        # Who knows where operators of others want their operands?
+        if getattr(func, "namespace", "aten") == "aten":
+            counted = _compared(func, tensors, places)
+            other = next((place for place in counted if place != counted[0]), UNKNOWN)
+            if other is not UNKNOWN:
+                raise error_of(func, args, kwargs, counted[0], other)
         return gpus[0]
+
+
+def _compared(func: Any, tensors: Iterable[torch.Tensor], places: Sequence[DevicePlace]) -> list[DevicePlace]:
+    """The places of the operands that must be at one place."""
+    # A number in a tensor of the host goes along with any operation.
+    counted: list[DevicePlace] = [
+        place
+        for tensor, place in zip(tensors, places, strict=True)
+        if place is not UNKNOWN and not (place == HOST and tensor.dim() == 0)
+    ]
+    # What is on a GPU is indexed with numbers of the host, too, and takes values from there.
+    return [place for place in counted if place != HOST] if func in _INDEXING and counted[0] != HOST else counted
+
+
+def _check_generator(generator: torch.Generator, place: DevicePlace) -> None:
+    kind = "cpu" if place == HOST else "cuda"
+    if generator.device.type != kind:
+        raise wrong_generator(kind, generator.device.type)
 
 
 def _gather(values: Iterable[Any], found: list[torch.Tensor]) -> None:
@@ -102,14 +118,9 @@ def _gather(values: Iterable[Any], found: list[torch.Tensor]) -> None:
             _gather(value, found)
 
 
-def _is_of_torch(func: Any) -> bool:
-    """Not an operator that others have registered: who knows where that wants its operands."""
-    return getattr(func, "namespace", "aten") == "aten"
-
-
 def _named(names: Iterable[str]) -> Iterable[Any]:
     """Functions of torch and methods of tensors with these names."""
-    for owner in (_T, torch, torch.nn.functional, torch._C._nn, torch._VF):
+    for owner in (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch._VF):
         for name in names:
             found = getattr(owner, name, None)
             if found is not None:

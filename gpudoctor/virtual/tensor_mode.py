@@ -7,7 +7,7 @@ live where its operands do (`operands.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from torch.overrides import TorchFunctionMode
@@ -22,11 +22,11 @@ TorchAnswer = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 class VirtualMode(TorchFunctionMode):  # type: ignore[misc]
     """Put in place in each thread. Within an answer it is not in place, so that functions of torch are torch's own."""
 
-    def __init__(self, operands: Operands, answers: Mapping[Any, TorchAnswer]) -> None:
+    def __init__(self, operands: Operands, answers: dict[Any, TorchAnswer]) -> None:
         super().__init__()
         self._operands = operands
         # By equality: a getter of a property is a new object each time it is asked for.
-        self._answers = dict(answers)
+        self._answers = answers
 
     def __torch_function__(
         self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
