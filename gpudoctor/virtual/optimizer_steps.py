@@ -20,7 +20,7 @@ def install() -> None:
     kinds: list[Any] = list(vars(torch.optim).values())
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and "step" in vars(kind):
-            kind.step = _on_cpu(kind.step)
+            kind.step = _on_cpu(kind.step)  # type: ignore[attr-defined]
     clear = torch.optim.Optimizer.zero_grad
 
     @functools.wraps(clear)
