@@ -16,7 +16,7 @@ from torch.nn import functional
 from gpudoctor.virtual.device_errors import name_of
 from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of
 
-Checked = tuple[str, tuple[tuple[str, Any], ...]]
+KernelCheck = tuple[str, tuple[tuple[str, Any], ...]]
 """A kernel, and its arguments with their names, in the order in which it compares them."""
 _NAMES_ARGUMENT_FIRST = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 9)
 _IN_C = (torch, torch._C._nn, torch._VF, torch.Tensor, functional)
@@ -68,52 +68,52 @@ def _of_argument(kernel: str, name: str, place: DevicePlace, common: DevicePlace
     )
 
 
-def _linear(input: Any, weight: Any, bias: Any = None) -> Checked:
+def _linear(input: Any, weight: Any, bias: Any = None) -> KernelCheck:
     if bias is not None and input.dim() > 1:
         return "addmm", (("self", bias), ("mat1", input), ("mat2", weight))
     return _product(input, weight)
 
 
-def _product(input: Any, other: Any, **_: Any) -> Checked:
+def _product(input: Any, other: Any, **_: Any) -> KernelCheck:
     kernel = "bmm" if input.dim() > 2 and other.dim() > 2 else "mm"
     return kernel, (("self", input), ("mat2", other))
 
 
-def _addmm(input: Any, mat1: Any, mat2: Any, **_: Any) -> Checked:
+def _addmm(input: Any, mat1: Any, mat2: Any, **_: Any) -> KernelCheck:
     return "addmm", (("self", input), ("mat1", mat1), ("mat2", mat2))
 
 
-def _joined(tensors: Any, *_: Any, **__: Any) -> Checked:
+def _joined(tensors: Any, *_: Any, **__: Any) -> KernelCheck:
     return "cat", (("tensors", tensors),)
 
 
-def _embedding(input: Any, weight: Any, *_: Any, **__: Any) -> Checked:
+def _embedding(input: Any, weight: Any, *_: Any, **__: Any) -> KernelCheck:
     return "_index_select", (("self", weight), ("index", input))
 
 
-def _index_select(input: Any, dim: int, index: Any) -> Checked:
+def _index_select(input: Any, dim: int, index: Any) -> KernelCheck:
     return "_index_select", (("self", input), ("index", index))
 
 
-def _gather(input: Any, dim: int, index: Any, **_: Any) -> Checked:
+def _gather(input: Any, dim: int, index: Any, **_: Any) -> KernelCheck:
     return "gather", (("self", input), ("index", index))
 
 
-def _scatter(input: Any, dim: int, index: Any, src: Any = None, **_: Any) -> Checked:
+def _scatter(input: Any, dim: int, index: Any, src: Any = None, **_: Any) -> KernelCheck:
     return "scatter__src", (("self", input), ("index", index), ("src", src))
 
 
-def _nll(input: Any, target: Any, weight: Any = None, *_: Any, **__: Any) -> Checked:
+def _nll(input: Any, target: Any, weight: Any = None, *_: Any, **__: Any) -> KernelCheck:
     kernel = "_nll_loss2d_forward" if input.dim() > 2 else "nll_loss_forward"
     return kernel, (("self", input), ("target", target), ("weight", weight))
 
 
-def _cross_entropy(input: Any, target: Any, weight: Any = None, *_: Any, **__: Any) -> Checked:
+def _cross_entropy(input: Any, target: Any, weight: Any = None, *_: Any, **__: Any) -> KernelCheck:
     # With probabilities for classes, it is made of elementwise operations.
     return ("", ()) if target.is_floating_point() else _nll(input, target, weight)
 
 
-def _layer_norm(input: Any, shape: Any, weight: Any = None, bias: Any = None, *_: Any, **__: Any) -> Checked:
+def _layer_norm(input: Any, shape: Any, weight: Any = None, bias: Any = None, *_: Any, **__: Any) -> KernelCheck:
     return "_native_layer_norm", (("input", input), ("weight", weight), ("bias", bias))
 
 
@@ -125,7 +125,7 @@ def _batch_norm(
     bias: Any = None,
     *_: Any,
     **__: Any,
-) -> Checked:
+) -> KernelCheck:
     on_host = place_of(input) == HOST
     kernel = "_native_batch_norm" if on_host else "_cudnn_batch_norm"
     own = (("running_mean", running_mean), ("running_var", running_var))
