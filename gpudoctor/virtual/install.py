@@ -11,11 +11,14 @@ from gpudoctor.virtual import (
     autocast,
     backward_pass,
     compiled_regions,
+    data_parallel,
     default_device,
     host_tensors,
     legacy_types,
     optimizer_steps,
+    process_groups,
     serialization,
+    sync_batchnorm,
     threads,
 )
 from gpudoctor.virtual.answers import TensorAnswers
@@ -49,6 +52,9 @@ def make_gpus_virtual(count: int) -> VirtualGpus:
     backward_pass.install(in_mode)
     optimizer_steps.install()
     compiled_regions.install()
+    process_groups.install(gpus)
+    data_parallel.install(gpus)
+    sync_batchnorm.install()
     threads.install(in_mode)
     in_mode().__enter__()
     return gpus
