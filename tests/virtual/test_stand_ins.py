@@ -1,0 +1,23 @@
+"""What stands in for NCCL and for kernels of GPUs: programs in `programs` that check themselves, on virtual GPUs."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.watching import watch
+
+pytest.importorskip("torch")
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.mark.parametrize(("program", "ranks"), [("nccl", 2), ("wrappers", 2), ("sharded", 2), ("data_parallel", 1)])
+def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int) -> None:
+    """Their own assertions are the test; the rank that fails says at which line."""
+    script = str(PROGRAMS / f"{program}.py")
+    command = ["--nproc-per-node", "2", script] if ranks > 1 else ["--", sys.executable, script]
+    seen = watch(tmp_path, "--virtual-gpus", "2", "--no-lint", "--hang-after", "20", "--kill-on-hang", *command)
+    assert seen.out.count("done") == ranks, seen.err[-3000:]
+    assert seen.status == 0, seen.err[-3000:]
