@@ -10,15 +10,15 @@ from torch.overrides import _get_current_function_mode_stack
 from gpudoctor.virtual import (
     autocast,
     backward_pass,
+    batchnorm_kernels,
     compiled_regions,
-    data_parallel,
     default_device,
     host_tensors,
     legacy_types,
     optimizer_steps,
     process_groups,
+    replica_copies,
     serialization,
-    sync_batchnorm,
     threads,
 )
 from gpudoctor.virtual.answers import TensorAnswers
@@ -54,8 +54,8 @@ def make_gpus_virtual(count: int) -> VirtualGpus:
     optimizer_steps.install()
     compiled_regions.install()
     process_groups.install(gpus)
-    data_parallel.install(gpus)
-    sync_batchnorm.install()
+    replica_copies.install(gpus)
+    batchnorm_kernels.install()
     threads.install(in_mode)
     in_mode().__enter__()
     return gpus
