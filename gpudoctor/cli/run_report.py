@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Severity
 from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.plain import plain
 from gpudoctor.registry import Registry, load
@@ -50,6 +51,8 @@ def compared(recording: Recording, found: tuple[Finding, ...], linted: Outcome |
 def _state(finding: Finding, seen: set[str], recording: Recording, registry: Registry) -> str:
     if finding.code in seen:
         return CONFIRMED
+    if recording.virtual and finding.severity is Severity.PERF:
+        return NOT_REACHED
     card = registry.by_code.get(finding.code)
     # Silence of a rule that could not have seen it says nothing.
     could = card is not None and card.shows_in_run and load(card).could_show(recording)
@@ -82,7 +85,7 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         yield from wrap(in_words(each), style.width, "  ")
         yield ""
     yield from _suspicions(watched, style)
-    times = times_of(watched.recording.ranks)
+    times = times_of(watched.recording.timed_ranks)
     if times:
         yield from _table(times, watched.recording, style)
     if ours := faults(watched.recording):
@@ -134,7 +137,7 @@ def _table(times: Sequence[RankTime], recording: Recording, style: Style) -> Ite
         yield f"  {each.rank:>4} {each.steps:>6} {each.step * 1e3:>8.2f}{shares}"
     if len(times) > _MOST_ROWS:
         yield f"  and {len(times) - _MOST_ROWS} more ranks"
-    samples, tokens = samples_per_second(recording.ranks), tokens_per_second(recording.ranks)
+    samples, tokens = samples_per_second(recording.timed_ranks), tokens_per_second(recording.timed_ranks)
     overhead = max(each.overhead for each in times)
     memory = max((each.peak or 0 for each in times), default=0)
     told = [

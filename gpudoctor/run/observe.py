@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, SeenIn
+from gpudoctor.diagnostic import Finding, SeenIn, Severity
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
@@ -62,7 +62,13 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             "reading the recording", lambda: read(folder, status=ended.status, seconds=ended.seconds), nothing
         )
         ranks = _counted(recording, follower.hang)
-        return replace(recording, hang=follower.hang, ranks=ranks, told_to_end=ended.told_to_end)
+        return replace(
+            recording,
+            hang=follower.hang,
+            ranks=ranks,
+            told_to_end=ended.told_to_end,
+            virtual=order.virtual_gpus is not None,
+        )
 
 
 def _counted(recording: Recording, hang: Sequence[Waiting]) -> tuple[Process, ...]:
@@ -110,7 +116,7 @@ def judged(recording: Recording, cards: Iterable[RuleCard], faults: Faults) -> I
     """What the rules that a run can show have seen in this one."""
     nothing: tuple[Finding, ...] = ()
     for card in cards:
-        if card.shows_in_run:
+        if card.shows_in_run and not (recording.virtual and card.severity is Severity.PERF):
             yield from faults.tried(card.code, functools.partial(_seen_by, card, recording), nothing)
 
 

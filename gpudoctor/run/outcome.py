@@ -47,7 +47,9 @@ def what_ran(recording: Recording) -> str:
     if recording.others_elsewhere:
         who = f"{ranks} of {recording.ranks[0].world} ranks ({backend}), those of this node,"
     steps = max(each.made for each in recording.ranks)
-    return f"{who} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."
+    on = " on virtual GPUs" if recording.virtual else ""
+    told = f"{who}{on} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."
+    return f"{told} Speed and memory were not looked at." if recording.virtual else told
 
 
 def _ending(recording: Recording) -> str:

@@ -123,6 +123,7 @@ class RunReport:
 
     `tokens_per_second` is told where batches of whole numbers are known to be sequences of tokens: they are called
     `input_ids`, or the number at each position is predicted; paddings are included.
+    With `virtual` the GPUs were virtual ones: times and memory are those of the host, and nothing is judged by them.
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
 
@@ -140,13 +141,14 @@ class RunReport:
     hang_verdict: HangVerdictEntry | None
     gone_on: tuple[GoneOn, ...]
     faults: tuple[str, ...]
+    virtual: bool
 
 
 def report_of(watched: Watched) -> RunReport:
     """The report of a run, without its findings."""
     recording = watched.recording
     verdict = verdict_of(recording.hang)
-    samples, tokens = samples_per_second(recording.ranks), tokens_per_second(recording.ranks)
+    samples, tokens = samples_per_second(recording.timed_ranks), tokens_per_second(recording.timed_ranks)
     return RunReport(
         status=recording.status,
         seconds=round(recording.seconds, 3),
@@ -157,7 +159,7 @@ def report_of(watched: Watched) -> RunReport:
         ranks=tuple(_rank(each) for each in recording.ranks),
         steps={str(each.rank): tuple(round(step.took, 6) for step in each.steps) for each in recording.ranks},
         memory={str(each.rank): memory_of(each) for each in recording.ranks},
-        timing=tuple(_timing(each) for each in times_of(recording.ranks)),
+        timing=tuple(_timing(each) for each in times_of(recording.timed_ranks)),
         samples_per_second=None if samples is None else round(samples, 3),
         tokens_per_second=None if tokens is None else round(tokens, 3),
         comparison=RankComparison(
@@ -170,6 +172,7 @@ def report_of(watched: Watched) -> RunReport:
         hang_verdict=HangVerdictEntry(verdict.kind.value, verdict.ranks) if verdict else None,
         gone_on=gone_on(recording),
         faults=recording.faults,
+        virtual=recording.virtual,
     )
 
 

@@ -30,7 +30,7 @@ from torch._C._distributed_c10d import (
 from torch.distributed import distributed_c10d as c10d
 
 from gpudoctor.virtual.nccl_communicators import Communicators
-from gpudoctor.virtual.nccl_exchanges import GlooExchanges, done, joined, together
+from gpudoctor.virtual.nccl_exchanges import GlooExchanges, Pieces, done, joined, together
 from gpudoctor.virtual.nccl_refusals import (
     no_backend_for_cpu,
     not_on_gpu,
@@ -43,8 +43,6 @@ from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
-
-Tensors = Sequence[torch.Tensor]
 
 
 class NcclConfig:
@@ -76,8 +74,6 @@ class NcclOptions:
 class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
     """One process group over virtual GPUs. Collectives check what NCCL would, and are done by gloo."""
 
-    Options = NcclOptions
-    NCCLConfig = NcclConfig
     gpus: ClassVar[VirtualGpus]
     """Those of this process; set where everything is put in place."""
 
@@ -169,25 +165,25 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- collectives ---
 
-    def allreduce(self, tensors: Tensors, opts: Any = None) -> dist.Work:
+    def allreduce(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or AllreduceOptions()
         self.admit(tensors, opts.reduceOp)
         return self._told(self._exchanges.all_reduce(tensors, opts.reduceOp, self._limit(opts)))
 
-    def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> dist.Work:
+    def allreduce_coalesced(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         return self.allreduce(tensors, opts or AllreduceCoalescedOptions())
 
-    def reduce(self, tensors: Tensors, opts: Any = None) -> dist.Work:
+    def reduce(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or ReduceOptions()
         self.admit(tensors, opts.reduceOp)
         return self._told(self._exchanges.reduce(tensors[0], opts.rootRank, opts.reduceOp, self._limit(opts)))
 
-    def broadcast(self, tensors: Tensors, opts: Any = None) -> dist.Work:
+    def broadcast(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or BroadcastOptions()
         self.admit(tensors)
         return self._told(self._exchanges.broadcast(tensors[0], opts.rootRank, self._limit(opts)))
 
-    def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> dist.Work:
+    def allgather(self, outputs: Sequence[Pieces], inputs: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or AllgatherOptions()
         works = []
         for parts, mine in zip(outputs, inputs, strict=True):
@@ -203,10 +199,10 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         parts = output.view(-1).chunk(self.size())
         return self._told(self._exchanges.all_gather(parts, mine.view(-1), self._limit(opts)))
 
-    def all_gather_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> dist.Work:
+    def all_gather_single_coalesced(self, outputs: Pieces, inputs: Pieces, opts: Any = None) -> dist.Work:
         return together([self.all_gather_single(*each, opts) for each in zip(outputs, inputs, strict=True)])
 
-    def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> dist.Work:
+    def gather(self, outputs: Sequence[Pieces], inputs: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or GatherOptions()
         parts = outputs[0] if outputs else ()
         self.admit([*inputs, *parts])
@@ -214,7 +210,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
             refuse_parts(parts, inputs[0], self.size())
         return self._told(self._exchanges.gather(parts, inputs[0], opts.rootRank, self._limit(opts)))
 
-    def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> dist.Work:
+    def scatter(self, outputs: Pieces, inputs: Sequence[Pieces], opts: Any = None) -> dist.Work:
         opts = opts or ScatterOptions()
         parts = inputs[0] if inputs else ()
         self.admit([*outputs, *parts])
@@ -222,7 +218,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
             refuse_parts(parts, outputs[0], self.size())
         return self._told(self._exchanges.scatter(outputs[0], parts, opts.rootRank, self._limit(opts)))
 
-    def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> dist.Work:
+    def reduce_scatter(self, outputs: Pieces, inputs: Sequence[Pieces], opts: Any = None) -> dist.Work:
         opts = opts or ReduceScatterOptions()
         mine, parts = outputs[0], inputs[0]
         self.admit([mine, *parts], opts.reduceOp)
@@ -239,7 +235,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
             self._exchanges.reduce_scatter(mine, whole.reshape(-1).clone(), begin, opts.reduceOp, self._limit(opts))
         )
 
-    def reduce_scatter_single_coalesced(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> dist.Work:
+    def reduce_scatter_single_coalesced(self, outputs: Pieces, inputs: Pieces, opts: Any = None) -> dist.Work:
         return together([self.reduce_scatter_single(*each, opts) for each in zip(outputs, inputs, strict=True)])
 
     def all_to_all_single(
@@ -254,7 +250,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         received, sent = self._pieces(output, output_sizes), self._pieces(mine, input_sizes)
         return self._told(self._exchanges.all_to_all(received, sent, self._limit(opts or AllToAllOptions())))
 
-    def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> dist.Work:
+    def alltoall(self, outputs: Pieces, inputs: Pieces, opts: Any = None) -> dist.Work:
         self.admit([*inputs, *outputs])
         return self._told(self._exchanges.all_to_all(outputs, inputs, self._limit(opts or AllToAllOptions())))
 
@@ -269,15 +265,15 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- between two ranks. NCCL knows no tags ---
 
-    def send(self, tensors: Tensors, dst: int, tag: int) -> dist.Work:
+    def send(self, tensors: Pieces, dst: int, tag: int) -> dist.Work:
         self.admit(tensors, between_two=True)
         return self._told(self._gloo.send([each.contiguous() for each in tensors], dst, 0))
 
-    def recv(self, tensors: Tensors, src: int, tag: int) -> dist.Work:
+    def recv(self, tensors: Pieces, src: int, tag: int) -> dist.Work:
         self.admit(tensors, between_two=True)
         return self._told(self._gloo.recv(list(tensors), src, 0))
 
-    def recv_anysource(self, tensors: Tensors, tag: int) -> dist.Work:
+    def recv_anysource(self, tensors: Pieces, tag: int) -> dist.Work:
         raise RuntimeError("ProcessGroupNCCL does not support recvAnysource")
 
     # Their names before torch 2.13.
@@ -289,7 +285,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
     # --- what NCCL looks at before it begins ---
 
-    def admit(self, tensors: Tensors, operation: Any = None, *, between_two: bool = False) -> None:
+    def admit(self, tensors: Pieces, operation: Any = None, *, between_two: bool = False) -> None:
         """Raise where NCCL would; have a communicator for the GPU of these tensors."""
         places = [place_of(each) for each in tensors]
         if HOST in places:
@@ -320,12 +316,16 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
             self._coalesced.append(work)
         return work
 
-    def _pieces(self, tensor: torch.Tensor, sizes: Sequence[int] | None) -> Tensors:
+    def _pieces(self, tensor: torch.Tensor, sizes: Sequence[int] | None) -> Pieces:
         """The parts of the first dimension for each rank."""
         if not sizes and tensor.size(0) % self.size():
             raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
-        parts: Tensors = tensor.split(list(sizes) if sizes else tensor.size(0) // self.size())
+        parts: Pieces = tensor.split(list(sizes) if sizes else tensor.size(0) // self.size())
         return parts
+
+
+VirtualNccl.Options = NcclOptions
+VirtualNccl.NCCLConfig = NcclConfig
 
 
 def _first_known(places: Sequence[DevicePlace]) -> DevicePlace:

@@ -24,7 +24,7 @@ from torch._C._distributed_c10d import (  # type: ignore[attr-defined]
 if TYPE_CHECKING:
     from datetime import timedelta
 
-Tensors = Sequence[torch.Tensor]
+Pieces = Sequence[torch.Tensor]
 
 
 class GlooExchanges:
@@ -35,7 +35,7 @@ class GlooExchanges:
         self._rank = rank
         self._size = size
 
-    def all_reduce(self, tensors: Tensors, operation: dist.ReduceOp, timeout: timedelta) -> dist.Work:
+    def all_reduce(self, tensors: Pieces, operation: dist.ReduceOp, timeout: timedelta) -> dist.Work:
         """Reduce each of the tensors, in place."""
         options = AllreduceOptions()
         options.timeout = timeout
@@ -66,7 +66,7 @@ class GlooExchanges:
         options.timeout = timeout
         return self._gloo.broadcast([_numbers(tensor)], options)
 
-    def all_gather(self, parts: Tensors, mine: torch.Tensor, timeout: timedelta) -> dist.Work:
+    def all_gather(self, parts: Pieces, mine: torch.Tensor, timeout: timedelta) -> dist.Work:
         """Gather one tensor of each rank, of whatever size each is."""
         if any(part.numel() != mine.numel() for part in parts):
             parts[self._rank].copy_(mine)
@@ -75,14 +75,14 @@ class GlooExchanges:
         options.timeout = timeout
         return self._gloo.allgather([[_flat(part) for part in parts]], [_flat(mine)], options)
 
-    def gather(self, parts: Tensors, mine: torch.Tensor, root: int, timeout: timedelta) -> dist.Work:
+    def gather(self, parts: Pieces, mine: torch.Tensor, root: int, timeout: timedelta) -> dist.Work:
         """Gather one tensor of each rank on the root; there are no `parts` elsewhere."""
         options = GatherOptions()
         options.rootRank = root
         options.timeout = timeout
         return self._gloo.gather([[_numbers(part) for part in parts]] if parts else [], [_numbers(mine)], options)
 
-    def scatter(self, mine: torch.Tensor, parts: Tensors, root: int, timeout: timedelta) -> dist.Work:
+    def scatter(self, mine: torch.Tensor, parts: Pieces, root: int, timeout: timedelta) -> dist.Work:
         """Give each rank one tensor of the root."""
         options = ScatterOptions()
         options.rootRank = root
@@ -97,7 +97,7 @@ class GlooExchanges:
         part = flat[begin : begin + mine.numel()]
         return _then([work], lambda: mine.copy_(part.view(mine.shape)))
 
-    def all_to_all(self, received: Tensors, sent: Tensors, timeout: timedelta) -> dist.Work:
+    def all_to_all(self, received: Pieces, sent: Pieces, timeout: timedelta) -> dist.Work:
         """Give each rank one tensor, and get one of each."""
         options = AllToAllOptions()
         options.timeout = timeout
@@ -111,7 +111,7 @@ class GlooExchanges:
         )
         return _then([work], lambda: _part(flat, received))
 
-    def _divide(self, tensors: Tensors) -> None:
+    def _divide(self, tensors: Pieces) -> None:
         for tensor in tensors:
             if tensor.is_floating_point() or tensor.is_complex():
                 tensor.div_(self._size)
@@ -119,7 +119,7 @@ class GlooExchanges:
                 tensor.copy_(torch.div(tensor, self._size, rounding_mode="trunc"))
 
 
-def joined(tensors: Tensors) -> torch.Tensor:
+def joined(tensors: Pieces) -> torch.Tensor:
     """A new flat tensor with the numbers of all."""
     return torch.cat([each.reshape(-1) for each in tensors])
 
@@ -136,7 +136,7 @@ def done(result: Any = None) -> dist.Work:
     return _create_work_from_future(future)
 
 
-def _part(flat: torch.Tensor, tensors: Tensors) -> None:
+def _part(flat: torch.Tensor, tensors: Pieces) -> None:
     at = 0
     for each in tensors:
         each.copy_(flat[at : at + each.numel()].view(each.shape))

@@ -12,9 +12,8 @@ from torch.nn.parallel import _functions
 from gpudoctor.virtual.residence import UNKNOWN, place_of, put
 
 if TYPE_CHECKING:
+    from gpudoctor.virtual.nccl_exchanges import Pieces
     from gpudoctor.virtual.ordinals import VirtualGpus
-
-Tensors = Sequence[torch.Tensor]
 
 
 def install(gpus: VirtualGpus) -> None:
@@ -38,13 +37,13 @@ class _Copies:
         """One copy on each GPU; the tensor itself where it lives already."""
         return [tensor if place_of(tensor) == each else self._moved(tensor, each) for each in devices]
 
-    def broadcast_out(self, tensor: torch.Tensor, out: Tensors) -> list[torch.Tensor]:
+    def broadcast_out(self, tensor: torch.Tensor, out: Pieces) -> list[torch.Tensor]:
         for each in out:
             each.copy_(tensor)
         return list(out)
 
     def broadcast_coalesced(
-        self, tensors: Tensors, devices: Sequence[int], buffer_size: int = 0
+        self, tensors: Pieces, devices: Sequence[int], buffer_size: int = 0
     ) -> list[list[torch.Tensor]]:
         """All of the tensors for each GPU."""
         return [list(tensors)] + [[self._moved(each, device) for each in tensors] for device in devices[1:]]
@@ -61,18 +60,18 @@ class _Copies:
         parts = tensor.split(list(chunk_sizes), dim) if chunk_sizes else tensor.chunk(len(devices), dim)
         return [self._moved(part, device) for part, device in zip(parts, devices, strict=False)]
 
-    def scatter_out(self, tensor: torch.Tensor, out: Tensors, dim: int = 0, streams: object = None) -> Tensors:
+    def scatter_out(self, tensor: torch.Tensor, out: Pieces, dim: int = 0, streams: object = None) -> Pieces:
         parts = tensor.split([each.size(dim) for each in out], dim)
         for part, each in zip(parts, out, strict=True):
             each.copy_(part)
         return out
 
-    def gather(self, tensors: Tensors, dim: int, destination: int | None = None) -> torch.Tensor:
+    def gather(self, tensors: Pieces, dim: int, destination: int | None = None) -> torch.Tensor:
         """The parts as one tensor, on one GPU or on the host (-1)."""
         target = self._gpus.current if destination is None else destination
         return torch.cat([self._moved(each, target) for each in tensors], dim)
 
-    def gather_out(self, tensors: Tensors, out: torch.Tensor, dim: int) -> torch.Tensor:
+    def gather_out(self, tensors: Pieces, out: torch.Tensor, dim: int) -> torch.Tensor:
         return out.copy_(torch.cat([each.to(out.device) for each in tensors], dim))
 
     def _moved(self, tensor: torch.Tensor, place: int) -> torch.Tensor:

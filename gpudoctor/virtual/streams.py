@@ -144,4 +144,4 @@ class Streams:
 
 def accept_streams() -> None:
     """Let tensors be told which stream uses them: C++ refuses streams that are none of its own."""
-    torch.Tensor.record_stream = lambda self, stream: None  # type: ignore[method-assign]
+    torch.Tensor.record_stream = lambda self, stream: None

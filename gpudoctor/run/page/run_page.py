@@ -51,7 +51,7 @@ def page_of(watched: Watched) -> str:
         where=where,
         ended=_ended,
     )
-    times = times_of(recording.ranks)
+    times = times_of(recording.timed_ranks)
     shared = overlap(recording)
     agreed = agreements(recording)
     page: str = found.get_template("run.html.j2").render(
@@ -68,8 +68,8 @@ def page_of(watched: Watched) -> str:
         parts=[name for name in PARTS if any(name in each.parts for each in times)],
         parts_chart=parts_chart(times),
         on_gpu=ON_GPU if any(each.on_gpu for each in times) else "",
-        samples=samples_per_second(recording.ranks),
-        tokens=tokens_per_second(recording.ranks),
+        samples=samples_per_second(recording.timed_ranks),
+        tokens=tokens_per_second(recording.timed_ranks),
         lanes=lanes_of(recording.ranks),
         shared=shared,
         shared_chart=overlap_chart(shared) if shared else None,

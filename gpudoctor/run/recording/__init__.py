@@ -540,6 +540,13 @@ class Recording:
     suspected: frozenset[str] = frozenset()
     """The codes of what lint finds in the program. Where a run looks the same for two mistakes, they tell which it
     is."""
+    virtual: bool = False
+    """Its GPUs were virtual: where tensors live and what ranks exchange is true, times and memory are not."""
+
+    @cached_property
+    def timed_ranks(self) -> tuple[Process, ...]:
+        """The ranks whose times and memory say something."""
+        return () if self.virtual else self.ranks
 
     @cached_property
     def distributed(self) -> bool:
