@@ -1,0 +1,41 @@
+"""What CUDA and NCCL refuse is refused at the call, and what they take goes on; started as two ranks."""
+
+import os
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+
+
+def refused(call: Callable[[], object], error: type[Exception], text: str) -> None:
+    try:
+        call()
+    except error as raised:
+        assert text in str(raised), str(raised)
+    else:
+        raise AssertionError(f"nothing said {text}")
+
+
+net = nn.Linear(4, 2).cuda()
+batch = torch.ones(3, 4)
+apart = "Expected all tensors to be on the same device"
+refused(lambda: net(batch), RuntimeError, apart)
+refused(lambda: nn.functional.cross_entropy(net(batch.cuda()), torch.zeros(3).long()), RuntimeError, apart)
+refused(lambda: net(batch.cuda()) + torch.ones(3, 2), RuntimeError, apart)
+refused(lambda: batch.cuda().numpy(), TypeError, "can't convert cuda")
+refused(lambda: torch.cuda.set_device(rank + 4), RuntimeError, "invalid device ordinal")
+refused(lambda: DistributedDataParallel(nn.Linear(4, 2), device_ids=[rank]), ValueError, "device_ids")
+refused(lambda: dist.all_reduce(torch.ones(2)), RuntimeError, "No backend type associated with device type cpu")
+
+# A number is at home everywhere, and DDP moves what it is given.
+assert (net(batch.cuda()) * torch.tensor(2.0)).device == torch.device("cuda", rank)
+assert DistributedDataParallel(net, device_ids=[rank])(batch).device == torch.device("cuda", rank)
+
+dist.destroy_process_group()
+print("done")
