@@ -41,7 +41,7 @@ def test_rules_of_speed_are_not_asked() -> None:
 
 def test_a_plain_run_loads_nothing_of_it() -> None:
     code = (
-        "import sys; import gpudoctor.cli.run, gpudoctor.run.observe, gpudoctor.run.startup_agent, gpudoctor.run.session; "
+        "import sys; import gpudoctor.cli.run, gpudoctor.run.observe, gpudoctor.run.startup_agent; "
         "print([each for each in sys.modules if each.startswith('gpudoctor.virtual')])"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
