@@ -137,7 +137,7 @@ class TestServices:
         assert lint("gone.py", "a,b.py", "--output-format=github")[1] == (
             "::error file=work/a%2Cb.py,line=3,endLine=3,col=5,endColumn=9,title=GPU950 seed-is-set::"
             "a,b.py:3:5: `seed` is called.%0AThis happens when torchrun starts one process per GPU.%0A"
-            "help: write nothing\n"
+            "help: write nothing%0ARead more: gpudoctor explain GPU950\n"
             "::error title=gpudoctor::gone.py: there is no such file or folder\n"
         )
 
