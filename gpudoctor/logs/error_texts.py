@@ -167,7 +167,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "another number of ranks.",
         "Build the model from the settings with which the checkpoint was written, and load it before the model is "
         "sharded or wrapped.",
-        likely=("GPU603",),
+        likely=("GPU603", "GPU934", "GPU935"),
     ),
     ErrorText(
         r"FSDP assumes \S+ is in the state_dict",
