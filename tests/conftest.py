@@ -40,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.loadscopereorder = False
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a set in one order: the workers of pytest-xdist, each with its own hashes, must collect the same names."""
+    return ",".join(sorted(map(str, val))) if isinstance(val, set | frozenset) else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what `pytest -m fast` runs, and leave it for the end where several workers share the tests."""

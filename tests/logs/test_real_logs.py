@@ -70,7 +70,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "ranks", "role", "rules"), CASES, ids=str)
+@pytest.mark.parametrize(("kind", "ranks", "role", "rules"), CASES)
 def test_who_failed_first(kind: str, ranks: set[int], role: FailureRole, rules: set[str], tmp_path: Path) -> None:
     found = diagnosed(kind, tmp_path)
     first = found.first
