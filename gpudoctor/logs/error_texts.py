@@ -577,6 +577,8 @@ OF_LAUNCHERS = (
     "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException",
 )  # fmt: skip
 """Exceptions by which a launcher says that one of its processes failed."""
+QUOTES_ITS_RANK = "ProcessRaisedException"
+"""The one of them that holds the traceback of the process."""
 
 
 @cache

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import permutations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.logs.error_texts import OF_LAUNCHERS, FailureRole, meaning_of
+from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, FailureRole, meaning_of
 from gpudoctor.record import dataclass, field
 from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.framework_facts import (
@@ -643,10 +643,16 @@ class Recording:
         return f"Ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
     def crashes(self) -> Iterator[tuple[Process, Crash]]:
-        """The processes that raised, with what they raised. A launcher that tells of them is none of them."""
+        """The processes that raised, with what they raised.
+
+        A launcher that only reports them is none of them. The parent of `mp.spawn` is: its error holds the one of the
+        rank, and stands where the user started it, which is the only place of an error in the call itself.
+        """
         for each in (*self.ranks, *self.others):
-            if each.crash is not None and not each.crash.type.endswith(OF_LAUNCHERS):
-                yield each, each.crash
+            if (crash := each.crash) is None:
+                continue
+            if crash.type.endswith(QUOTES_ITS_RANK) or not crash.type.endswith(OF_LAUNCHERS):
+                yield each, crash
 
 
 def _goes_on(rank: Process, here: Pass, over: Pass) -> bool:
