@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from gpudoctor.lint.domain.constant_folding import compared, operated
 from gpudoctor.lint.domain.rank import Size, SizeKind
@@ -21,21 +21,29 @@ _TESTS: Mapping[str, ast.cmpop] = {"==": ast.Eq(), "<": ast.Lt(), ">": ast.Gt()}
 
 def number_of(value: Value, sizes: Sizes) -> Const | None:
     """The number that a value is with these sizes; None where more must be known."""
+    return _number(value, sizes, {})
+
+
+def _number(value: Value, sizes: Sizes, known: dict[int, Const | None]) -> Const | None:
     if isinstance(value, Const):
         return value
     if isinstance(value, Size):
         count = sizes.get(value.kind) if not (value.as_text or value.of_part) else None
         return Const(count) if count is not None else None
+    if id(value) not in known:
+        known[id(value)] = _computed(value, sizes, known)
+    return known[id(value)]
+
+
+def _computed(value: Value, sizes: Sizes, known: dict[int, Const | None]) -> Const | None:
     match value.term if isinstance(value, Unknown) else None:
-        case Operation(operator, left, right) if operator in _OPERATORS:
-            return _computed(_OPERATORS[operator], left, right, sizes)
-        case NodeProduct(size, number):
-            return _computed(ast.Mult(), size, number, sizes)
-    return None
-
-
-def _computed(operator: ast.operator, left: Value, right: Value, sizes: Sizes) -> Const | None:
-    one, other = number_of(left, sizes), number_of(right, sizes)
+        case Operation(sign, left, right) if sign in _OPERATORS:
+            operator = _OPERATORS[sign]
+        case NodeProduct(left, right):
+            operator = ast.Mult()
+        case _:
+            return None
+    one, other = _number(left, sizes, known), _number(right, sizes, known)
     found = operated(operator, one, other) if one is not None and other is not None else None
     # `int(64 / world_size)` is the same value as the quotient, which may have a rest.
     rounded = found is None or not isinstance(found.value, float) or found.value.is_integer()
@@ -56,13 +64,18 @@ def decided(key: Hashable, sizes: Sizes) -> bool | None:
 
 def asks_for_size(key: Hashable) -> bool:
     """The test is about how many processes there are."""
-    return any(_holds_size(part) for part in key.parts) if isinstance(key, (Compares, IsTrue)) else False
+    return isinstance(key, (Compares, IsTrue)) and any(isinstance(part, Size) for part in _computed_from(key.parts))
 
 
-def _holds_size(value: Hashable) -> bool:
-    if isinstance(value, Size):
-        return True
-    match value.term if isinstance(value, Unknown) else None:
-        case Operation(_, left, right) | NodeProduct(left, right):
-            return _holds_size(left) or _holds_size(right)
-    return False
+def _computed_from(values: Iterable[object]) -> Iterator[object]:
+    """These values and those that they are computed from, each once: `y = y + y` has few parts on many ways."""
+    left, seen = list(values), set[int]()
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        yield value
+        match value.term if isinstance(value, Unknown) else None:
+            case Operation(_, one, other) | NodeProduct(one, other):
+                left += one, other
