@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
 )
 from gpudoctor.lint.events.event_context import Event, EventContext
-from gpudoctor.lint.events.knowledge import Imprecision, Stop
+from gpudoctor.lint.events.knowledge import Imprecision, Stop, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
@@ -378,8 +378,8 @@ class ExecutionState(Position):
             raise NeedsWorld
         # These are done only by distributed runs: whatever guards them was switched on.
         wraps = kind is Wrap and fields["kind"].synchronises  # type: ignore[attr-defined]
-        # One more that is wrapped by an option, where another is anyway, has switched nothing on.
-        if kind in (InitGroup, Spawn) or (wraps and not self._has_wrapped):
+        # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on.
+        if kind in (InitGroup, Spawn) or (wraps and not self._has_distributed):
             self.refine_and_restart()
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
@@ -391,8 +391,8 @@ class ExecutionState(Position):
         self._world, self.world_matters = LaunchWorld.SPAWN, True
 
     @property
-    def _has_wrapped(self) -> bool:
-        return any(type(each) is Wrap and each.kind.synchronises for each in self.log)
+    def _has_distributed(self) -> bool:
+        return any(type(each) is UseManaged or (type(each) is Wrap and each.kind.synchronises) for each in self.log)
 
     def refine_and_restart(self) -> None:
         """Distribution starts here: the open switches around this place are what turned it on."""
