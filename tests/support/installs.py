@@ -35,9 +35,9 @@ def interpreter(version: str) -> str | None:
     return None
 
 
-def install(programs: Path, *what: str) -> None:
-    """Install with pip into the environment of these programs, dependencies included."""
-    pip = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", *what]
+def install(programs: Path, *what: str, by: str = sys.executable) -> None:
+    """Install with the pip of an interpreter into the environment of these programs, dependencies included."""
+    pip = [by, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet", *what]
     run = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=600, env=outside())
     assert run.returncode == 0, run.stderr
 

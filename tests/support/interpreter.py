@@ -177,6 +177,8 @@ def _run(program: Program) -> None:
     finder = _Loaded(torch) if torch is not None else None
     if finder is not None:
         sys.meta_path.insert(0, finder)
+    # Debian's Python has imported one of its own.
+    sys.modules.pop("sitecustomize", None)
     with contextlib.suppress(ModuleNotFoundError):
         importlib.import_module("sitecustomize")
     if program.launches and finder is not None and torch is not None:
