@@ -36,6 +36,8 @@ _RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detec
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
 _CUT = "a traceback that is cut off before its error"
+_RAISED = "exit code 1"
+"""How Python ends after an error."""
 _SAYS_NOTHING = ("SIGKILL", "SIGTERM")
 """Signals that leave a process no time to print an error."""
 _KILLED = {
@@ -316,7 +318,8 @@ def _first_of(
         together = {each.time for each in failures if each.exit and each is not first and not _same(each, first)}
         if first.exit and first.time in together and not first.meaning:
             return first, "the launcher names it, and saw others end in the same second", False
-        return first, "the launcher saw it end first", True
+        # An error that is not in the log may be that another process was gone.
+        return first, "the launcher saw it end first", not (first.exit and first.text == _RAISED)
     if said_more:
         earliest = min(said_more, key=lambda each: (each.at.at if by_time else "", each.at.order))
     alone = all(_same(each, earliest) for each in own)

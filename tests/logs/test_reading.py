@@ -427,7 +427,7 @@ _TABLE = (
 
 def test_tasks_that_are_launchers(tmp_path: Path) -> None:
     found = read(tmp_path, _TABLE + "srun: error: node1: task 0: Exited with exit code 1\n")
-    assert (found.alike, found.sure) == ((2,), True)
+    assert (found.alike, found.sure) == ((2,), False)
 
 
 def test_a_table_without_its_root_cause(tmp_path: Path) -> None:
