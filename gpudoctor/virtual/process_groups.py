@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from datetime import timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -14,7 +15,7 @@ from gpudoctor.virtual.nccl_backend import NcclConfig, VirtualNccl
 from gpudoctor.virtual.nccl_refusals import NCCL_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpudoctor.virtual.ordinals import VirtualGpus
 
@@ -35,6 +36,7 @@ def install(gpus: VirtualGpus) -> None:
     # Its functions are Python, and the mode has to be in place within them.
     vars(c10d)["has_torch_function"] = _of_other_classes
     _split_by_new_groups()
+    _meet_anew()
     nccl = sys.modules["torch.cuda.nccl"]
     vars(nccl).update(version=lambda: NCCL_VERSION, is_available=lambda tensors: False)
     for name in ("_verify_params_across_processes", "_broadcast_coalesced"):
@@ -63,6 +65,20 @@ def _admit_before(name: str) -> None:
     for module in (c10d, dist, sys.modules["torch.distributed.utils"]):
         if name in vars(module):
             vars(module)[name] = admitted
+
+
+def _meet_anew() -> None:
+    """Give the groups of all ranks that are made again keys of their own.
+
+    A launcher keeps the store in which ranks meet; gloo may read there at which address its peer was before.
+    """
+    meet, worlds = c10d.rendezvous, count()
+
+    def rendezvous(*args: Any, **kwargs: Any) -> Iterator[tuple[dist.Store, int, int]]:
+        for store, rank, size in meet(*args, **kwargs):
+            yield dist.PrefixStore(f"world {next(worlds)}", store), rank, size
+
+    vars(c10d)["rendezvous"] = rendezvous
 
 
 def _split_by_new_groups() -> None:
