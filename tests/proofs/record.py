@@ -110,6 +110,9 @@ def read(folder: Path, outcome: list[Line], seconds: float) -> Run:
     ranks, launcher = [], None
     for path in sorted(folder.glob("journal-*.jsonl")):
         lines = tuple(_whole_lines(path))
+        if not lines:
+            # It was killed before it had written who it is.
+            continue
         identity = lines[0]
         if len(lines) == 1 and identity["forked"]:
             continue

@@ -37,6 +37,7 @@ NOT_READ = {
     "GPU312/good_each_entry_reduced.py",
     "GPU401/good_helpers_of_libraries.py",
     "GPU401/good_made_by_a_module_that_is_not_here.py",
+    "GPU110/good_set_up_twice.py",
     "GPU401/good_world_size_to_unread_helper.py",
     "GPU403/good_address_from_outside.py",
     "GPU501/good_start_from_a_checkpointer.py",
@@ -56,6 +57,7 @@ def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
         {
             "path": "train.py",
             "world": "single",
+            "started": "",
             "followed": "whole",
             "training_loops": 1,
             "ended_by": None,
