@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep pytest-xdist from beginning with the files that have the most tests: these are the fast ones."""
+    # Hundreds of processes are started, here and by tests: each would compile all modules anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     # Twelve thousand tests are collected, none of which is garbage: looking for some takes a third of the time.
     gc.disable()
     if hasattr(config.option, "loadscopereorder"):
