@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,6 +46,7 @@ UNSEEN_IN_RUNS = {
 }
 
 
+@cache
 def rules_seen_in_runs() -> list[type[Rule]]:
     """The built-in rules whose mistake two CPU ranks can show."""
     if str(ROOT / "rules") not in sys.path:
