@@ -48,8 +48,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected lives until the end: collections of garbage need not walk through it again."""
+    """What was collected lives until the end, as all that is old does, which is seldom looked at."""
+    # Thawed again: what is tested freezes only where nobody else has.
     gc.freeze()
+    gc.unfreeze()
     gc.enable()
 
 

@@ -62,11 +62,14 @@ def _lines(path: str) -> Iterator[tuple[str, ...]]:
             text = file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
     except OSError:
         return
-    for line in re.sub(r"\\[ \t]*\r?\n", " ", text).splitlines():
+    text = re.sub(r"\\[ \t]*\r?\n", " ", text)
+    # Most texts speak of no launcher in any line.
+    launchers = {launcher: written for launcher, written in _LAUNCHERS.items() if re.search(written, text)}
+    for line in text.splitlines() if launchers else ():
         # What is commented out, or a heading.
         if line.lstrip().startswith("#"):
             continue
-        for launcher, written in _LAUNCHERS.items():
+        for launcher, written in launchers.items():
             if re.search(written, line):
                 by_variable = launcher == "launch" and re.search(_BY_VARIABLE, line)
                 name = "launch --use_env" if by_variable else launcher
