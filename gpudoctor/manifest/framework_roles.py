@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from typing import Literal
 
     TrainingPart = Literal[
-        "checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "saving", "seeding", "seeds"
+        "checkpoints",
+        "downloads",
+        "folders",
+        "loaders",
+        "loggers",
+        "loop",
+        "processes",
+        "saving",
+        "seeding",
+        "seeds",
     ]
     """A part of a training that a framework may leave to the program, as `Framework.leaves` tells."""
 else:
@@ -43,8 +52,8 @@ class Framework:
     leaves: tuple[TrainingPart, ...] = ()
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
     (`checkpoints`), `downloads`, making `folders`, workers and order of `loaders` but for the share of each rank,
-    `loggers`, the `loop` that trains, where it is not a loop that is followed, `saving` what it saves itself, `seeding`
-    at all, and which `seeds` ranks have."""
+    `loggers`, the `loop` that trains, where it is not a loop that is followed, starting the `processes`, `saving` what
+    it saves itself, `seeding` at all, and which `seeds` ranks have."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
@@ -66,7 +75,7 @@ def _frameworks() -> Iterator[Framework]:
         "accelerator.is_main_process",
         "accelerator.local_process_index",
         "accelerator.local_main_process_first()",
-        leaves=("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "saving", "seeds"),
+        leaves=("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "processes", "saving", "seeds"),
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")
@@ -78,7 +87,7 @@ def _frameworks() -> Iterator[Framework]:
         "DeepSpeed",
         "`deepspeed`",
         several=True,
-        leaves=("downloads", "folders", "loaders", "seeding", "seeds"),
+        leaves=("downloads", "folders", "loaders", "processes", "seeding", "seeds"),
         deals_out=False,
     )
     yield Framework("detectron2", "Detectron2", by_any_call=True)

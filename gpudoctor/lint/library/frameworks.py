@@ -30,6 +30,7 @@ from gpudoctor.manifest.compiled import belonging, classes, declared, methods
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 
 _BELONGING = belonging()
+_ADDS_OPTIONS = "deepspeed.add_config_arguments"
 CONFIGURATION = (10, "config")
 """Where `deepspeed.initialize` takes its configuration."""
 
@@ -79,7 +80,9 @@ def take_charge(call: Call) -> Values:
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
         note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
-        _group_exists(call)
+        # Options alone start nothing.
+        if name != _ADDS_OPTIONS:
+            _group_exists(call)
     # Lightning has a setting for it.
     if call.is_true(-1, "detect_anomaly"):
         call.emit(DebugFlag, flag="anomaly")
@@ -95,7 +98,7 @@ def take_charge(call: Call) -> Values:
         if call.name == name:
             follow(call, f"{name}.__init__", managed)
         return singleton(managed)
-    parser = single_of(call.arg(0, "parser")) if name == "deepspeed.add_config_arguments" else None
+    parser = single_of(call.arg(0, "parser")) if name == _ADDS_OPTIONS else None
     if parser is not None:
         _add_options(call, parser)
         return singleton(parser)
@@ -208,6 +211,22 @@ def _begin_once(call: Call) -> None:
     """`PartialState()` makes the group where there is none, tells the rank, and takes charge of nothing else."""
     if group_exists(call.do) is not True:
         begin_group(call, "accelerate.PartialState")
+
+
+@MODELS.callable("deepspeed.init_distributed", "deepspeed.comm.init_distributed")
+def _init_distributed(call: Call) -> Values:
+    """It asks PyTorch for the process group where there is none yet."""
+    if group_exists(call.do) is not True:
+        begin_group(
+            call,
+            call.name,
+            backend=call.given("dist_backend"),
+            init_method=call.given("init_method"),
+            world_size=call.given("world_size"),
+            rank=call.given("rank"),
+            timeout=call.given("timeout"),
+        )
+    return take_charge(call)
 
 
 @MODELS.effect(PrepareEffect)

@@ -50,8 +50,13 @@ WITH_FRAMEWORK = {
     "showing them.",
     "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is no mean, such as "
     "F1 or a recall, log a metric of torchmetrics.",
+    "transformers": "Gather the results of all ranks with `trainer.accelerator.gather_for_metrics(...)` before "
+    "dividing and showing them, or compute them in `compute_metrics`, which gets those of all ranks.",
 }
 """Frameworks that shard loaders and leave it to the program to put results together, with what they offer for it."""
+
+TAKE_WHAT_THERE_IS = frozenset(("lightning", "transformers"))
+"""Frameworks that train on the GPUs that they find, which may be one."""
 
 
 class MetricOfOneShard(Rule):
@@ -68,8 +73,8 @@ class MetricOfOneShard(Rule):
         # Most trainers reduce what they log; these leave that to the program.
         if not program.world.several_processes or not program.managed_by <= WITH_FRAMEWORK.keys():
             return
-        # Lightning takes all GPUs that it finds, which may be one.
-        if "lightning" in program.managed_by and not program.launched_in_several:
+        # One process may be all that there is.
+        if program.managed_by & TAKE_WHAT_THERE_IS and not program.launched_in_several:
             return
         trained = trained_with(program)
         seen: set[Value] = set()
@@ -87,7 +92,7 @@ class MetricOfOneShard(Rule):
                 at=parting(report, evaluated[0]) if evaluated else report.location,
                 message=f"{_name_of(report.value, loader)} comes from this rank's own shard of `{loader.label}` and is "
                 f"never reduced over the ranks: {shown}.",
-                remedy=_remedy(loader, evaluated),
+                remedy=_remedy(program, loader, evaluated),
                 because=[
                     ("each rank reads its own shard of this loader", loader.place),
                     *(("and evaluates it here", each.location) for each in evaluated),
@@ -117,11 +122,13 @@ class MetricOfOneShard(Rule):
         return bool(shares) and all(kept_to_themselves(recording, each) is not None for each in shares)
 
 
-def _remedy(loader: Loader, evaluated: Sequence[Iterate]) -> str:
+def _remedy(program: Program, loader: Loader, evaluated: Sequence[Iterate]) -> str:
     # Gathering also drops the samples that were repeated to make shares equal.
     by_hand = "Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them."
     if not evaluated or not evaluated[0].rank_guards:
-        return WITH_FRAMEWORK.get(loader.managed, by_hand)
+        # The loaders of a `Trainer` are prepared by the `Accelerator` that it holds.
+        owner = "transformers" if loader.managed and "transformers" in program.managed_by else loader.managed
+        return WITH_FRAMEWORK.get(owner, by_hand)
     # A collective there would wait for the ranks that evaluate nothing.
     alone = "Only some ranks evaluate: make this loader without the sampler, so that they read all of the data"
     return f"{alone}, or let every rank evaluate its shard, and sum the counts before dividing and showing them."

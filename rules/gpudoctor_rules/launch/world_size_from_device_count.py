@@ -15,8 +15,8 @@ and `DistributedSampler` ask the launcher themselves. No automatic fix.
 
 ## Silent when
 
-The program starts its own processes, one for each GPU, with `mp.spawn`; it multiplies with the number of nodes; the
-number comes from the launcher, the user or a mesh.
+The program, or a framework other than DeepSpeed and Accelerate, starts the processes, one for each GPU; it multiplies
+with the number of nodes; the number comes from the launcher, the user or a mesh.
 
 ## Sources
 
@@ -55,7 +55,8 @@ class WorldSizeFromDeviceCount(Rule):
     needs = (InitGroup, MakeSampler)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if program.world is LaunchWorld.SINGLE or program.managed_by:
+        # A framework may start the processes itself, one for each GPU.
+        if program.world is LaunchWorld.SINGLE or program.managed_by - program.leaving("processes"):
             return
         # With a process for each GPU of one machine, that it starts itself, the two numbers are the same.
         spawned = [event.nprocs for event in program.events(Spawn)]

@@ -5,12 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.model import Wrap
+    from gpudoctor.lint.program import Program
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """A module gets a wrapper, made by the program itself or by the framework that it hands the module to."""
+
+    wrapper: Module | Wrapper
+    inner: Value
+    kind: WrapperKind
+    at: Event
+
+
+def wrappings(program: Program) -> Iterator[Wrapping]:
+    """What the program wraps, and what a framework wraps as the program could have done itself."""
+    for event in program.events(Wrap, Prepare):
+        if isinstance(event, Wrap):
+            yield Wrapping(event.wrapper, event.inner, event.kind, event)
+        # A wrapper of the framework's own may average in another way than by its forward.
+        elif isinstance(event, Prepare) and isinstance(event.made, Wrapper) and event.made.kind is WrapperKind.DDP:
+            yield Wrapping(event.made, event.given, event.made.kind, event)
 
 
 def same_round(one: Event, other: Event) -> bool:
@@ -37,7 +62,7 @@ def bare(module: Value) -> Module | None:
     return core if isinstance(core, Module) and not _is_parallel(module) else None
 
 
-def is_wrapper_of(value: Value, wrap: Wrap) -> bool:
+def is_wrapper_of(value: Value, wrap: Wrap | Wrapping) -> bool:
     """The value wraps the module of this wrap, be it by another wrapper around it."""
     # A later wrapper around the same module, as by a framework, arms the averaging just as well.
     return value == wrap.wrapper or (_is_parallel(value) and core_of(value) == core_of(wrap.inner))

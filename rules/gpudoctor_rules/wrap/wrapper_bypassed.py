@@ -3,10 +3,11 @@
 ## What goes wrong
 
 Training on several GPUs starts the program once for each GPU; each such process is called a rank.
-`DistributedDataParallel` prepares the averaging of gradients in its own `forward`. A call of `model.module(x)`, of a
-method of the inner model, or of the variable from before the wrap runs the inner model alone. No error is raised:
-`backward()` fills the gradients of this rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the
-same call uses one GPU and leaves the others idle.
+`DistributedDataParallel`, which `accelerator.prepare` also gives back, prepares the averaging of gradients in its own
+`forward`. A call of `model.module(x)`, of `accelerator.unwrap_model(model)`, of a method of the inner model, or of the
+variable from before the wrap runs the inner model alone. No error is raised: `backward()` fills the gradients of this
+rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the same call uses one GPU and leaves the
+others idle.
 
 ## Fix
 
@@ -29,17 +30,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind, core_of
-from gpudoctor.lint.domain.value import name_of
+from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
-from gpudoctor.lint.events.model import AttributeMissed, Forward, Wrap
+from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.model import AttributeMissed, Forward
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import bare, begin_alike, is_wrapper_of, same_round
+from gpudoctor_rules.wrap._training import Wrapping, bare, begin_alike, is_wrapper_of, same_round, wrappings
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -57,8 +59,8 @@ class WrapperBypassed(Rule):
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # A framework may install hooks on the bare module, so that calling it is no bypass.
-        if program.managed_by or not program.has(Wrap):
+        # Other frameworks may install hooks on the bare module, so that calling it is no bypass.
+        if program.managed_by - {"accelerate"} or not any(wrappings(program)):
             return
         # What happens by default is told first: of one wrapper the rest is the same mistake.
         found = sorted(self._bypasses(program), key=lambda pair: pair[0])
@@ -113,8 +115,8 @@ class WrapperBypassed(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
 
-    def _finding(self, program: Program, call: Forward, wrap: Wrap, place: Location) -> Finding:
-        wrapper, inner = name_of(wrap.wrapper), core_of(wrap.inner)
+    def _finding(self, program: Program, call: Forward, wrap: Wrapping, place: Location) -> Finding:
+        wrapper, inner = _shown(wrap), core_of(wrap.inner)
         if wrap.kind is WrapperKind.DATA_PARALLEL:
             harm = "so one GPU computes the whole batch and the others idle."
             # Where the wrapper trains elsewhere, nothing is wrong with the result: one more pass is slow.
@@ -125,26 +127,35 @@ class WrapperBypassed(Rule):
         repair = _call_wrapper(call, wrap)
         return self.found(
             place,
-            f"This training forward goes past the wrapper {wrapper}, {harm}",
+            f"This training forward goes past {wrapper}, {harm}",
             remedy=f"Call {wrapper} itself; what needs another method belongs into `forward`.",
             because=[
-                (f"{name_of(inner)} is wrapped here", wrap.location),
+                (f"{name_of(inner)} is wrapped here", wrap.at.location),
                 (f"{name_of(inner)} runs here", call.location),
             ],
             severity=severity,
+            # `accelerate launch` may be told of an engine that averages without its forward.
+            confidence=Confidence.LIKELY if program.managed_by else Confidence.DEFINITE,
             repair=repair,
-            cause=wrap.location,
+            cause=wrap.at.location,
         )
 
 
-def _call_wrapper(call: Forward, wrap: Wrap) -> Repair | None:
+def _shown(wrap: Wrapping) -> str:
+    # What is prepared keeps the name of what it was made of, which may not be its own.
+    if isinstance(wrap.at, Prepare):
+        return f"what `{in_code(wrap.at.managed, 'accelerator')}.prepare` gave back"
+    return f"the wrapper {name_of(wrap.wrapper)}"
+
+
+def _call_wrapper(call: Forward, wrap: Wrapping) -> Repair | None:
     # A part of the model, or another method than `forward`, has no such way.
     if call.reached_at is not None or core_of(call.module) != core_of(wrap.inner):
         return None
     return Repair("Call the wrapper", (Replace(call.location, (Holds(wrap.wrapper),), part="function"),))
 
 
-def _place(call: Forward, wrap: Wrap | None, backward: Backward) -> Location:
+def _place(call: Forward, wrap: Wrapping | None, backward: Backward) -> Location:
     """Where the training asks for the bare module: its call, or that of the method which runs it."""
     # `model.module.loss(x)` is the line to change, not the layer call deep inside of `loss`.
     if call.reached_at is not None:
@@ -153,7 +164,7 @@ def _place(call: Forward, wrap: Wrap | None, backward: Backward) -> Location:
     return parting(call, backward) if part else call.location
 
 
-def _wrap_before(program: Program, call: Forward) -> Wrap | None:
+def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
     """The wrap that this call of a bare module, or of a part of it, goes past."""
     module = bare(call.module)
     # Without a graph there are no gradients to average: evaluating the bare module is right.
@@ -162,16 +173,16 @@ def _wrap_before(program: Program, call: Forward) -> Wrap | None:
     kinds = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL, WrapperKind.FSDP)
     # A wrapper that is dropped where it is made belongs to GPU103.
     dropped = [event.value for event in program.events(Discard) if event.value != event.receiver]
-    for wrap in program.events(Wrap):
+    for wrap in wrappings(program):
         # A wrap under a switch that this call does not share may never have happened here.
-        made = wrap.order < call.order and call.condition.implies(wrap.condition)
+        made = wrap.at.order < call.order and call.condition.implies(wrap.at.condition)
         outer = wrap.kind in kinds and wrap.wrapper != wrap.inner and wrap.wrapper not in dropped
         if made and outer and module in program.within(wrap.inner):
             return wrap
     return None
 
 
-def _runs_too(program: Program, call: Forward, wrap: Wrap, backward: Backward) -> bool:
+def _runs_too(program: Program, call: Forward, wrap: Wrapping, backward: Backward) -> bool:
     """The wrapper runs with a graph in the same iteration, which makes it average what follows."""
     others = [
         # A wrapped forward under `no_grad` prepares no averaging.
@@ -183,6 +194,6 @@ def _runs_too(program: Program, call: Forward, wrap: Wrap, backward: Backward) -
     return any(other.order < backward.order or wrap.kind is WrapperKind.DATA_PARALLEL for other in others)
 
 
-def _trains(program: Program, wrap: Wrap) -> bool:
+def _trains(program: Program, wrap: Wrapping) -> bool:
     calls = (call for backward in program.events(Backward) for call in program.calls_in_graph(backward))
     return any(is_wrapper_of(call.module, wrap) for call in calls)

@@ -43,7 +43,18 @@ class DeepSpeedEngine:
     def save_16bit_model(self, save_dir, save_filename="pytorch_model.bin", exclude_frozen_parameters=False): ...
     def load_checkpoint(self, load_dir, tag=None, **more): ...
 
-def init_distributed(dist_backend=None, auto_mpi_discovery=True, distributed_port=29500, **more): ...
+def init_distributed(
+    dist_backend=None,
+    auto_mpi_discovery=True,
+    distributed_port=29500,
+    verbose=True,
+    timeout=None,
+    init_method=None,
+    dist_init_required=None,
+    config=None,
+    rank=-1,
+    world_size=-1,
+): ...
 @wraps(module="model", data="training_data", topology="mpu | mesh_param")
 def initialize(
     args=None,
