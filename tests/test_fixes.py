@@ -17,6 +17,7 @@ from tests.support.linting import Seen, lint
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 BAD = [case for case in cases(FIXTURES) if case.bad]
 FIXED = [case for case in BAD if has_golden(case)]
+ONE_OF_A_RULE = list({case.code: case for case in FIXED}.values())
 CARDS = {card.code: card for card in find_rules().cards}
 
 
@@ -51,7 +52,7 @@ def test_golden(program: Copy) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", FIXED, ids=named)
+@pytest.mark.parametrize("case", ONE_OF_A_RULE, ids=named)
 def test_line_ends_and_byte_order_mark_stay(program: Copy) -> None:
     """Every line that is not touched has the bytes that it had, and new lines look like them."""
     mark = b"\xef\xbb\xbf"

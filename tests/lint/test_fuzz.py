@@ -33,8 +33,8 @@ from tests.support.mutations import mutated
 
 pytestmark = pytest.mark.slow
 
-CASES = 120
-MADE_UP = 120
+CASES = 60
+MADE_UP = 60
 SECONDS = float(os.environ.get("GPUDOCTOR_FUZZ_SECONDS", "0"))
 SEED = int(os.environ.get("GPUDOCTOR_FUZZ_SEED", "0"))
 PATHS = os.environ.get("GPUDOCTOR_FUZZ_PATHS", "")
