@@ -16,7 +16,7 @@ import pytest
 from gpudoctor.lint import ask_rules
 from gpudoctor.registry import find_rules, load
 from tests.support.fixture_marks import FOLDERS, STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
-from tests.support.linting import Seen, lint, places
+from tests.support.linting import Seen, linted, places
 from tests.support.wording import wrong_words
 
 if TYPE_CHECKING:
@@ -29,6 +29,32 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 CASES = cases(FIXTURES)
 RUN_ONLY = {card.code for card in find_rules().cards if card.run_only}
 PROGRAMS = sorted(path.parent for path in (FIXTURES / "programs").glob("*/expected.txt"))
+
+NOT_READ = {
+    "GPU101/good_unread_library",
+    "GPU104/good_perhaps_wrapped",
+    "GPU104/good_unwrap",
+    "GPU106/good_separate_helpers",
+    "GPU120/good_adapters_in_the_layers",
+    "GPU120/good_reptile",
+    "GPU202/good_kept_in_a_library_object",
+    "GPU203/good_batch_objects",
+    "GPU213/good_score_on_the_cpu",
+    "GPU214/good_decorator_from_elsewhere",
+    "GPU312/good_each_entry_reduced",
+    "GPU401/good_helpers_of_libraries",
+    "GPU401/good_made_by_a_module_that_is_not_here",
+    "GPU110/good_set_up_twice",
+    "GPU401/good_world_size_to_unread_helper",
+    "GPU403/good_address_from_outside",
+    "GPU501/good_start_from_a_checkpointer",
+    "GPU601/good_rank_written_by_unread_code",
+    "GPU606/good_saved_by_a_library",
+    "GPU704/good_optimizer_of_many_ways",
+    "GPU711/good_reduce",
+    "GPU801/good_model_on_cpu",
+}
+"""Good programs, with no framework in charge, of which lint says that something was not read or not followed."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +82,8 @@ def test_fixture(case: Case) -> None:
     assert not [path for path in case.files if STUB in path.read_text("utf-8", "replace")], "write this program first"
     marks, fine = expected_in(case), fine_in(case)
     # What it says of another rule is asked of that rule, also where it only gives advice.
-    seen = lint(case.entry, folder=case.folder, extend=(case.code, *{mark.code for mark in (*marks, *fine)}))
+    said = linted(case.entry, folder=case.folder, extend=(case.code, *{mark.code for mark in (*marks, *fine)}))
+    seen = said.seen
     if case.code in RUN_ONLY:
         assert case.code not in {mark.code for mark in marks}, "lint never reports what only a run can show"
     elif case.bad:
@@ -68,6 +95,10 @@ def test_fixture(case: Case) -> None:
     assert (missing, surprising) == ([], []), _story(missing, surprising)
     on_fine = {(mark.path, mark.line, mark.code) for mark in fine} & {(s.path, s.line, s.code) for s in seen}
     assert not on_fine, f"marked as fine: {on_fine}"
+    if not case.bad and case.entry.parent == case.folder and "framework" not in said.causes:
+        name = f"{case.code}/{case.name}"
+        told = [line for line in said.told if line.startswith(f"{case.entry.name}: ")]
+        assert bool(told) == (name in NOT_READ), f"what is told of a good program that was followed: {told}"
 
 
 @pytest.mark.parametrize("code", [card.code for card in find_rules().cards])

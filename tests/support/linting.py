@@ -28,15 +28,32 @@ class Seen(NamedTuple):
     """Path and line of the places that it names besides."""
 
 
-def lint(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tuple[str, ...] = ()) -> list[Seen]:
-    """The findings of all default rules, or of `select`, in the program that starts at `entry`."""
+class Linted(NamedTuple):
+    """What lint says of a program."""
+
+    seen: list[Seen]
+    causes: set[str]
+    """Why rules were silent."""
+    told: list[str]
+    """The lines on standard error."""
+
+
+def linted(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tuple[str, ...] = ()) -> Linted:
+    """What is said of the program that starts at `entry`, by all default rules, or by those of `select`."""
     arguments = ["lint", "--output-format=json", "--no-cache", "--fail-on=never", "--jobs=1"]
     arguments += [f"--select={code}" for code in select] + [f"--extend-select={code}" for code in extend]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), working_in(folder):
         status = cli.main([*arguments, os.path.relpath(entry, folder)])
     assert status == 0, f"lint ended with {status}:\n{err.getvalue()}"
-    return [_seen(finding) for finding in json.loads(out.getvalue())["findings"]]
+    document = json.loads(out.getvalue())
+    causes = {each["cause"] for program in document["programs"] for each in program["silent_for"]}
+    return Linted(list(map(_seen, document["findings"])), causes, err.getvalue().splitlines())
+
+
+def lint(entry: Path, *, folder: Path, select: tuple[str, ...] = (), extend: tuple[str, ...] = ()) -> list[Seen]:
+    """The findings of all default rules, or of `select`, in the program that starts at `entry`."""
+    return linted(entry, folder=folder, select=select, extend=extend).seen
 
 
 def places(folder: Path) -> list[str]:

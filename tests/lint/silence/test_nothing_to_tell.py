@@ -5,14 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
-
-from gpudoctor.coverage import Cause
-from gpudoctor.lint.pipeline import lint
-from gpudoctor.lint.request import Request
-from gpudoctor.registry import find_rules
-from gpudoctor.report.silence import silence
-from tests.support.fixture_marks import label_of
 from tests.support.told import CLEAN, HELPERS, LIGHTNING, TRAINING, Tell
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures"
@@ -23,31 +15,6 @@ EVALUATION = """
     with torch.no_grad():
         print(model(torch.randn(4, 8)))
     """
-NOT_READ = {
-    "GPU101/good_unread_library.py",
-    "GPU104/good_perhaps_wrapped.py",
-    "GPU104/good_unwrap.py",
-    "GPU106/good_separate_helpers.py",
-    "GPU120/good_adapters_in_the_layers.py",
-    "GPU120/good_reptile.py",
-    "GPU202/good_kept_in_a_library_object.py",
-    "GPU203/good_batch_objects.py",
-    "GPU213/good_score_on_the_cpu.py",
-    "GPU214/good_decorator_from_elsewhere.py",
-    "GPU312/good_each_entry_reduced.py",
-    "GPU401/good_helpers_of_libraries.py",
-    "GPU401/good_made_by_a_module_that_is_not_here.py",
-    "GPU110/good_set_up_twice.py",
-    "GPU401/good_world_size_to_unread_helper.py",
-    "GPU403/good_address_from_outside.py",
-    "GPU501/good_start_from_a_checkpointer.py",
-    "GPU601/good_rank_written_by_unread_code.py",
-    "GPU606/good_saved_by_a_library.py",
-    "GPU704/good_optimizer_of_many_ways.py",
-    "GPU711/good_reduce.py",
-    "GPU801/good_model_on_cpu.py",
-}
-"""Good programs, with no framework in charge, of which something was not read or not followed."""
 
 
 def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
@@ -64,18 +31,6 @@ def test_a_clean_program_says_no_word_more(tell: Tell) -> None:
             "silent_for": [],
         }
     ]
-
-
-@pytest.mark.slow
-def test_nothing_is_told_of_good_fixtures_that_were_followed() -> None:
-    rules = FIXTURES / "rules"
-    cards, told = find_rules().select(), set()
-    for path in sorted(rules.glob("*/*/good_*.py")):
-        programs = lint(Request(paths=(str(path),), rules=cards, known=cards, jobs=1)).programs
-        framework = any(each.cause is Cause.FRAMEWORK for program in programs for each in program.silent_for)
-        if silence(programs) and not framework:
-            told.add(label_of(path))
-    assert told == NOT_READ
 
 
 def test_a_gradient_of_a_formula_is_no_training(tell: Tell) -> None:
