@@ -578,6 +578,7 @@ LATE = {
     "gpudoctor.run.instruments",
     # Most runs are those of real GPUs.
     "gpudoctor.virtual.install",
+    "gpudoctor.virtual.kernel_stand_ins",
 }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.cli.command import Command, at_least, command_named, one_of
 from gpudoctor.cli.output import refuse_bad_target, refuse_no_page, rendered, say, write_aside, write_file, write_out
-from gpudoctor.cli.run_report import compared, document, report, standstill
+from gpudoctor.cli.run_report import compared, document, in_one_line, report, standstill
 from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.diagnostic import Severity
@@ -25,12 +25,16 @@ from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
 from gpudoctor.run.trace import trace_of
+from gpudoctor.run.untried import untried
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Outcome
     from gpudoctor.run.external_rank import Given
     from gpudoctor.run.outcome import Watched
     from gpudoctor.run.recording import Recording, Waiting
+
+CANNOT_BE_TRIED = 4
+"""The exit code where a program ended at what only a real GPU has."""
 
 
 class Run(Command):
@@ -52,6 +56,14 @@ class Run(Command):
         parser.add_argument(
             "--virtual-gpus", metavar="N", type=at_least(1), help="run as on N GPUs, which this machine need not have"
         )
+        parser.add_argument(
+            "--skip-kernels",
+            metavar="MODULE",
+            action="append",
+            default=[],
+            help="with --virtual-gpus, a stand-in for a module of kernels that only a GPU runs",
+        )
+        parser.add_argument("--check", action="store_true", help="one line where nothing is wrong: for CI")
         parser.add_argument(
             "--attach",
             metavar="PID",
@@ -79,6 +91,8 @@ class Run(Command):
             raise UsageError("`gpudoctor run` follows processes as only Linux shows them; `gpudoctor lint` works here")
         if options.attach:
             return _attached(options)
+        if options.skip_kernels and not options.virtual_gpus:
+            raise UsageError("--skip-kernels is for kernels that virtual GPUs cannot run: add `--virtual-gpus N`")
         given = given_rank(os.environ)
         # As many as there are GPUs, where nobody says how many, and nobody else has started them.
         job = _job(options, options.nproc_per_node or (options.virtual_gpus if given is None else None))
@@ -142,6 +156,7 @@ def _order(job: _Job, options: argparse.Namespace, given: Given | None) -> Order
         steps=options.steps,
         trace=bool(options.trace),
         virtual_gpus=options.virtual_gpus,
+        skip_kernels=tuple(options.skip_kernels),
         given=given,
     )
 
@@ -210,6 +225,8 @@ def _hand_over(watched: Watched, options: argparse.Namespace, node: int) -> None
     text = rendered(options, sys.stderr, lambda: document(watched), lambda style: report(watched, style))
     if options.output_file:
         _write(options.output_file, text, "--output-file", node)
+    elif options.check and not _exit_code(watched):
+        say(in_one_line(watched))
     else:
         write_aside(text)
     if options.html:
@@ -228,7 +245,10 @@ def _write(path: str, text: str, option: str, node: int) -> None:
 
 
 def _exit_code(watched: Watched) -> int:
-    """The script's own where that is not 0; 1 where a mistake was seen that is worth it."""
+    """4 where the program ended at what only a GPU has; else the script's own, and 1 where that is 0 but a mistake was
+    seen that is worth it."""
+    if untried(watched.recording) is not None:
+        return CANNOT_BE_TRIED
     status = watched.recording.status
     if status:
         return status

@@ -29,6 +29,7 @@ from gpudoctor.run.outcome import (
 )
 from gpudoctor.run.report_schema import report_of
 from gpudoctor.run.timing import ON_GPU, PARTS, RankTime, samples_per_second, times_of, tokens_per_second
+from gpudoctor.run.untried import untried
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding, Location
@@ -78,7 +79,8 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         worst = max(watched.found, key=lambda finding: finding.severity.weight)
         yield f"  Read more: {read_more(worst.code, worst.name)}"
         yield ""
-    if not watched.found and (unknown := unexplained(watched.recording)):
+    # What no GPU was there for is told beside findings, too: beyond it nothing was judged.
+    if (not watched.found or untried(watched.recording)) and (unknown := unexplained(watched.recording)):
         yield from wrap(unknown, style.width, "  ")
         yield ""
     for each in gone_on(watched.recording):
@@ -163,6 +165,11 @@ def _table(times: Sequence[RankTime], recording: Recording, style: Style) -> Ite
 
 def _share(seconds: float | None, whole: float) -> str:
     return f"{seconds / whole:.0%}" if whole and seconds is not None else "-"
+
+
+def in_one_line(watched: Watched) -> str:
+    """What is left to say where nothing is wrong."""
+    return f"gpudoctor run: no mistake was seen; {what_ran(watched.recording)}"
 
 
 def document(watched: Watched) -> str:

@@ -37,6 +37,8 @@ class Order:
     """Write down when the parts of each step began, and not only how long they took."""
     virtual_gpus: int | None = None
     """How many virtual GPUs the command sees, instead of those of the machine."""
+    skip_kernels: tuple[str, ...] = ()
+    """Modules that stand-ins replace."""
     given: Given | None = None
     """The rank that this process was started as, where a launcher stands before us and not behind."""
 
@@ -54,6 +56,7 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             folder,
             lambda: faults.tried("looking at the ranks", follower.look, otherwise=False),
             order.virtual_gpus,
+            order.skip_kernels,
         )
         if order.given is not None:
             wait_for_the_others(order.given, folder)
@@ -68,6 +71,7 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             ranks=ranks,
             told_to_end=ended.told_to_end,
             virtual=order.virtual_gpus is not None,
+            skipped_kernels=order.skip_kernels,
         )
 
 

@@ -11,6 +11,7 @@ from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.recording import Recording
+from gpudoctor.run.untried import untried
 
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Waiting
@@ -49,7 +50,12 @@ def what_ran(recording: Recording) -> str:
     steps = max(each.made for each in recording.ranks)
     on = " on virtual GPUs" if recording.virtual else ""
     told = f"{who}{on} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."
-    return f"{told} Speed and memory were not looked at." if recording.virtual else told
+    if recording.virtual:
+        told += " Speed and memory were not looked at."
+    if recording.skipped_kernels:
+        names = ", ".join(f"`{each}`" for each in recording.skipped_kernels)
+        told += f" A stand-in took the place of {names} and computes nothing: losses and weights are not the real ones."
+    return told
 
 
 def _ending(recording: Recording) -> str:
@@ -64,6 +70,8 @@ def unexplained(recording: Recording) -> str:
         return " ".join(
             [*map(where, recording.hang), f"The ranks did not advance, and no rule knows why. {verdict.text}"]
         )
+    if (end := untried(recording)) is not None:
+        return end.text
     crashes = list(recording.crashes())
     if not crashes or not recording.status:
         return ""

@@ -11,6 +11,7 @@ from gpudoctor.run.going_on import GoneOn, gone_on
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
 from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
+from gpudoctor.run.untried import untried
 
 if TYPE_CHECKING:
     from gpudoctor.run.outcome import Watched
@@ -124,6 +125,8 @@ class RunReport:
     `tokens_per_second` is told where batches of whole numbers are known to be sequences of tokens: they are called
     `input_ids`, or the number at each position is predicted; paddings are included.
     With `virtual` the GPUs were virtual ones: times and memory are those of the host, and nothing is judged by them.
+    `skipped_kernels` are modules that a stand-in replaced; `cannot_be_tried` is what the program ended at because
+    only a real GPU has it.
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
 
@@ -142,6 +145,8 @@ class RunReport:
     gone_on: tuple[GoneOn, ...]
     faults: tuple[str, ...]
     virtual: bool
+    skipped_kernels: tuple[str, ...]
+    cannot_be_tried: str | None
 
 
 def report_of(watched: Watched) -> RunReport:
@@ -173,6 +178,8 @@ def report_of(watched: Watched) -> RunReport:
         gone_on=gone_on(recording),
         faults=recording.faults,
         virtual=recording.virtual,
+        skipped_kernels=recording.skipped_kernels,
+        cannot_be_tried=end.what if (end := untried(recording)) else None,
     )
 
 

@@ -19,7 +19,7 @@ from gpudoctor.errors import UsageError
 from gpudoctor.ranks.process_tree import descendants, die_with_parent
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.record import dataclass
-from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT, VIRTUAL_GPUS
+from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT, SKIPPED_KERNELS, VIRTUAL_GPUS
 
 STARTUP = Path(__file__).parent / "startup"
 _LOOK_EVERY = 0.2
@@ -44,16 +44,21 @@ class Ended:
 
 
 def run_command(
-    command: Sequence[str], folder: Path, look: Callable[[], bool], virtual_gpus: int | None = None
+    command: Sequence[str],
+    folder: Path,
+    look: Callable[[], bool],
+    virtual_gpus: int | None = None,
+    skip_kernels: Sequence[str] = (),
 ) -> Ended:
     """Run it to its end. `look` is called several times a second, and says whether the job is to be ended.
 
-    With `virtual_gpus`, the command sees so many of these instead of what GPUs there are.
+    With `virtual_gpus`, the command sees so many of these instead of what GPUs there are, and stand-ins for the
+    modules `skip_kernels`.
     """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     began, told_to_end = time.monotonic(), None
     try:
-        child = _start(command, _environment(command, folder, virtual_gpus), blocked)
+        child = _start(command, _environment(command, folder, virtual_gpus, skip_kernels), blocked)
         while child.poll() is None:
             told = signal.sigtimedwait(_HANDED_ON, _LOOK_EVERY)
             # Signals are waited for and not handled, so that they interrupt nothing of ours.
@@ -83,11 +88,15 @@ def _start(command: Sequence[str], environment: Mapping[str, str], mask: Iterabl
         raise UsageError(f"`{command[0]}` cannot be started: {error.strerror}") from error
 
 
-def _environment(command: Sequence[str], folder: Path, virtual_gpus: int | None) -> dict[str, str]:
+def _environment(
+    command: Sequence[str], folder: Path, virtual_gpus: int | None, skip_kernels: Sequence[str]
+) -> dict[str, str]:
     path = os.pathsep.join(part for part in (str(STARTUP), os.environ.get("PYTHONPATH")) if part)
     environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
     if _is_our_launcher(command):
         environment[LAUNCHER] = NEXT
+    if skip_kernels:
+        environment[SKIPPED_KERNELS] = ",".join(skip_kernels)
     if virtual_gpus is not None:
         environment[VIRTUAL_GPUS] = str(virtual_gpus)
         # Who hides all GPUs from a command wants it to do without them; who asks for virtual ones does not.

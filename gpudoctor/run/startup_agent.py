@@ -21,6 +21,8 @@ LAUNCHER = "GPUDOCTOR_RUN_LAUNCHER"
 NEXT = "next"
 VIRTUAL_GPUS = "GPUDOCTOR_VIRTUAL_GPUS"
 """The variable that says how many virtual GPUs this machine is to have; without it, GPUs are what they are."""
+SKIPPED_KERNELS = "GPUDOCTOR_SKIPPED_KERNELS"
+"""The variable that names the modules which stand-ins replace, with commas between them."""
 _path: list[str] = []
 """Where modules were looked for before the user's script was."""
 
@@ -46,6 +48,10 @@ def wait_for_torch() -> None:
     """Have the instruments installed as soon as `import torch` has come to its end."""
     global _path
     _path = list(sys.path)
+    if SKIPPED_KERNELS in os.environ:
+        from gpudoctor.virtual.kernel_stand_ins import stand_in_for
+
+        stand_in_for(os.environ[SKIPPED_KERNELS].split(","))
     when_imported("torch", _install)
 
 

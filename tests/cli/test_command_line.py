@@ -30,8 +30,8 @@ OPTIONS = {
     "plan": "--color --help --launch --output-format",
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
-    "run": """--attach --color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node --output-file
-        --output-format --steps --trace --virtual-gpus""",
+    "run": """--attach --check --color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node
+        --output-file --output-format --skip-kernels --steps --trace --virtual-gpus""",
     "read": "--code --color --help --output-format",
     "env": "--gpus --help --output-format",
     "server": "--help --stdio",

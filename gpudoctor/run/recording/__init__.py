@@ -542,6 +542,8 @@ class Recording:
     is."""
     virtual: bool = False
     """Its GPUs were virtual: where tensors live and what ranks exchange is true, times and memory are not."""
+    skipped_kernels: tuple[str, ...] = ()
+    """Modules that a stand-in replaced, which computes nothing."""
 
     @cached_property
     def timed_ranks(self) -> tuple[Process, ...]:

@@ -1,0 +1,57 @@
+"""What a run on virtual GPUs ended at because it takes a real one: code compiled for CUDA, and what would drive it.
+
+Only an error that nobody has caught counts: a program that falls back on something else goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Location
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.run.recording import Recording
+
+_LIBRARY = r"(lib(?:cuda|cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvToolsExt)\.so[\w.]*)"
+_TELLING = (
+    (r"Tried to instantiate dummy base class _?(\w+)", "`{}` of CUDA, which this build of torch or machine has not"),
+    (r"Could not run '([\w:.]+)' with arguments from the '(?:CPU|CUDA)' backend", "`{}`, which has no kernel for CPUs"),
+    (rf"{_LIBRARY}: cannot open shared object", "a module that was compiled for CUDA (it needs `{}`)"),
+    (r"\d+ active drivers \(\[.*?\]\)", "a kernel of Triton"),
+    (r"CUDA_HOME environment variable is not set|[Uu]nable to find nvcc|No such file or directory: '\S*nvcc'",
+     "an extension that is compiled for CUDA here"),
+    (r"Found no NVIDIA driver|No CUDA GPUs are available|no CUDA-capable device|Torch not compiled with CUDA",
+     "a call of CUDA itself"),
+)  # fmt: skip
+"""Parts of errors' texts, as torch, Triton and the system's loader write them, and what each was asked for."""
+
+
+@dataclass(frozen=True)
+class Untried:
+    """Where the program asked for what only a GPU has. `what` is named in the field's words."""
+
+    what: str
+    error: str
+    place: Location | None
+
+    @property
+    def text(self) -> str:
+        """For the report: what, where, and what that means for the rest."""
+        at = f" at {self.place.path}:{self.place.line}" if self.place else ""
+        return (
+            f"This cannot be tried without a GPU: {self.what}{at} ({self.error}). What came before was judged, nothing "
+            "beyond. `--skip-kernels MODULE` puts a stand-in for a module of such kernels, which computes nothing."
+        )
+
+
+def untried(recording: Recording) -> Untried | None:
+    """What ended a run on virtual GPUs, where a real one is all that it lacked."""
+    if not recording.virtual or not recording.status:
+        return None
+    for _, crash in sorted(recording.crashes(), key=lambda each: each[1].at):
+        for pattern, what in _TELLING:
+            if found := re.search(pattern, crash.text):
+                return Untried(what.format(*found.groups()), crash.summary, crash.place)
+    return None
