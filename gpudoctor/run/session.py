@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
-from gpudoctor.ranks.process_tree import descendants, die_with_parent
+from gpudoctor.ranks.process_tree import children, descendants, die_with_parent, state_of
 from gpudoctor.ranks.starting import module_command
 from gpudoctor.record import dataclass
 from gpudoctor.run.startup_agent import FOLDER, LAUNCHER, NEXT, SKIPPED_KERNELS, VIRTUAL_GPUS
@@ -29,6 +29,8 @@ _FROM_TERMINAL = 128
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _NONE = ("", "-1")
 _TORCHRUN = "torch.distributed.run"
+_RANKS = "--nproc-per-node="
+_ONE_RANK = f"{_RANKS}1"
 _PATIENCE = 5.0
 """Seconds that a job which is to end may take for it."""
 
@@ -67,7 +69,7 @@ def run_command(
                 if told.si_signo == signal.SIGTERM and told_to_end is None:
                     told_to_end = time.time()
             elif look():
-                _end(child)
+                _end(child, _is_our_launcher(command))
                 return Ended(None, time.monotonic() - began, told_to_end)
         return Ended(_as_shells_say(child.returncode), time.monotonic() - began, told_to_end)
     finally:
@@ -95,6 +97,9 @@ def _environment(
     environment = {**os.environ, FOLDER: str(folder), "PYTHONPATH": path}
     if _is_our_launcher(command):
         environment[LAUNCHER] = NEXT
+        if _ONE_RANK not in command:
+            # As the launcher does by itself, which then says so in five lines.
+            environment.setdefault("OMP_NUM_THREADS", "1")
     if skip_kernels:
         environment[SKIPPED_KERNELS] = ",".join(skip_kernels)
     if virtual_gpus is not None:
@@ -111,14 +116,20 @@ def _hand_on(told: signal.struct_siginfo, child: subprocess.Popen[bytes]) -> Non
             child.send_signal(told.si_signo)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _end(child: subprocess.Popen[bytes], is_our_launcher: bool) -> None:
     """Ask the job to end, and kill what does not."""
     # Asked before anybody ends: the children of a launcher that is gone belong to nobody.
-    everybody = [child.pid, *descendants(child.pid)]
-    with contextlib.suppress(ProcessLookupError):
-        child.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(_PATIENCE)
+    everybody, told = [child.pid, *descendants(child.pid)], [child.pid]
+    if is_our_launcher:
+        # Nothing failed: it must not see its ranks end, of which it would write two pages.
+        told = children(child.pid)
+        child.send_signal(signal.SIGSTOP)
+    for pid in told:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _PATIENCE
+    while any(map(state_of, told)) and time.monotonic() < deadline:
+        time.sleep(_LOOK_EVERY / 4)
     for pid in everybody:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
@@ -141,4 +152,4 @@ def python_command(program: Sequence[str], *, module: bool, ranks: int | None) -
     if not ranks:
         return [sys.executable, *command]
     # The launcher is no part of the user's program: only its ranks look beside the script for modules.
-    return module_command(_TORCHRUN, "--standalone", f"--nproc-per-node={ranks}", *command)
+    return module_command(_TORCHRUN, "--standalone", f"{_RANKS}{ranks}", *command)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _LIBRARY = r"(lib(?:cuda|cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvToolsExt)\.so[\w.]*)"
 _TELLING = (
-    (r"Tried to instantiate dummy base class _?(\w+)", "`{}` of CUDA, which this build of torch or machine has not"),
+    (r"Tried to instantiate dummy base class _?(\w+)", "`{}`, a part of CUDA itself,"),
     (r"Could not run '([\w:.]+)' with arguments from the '(?:CPU|CUDA)' backend", "`{}`, which has no kernel for CPUs"),
     (rf"{_LIBRARY}: cannot open shared object", "a module that was compiled for CUDA (it needs `{}`)"),
     (r"\d+ active drivers \(\[.*?\]\)", "a kernel of Triton"),

@@ -33,6 +33,9 @@ def steps(report: dict[str, Any]) -> list[tuple[int, int]]:
 def test_a_number_that_is_beyond_the_steps_that_are_all_looked_at(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(LONG)
     watched = watch(tmp_path, "--steps", "303", "--nproc-per-node", "2", "train.py")
+    # The launcher has nothing to say of it.
+    assert "Traceback" not in watched.err
+    assert "OMP_NUM_THREADS" not in watched.err
     assert steps(watched.report) == [(0, 303), (1, 303)]
     assert watched.report["faults"] == []
 

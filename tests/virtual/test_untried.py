@@ -32,7 +32,7 @@ def ended_with(text: str, *, virtual: bool = True) -> Recording:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("Tried to instantiate dummy base class _CUDAGraph", "`CUDAGraph` of CUDA"),
+        ("Tried to instantiate dummy base class _CUDAGraph", "`CUDAGraph`, a part of CUDA itself"),
         ("Could not run 'fast::scan' with arguments from the 'CPU' backend.", "`fast::scan`, which has no kernel"),
         (
             "libcudart.so.12: cannot open shared object file: No such file",
