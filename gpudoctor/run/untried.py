@@ -50,8 +50,12 @@ def untried(recording: Recording) -> Untried | None:
     """What ended a run on virtual GPUs, where a real one is all that it lacked."""
     if not recording.virtual or not recording.status:
         return None
-    for _, crash in sorted(recording.crashes(), key=lambda each: each[1].at):
-        for pattern, what in _TELLING:
-            if found := re.search(pattern, crash.text):
-                return Untried(what.format(*found.groups()), crash.summary, crash.place)
+    # What came after the first error is no reason: that one may be a mistake of the program.
+    crashes = (crash for _, crash in recording.crashes())
+    crash = min(crashes, key=lambda each: (each.lost_connection, each.at), default=None)
+    if crash is None:
+        return None
+    for pattern, what in _TELLING:
+        if found := re.search(pattern, crash.text):
+            return Untried(what.format(*found.groups()), crash.summary, crash.place)
     return None

@@ -54,6 +54,13 @@ def test_an_error_of_the_program_is_none_of_it() -> None:
     assert untried(ended_with("Expected all tensors to be on the same device")) is None
 
 
+def test_what_another_rank_asked_for_afterwards_hides_no_error_of_the_program() -> None:
+    recording = ended_with("Expected all tensors to be on the same device")
+    first, second, *rest = recording.ranks
+    later = replace(second, crash=Crash("RuntimeError", "Found no NVIDIA driver on your system.", 1, (), at=2.0))
+    assert untried(replace(recording, ranks=(first, later, *rest))) is None
+
+
 def test_where_nothing_is_wrong_there_is_one_line() -> None:
     recording = replace(made_runs.sick().recording, virtual=True, skipped_kernels=("fast",))
     line = in_one_line(Watched(recording, (), (), lambda _: (), False))
