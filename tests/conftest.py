@@ -41,6 +41,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # Hundreds of processes are started, here and by tests: each would compile all modules anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    # With gloo, a rank that has nothing to do may end before another has connected, which then fails in its stead.
+    os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
     # Twelve thousand tests are collected, none of which is garbage: looking for some takes a third of the time.
     gc.disable()
     if hasattr(config.option, "loadscopereorder"):
