@@ -15,7 +15,7 @@ from gpudoctor.errors import UsageError, nearest
 
 # argparse asks gettext for a translation of each of its words, which loads what is known of all languages to look for
 # files of which there are none.
-vars(argparse)["_"] = str
+vars(argparse)["_"] = lambda text: text
 
 COMMANDS = {
     "lint": "Read training programs and say what is wrong with them.",

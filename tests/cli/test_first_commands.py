@@ -39,6 +39,7 @@ def test_help() -> None:
     assert run("help").stdout == run("--help").stdout != b""
     assert run("help", "lint").stdout == run("lint", "--help").stdout != b""
     assert b"did you mean `lint`?" in run("help", "lnt").stderr
+    assert b"None" not in run("help").stdout
 
 
 def test_a_hidden_settings_file_counts(tmp_path: Path) -> None:
