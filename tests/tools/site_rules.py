@@ -33,7 +33,8 @@ FAMILIES = {
 _LANGUAGES = {".py": "python", ".sh": "bash", ".sbatch": "bash", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _DIFFERENCE = "Bad (-) and good (+)"
-_STYLE = Style(width=88, unicode=True)
+# As many characters as a page of the site has beside its two columns: a line is not broken twice.
+_STYLE = Style(width=80, unicode=True)
 
 
 def rule_page(card: RuleCard, fixtures: Path, matrix: Mapping[str, tuple[str, str]]) -> str:
