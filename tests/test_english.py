@@ -39,6 +39,12 @@ TERMS = {
     r"rank 0 alone goes on": "only rank 0 continues",
     r"of which nothing is heard": "that no longer answers",
     r"Taken charge of by": "Managed by",
+    r"(?:goes|gone|went|go) backward": "is backpropagated",
+    r"[Hh]and(?:s|ed)? (?:it|them|the option|their model|the others) over|[Hh]and over": "pass",
+    r"sen(?:t|ds?) (?:it |them )?around": "reduces, broadcasts, exchanges",
+    r"comes? by\b": "reaches, passes",
+    r"belongs? into": "belongs in",
+    r"cuts? (?:the )?gradients|gradients (?:are|were) (?:never )?cut\b": "clips, shards",
     r"Settings stand in|lies in `~": "are read from, is in",
 }
 

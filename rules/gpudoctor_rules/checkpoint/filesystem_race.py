@@ -103,7 +103,7 @@ def _tolerate(event: ChangeFolder) -> Repair:
     at = event.location
     given = SetArgument(at, "exist_ok", ("True",), 2)
     instead = (Replace(at, (Imported("os.makedirs"),), part="function"),) if event.call == "os.mkdir" else ()
-    return Repair("Take a folder that is there already", (*instead, given))
+    return Repair("Accept a folder that exists already", (*instead, given))
 
 
 def _races(program: Program, event: ChangeFolder) -> bool:
@@ -123,7 +123,7 @@ def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
 
 def _remedy(program: Program, event: ChangeFolder) -> str:
     if event.removes:
-        return f"Let one rank remove it: `if {asked_first(program, event)}:`, and `{waits_for_all(program)}` behind it."
+        return f"Let one rank remove it: `if {asked_first(program, event)}:`, and `{waits_for_all(program)}` after it."
     # `os.mkdir` has no such argument.
     if event.call == "os.mkdir":
         return "Write `os.makedirs(path, exist_ok=True)`: then it does not matter which rank is first."

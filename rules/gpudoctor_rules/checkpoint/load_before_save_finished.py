@@ -88,7 +88,7 @@ class LoadBeforeSaveFinished(Rule):
                 message=f"All ranks read {shown(load, 'this file')} here, and nobody waits until "
                 f"{ranks_in_words(save).removesuffix(' only')} has written it: the others find no file, half of one, "
                 "or an old one.",
-                remedy=f"Put `{waits_for_all(program)}` between the two, where all ranks come by.",
+                remedy=f"Put `{waits_for_all(program)}` between the two, where every rank passes.",
                 because=[("it is written here", save.location)],
                 repair=_wait(program, load),
                 by=load,

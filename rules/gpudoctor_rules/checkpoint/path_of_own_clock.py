@@ -103,8 +103,8 @@ class PathOfOwnClock(Rule):
             what, event, before = harm
             yield self.found(
                 place,
-                f"Each rank asks for itself here, and those that come a moment later get another name: {what}.",
-                remedy="Let rank 0 make the name, and hand it to all ranks with `dist.broadcast_object_list`.",
+                f"Each rank asks for itself here, and those that come a moment later get a different name: {what}.",
+                remedy="Let rank 0 make the name, and send it to all ranks with `dist.broadcast_object_list`.",
                 because=[
                     ("asked for here", reading.location),
                     *([(f"{ranks_in_words(before)} writes here", before.location)] if before is not None else []),

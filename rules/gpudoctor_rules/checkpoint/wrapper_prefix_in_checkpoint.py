@@ -148,4 +148,4 @@ def _lenient(use: LoadState) -> bool:
 
 
 def _end(use: LoadState) -> str:
-    return "nothing fits, and nothing is said." if _lenient(use) else "it ends with `Missing key(s) in state_dict`."
+    return "no key fits, and no error is raised." if _lenient(use) else "it ends with `Missing key(s) in state_dict`."

@@ -71,8 +71,8 @@ class ZeroStateNotConsolidated(Rule):
             made = (each.location for each in program.events(MakeOptimizer) if each.optimizer == event.owner)
             yield self.found(
                 at=place,
-                message=f"{name_of(event.owner, 'the optimizer')} keeps its state in parts on all ranks, which nobody "
-                "has brought together: `state_dict()` ends with `has not been consolidated on this rank`.",
+                message=f"{name_of(event.owner, 'the optimizer')} shards its state over the ranks, and nothing has "
+                "consolidated it: `state_dict()` ends with `has not been consolidated on this rank`.",
                 remedy="Call `consolidate_state_dict(to=0)` on all ranks first, before the test on the rank.",
                 because=[("the optimizer is made here", next(made, None)), ("and here it happens", event.location)],
                 repair=_consolidate(event, place),
@@ -95,7 +95,7 @@ def _consolidate(event: ShardedState, at: Location) -> Repair | None:
     line: Code = (Holds(event.owner), ".consolidate_state_dict(to=0)")
     # Inside of a test on the rank it would wait for the others forever.
     alone = bool(event.rank_guards)
-    return Repair("Bring the state together first", (Before(at, (line,), outside=alone),))
+    return Repair("Consolidate the state first", (Before(at, (line,), outside=alone),))
 
 
 def _consolidated(program: Program, event: ShardedState) -> bool:

@@ -59,15 +59,15 @@ NO_TENSOR = Remark(
 )
 EVERYWHERE = Remark(
     "is given its list on every rank: all ranks but the one that it is for end with `must NOT be specified`.",
-    "Hand over the list on that rank alone: `values if dist.get_rank() == 0 else None`.",
+    "Pass the list on that rank only: `values if dist.get_rank() == 0 else None`.",
 )
 NOWHERE = Remark(
     "is given no list on any rank: the one rank that needs it ends with `must be specified`, the others wait for it.",
-    "Hand over a list on that rank, and None on the others.",
+    "Pass a list on that rank, and None on the others.",
 )
 REMARKS = {"lacks src": SRC, "lacks dst": DST, "in wrong order": SWAPPED, "no tensor": NO_TENSOR}
 BY_RANK = {"list on every rank": EVERYWHERE, "list on no rank": NOWHERE}
-"""Mistakes only where all ranks come by."""
+"""Mistakes only where every rank passes."""
 
 
 class CollectiveArguments(Rule):
@@ -128,5 +128,5 @@ def _remark(program: Program, event: Collective) -> Remark | None:
         return BY_RANK[event.flaw] if event.group is None and program.by_every_rank(event) else None
     # What is left has no words of its own: the name of the argument says enough.
     missing = event.flaw.removeprefix("lacks ")
-    remark = Remark(f"lacks `{missing}`: each rank ends with `TypeError` here.", f"Hand over `{missing}` as well.")
+    remark = Remark(f"lacks `{missing}`: each rank ends with `TypeError` here.", f"Pass `{missing}` as well.")
     return REMARKS.get(event.flaw, remark)

@@ -73,9 +73,9 @@ class CollectivesInDifferentOrder(Rule):
             told.add(event.location)
             yield self.found(
                 at=event.location,
-                message=f"`{event.call}` is called in the order of a set of texts, which is another one in each "
-                "process: the ranks exchange different things with each other.",
-                remedy="Go over the set in an order that is the same everywhere: `sorted(...)`.",
+                message=f"`{event.call}` is called in the order of a set of texts, which differs from "
+                "process to process: the ranks exchange different things with each other.",
+                remedy="Iterate over the set in an order that is the same everywhere: `sorted(...)`.",
                 because=[("the set is gone through here", loop.location)],
             )
 

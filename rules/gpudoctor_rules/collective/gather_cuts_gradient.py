@@ -71,7 +71,7 @@ class GatherCutsGradient(Rule):
                     "constant on every rank, and the gradient that should flow through it is missing.",
                     remedy="Put the rank's own tensor back in its place, `gathered[dist.get_rank()] = ...`, or gather "
                     "with `torch.distributed.nn.functional.all_gather`.",
-                    because=[("the loss that is made of it goes backward here", event.location)],
+                    because=[("the loss that is made of it is backpropagated here", event.location)],
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -100,5 +100,5 @@ def _remedy(event: ResultUsed) -> str:
         return "Keep the handle apart, call `.wait()` on it, and continue with the tensor that was passed in."
     # Here dropping the assignment is all: the name goes on holding the tensor.
     if event.target_is_argument:
-        return "Drop the assignment: what was handed in holds the result."
+        return "Drop the assignment: what was passed in holds the result."
     return "Make the call a statement of its own, and continue with the tensor that was passed in."

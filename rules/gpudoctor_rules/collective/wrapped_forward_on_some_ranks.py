@@ -111,7 +111,7 @@ class WrappedForwardOnSomeRanks(Rule):
         event = events[0]
         return self.found(
             at=place,
-            message=f"`{event.module.label or 'the model'}`, which `fully_shard` has cut up, is called by "
+            message=f"`{event.module.label or 'the model'}`, which `fully_shard` has sharded, is called by "
             f"{ranks_in_words(event)}. {_GATHERS}",
             remedy=_TOGETHER,
             because=[*story(events), ("the model is sharded here", sharded[core_of(event.module)].location)],
@@ -282,4 +282,4 @@ def _remedy(event: Forward) -> str:
     if _trains(event):
         return "Let every rank make this call, or none: the gradients are averaged over all of them."
     # Without FSDP the parameters are whole on each rank, so one rank can do it alone.
-    return f"Call the model inside the wrapper: `{_label(event)}.module(...)`, or hand that to the function."
+    return f"Call the model inside the wrapper: `{_label(event)}.module(...)`, or pass that to the function."

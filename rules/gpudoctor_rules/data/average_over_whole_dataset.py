@@ -72,7 +72,7 @@ class AverageOverWholeDataset(Rule):
                 remedy=f"Divide by `len({samplers[0].label})`, or sum over all ranks with `dist.all_reduce` first.",
                 because=[
                     ("each rank gets a shard of the data from this sampler", samplers[0].place),
-                    ("the shard is gone through here", trained[loader].start.location),
+                    ("this loop iterates over the shard", trained[loader].start.location),
                 ],
             )
 

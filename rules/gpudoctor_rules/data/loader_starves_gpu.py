@@ -119,7 +119,7 @@ class LoaderStarvesGpu(Rule):
         return self.found(
             made,
             "The batches of this loader are copied with `non_blocking=True`, which needs pinned memory, and they are "
-            "not in it: their copies cannot go on beside the GPU's work.",
+            "not in it: their copies cannot overlap with the GPU's work.",
             remedy="Give it `pin_memory=True`.",
             because=[("they are copied to the GPU here", move.location)],
             repair=Repair("Pin the memory of batches", (_pinned(made),)),

@@ -144,7 +144,7 @@ class SamplerRankHardCoded(Rule):
         if _shuffles(sampler) and (_differs(sampler.seed) or _drawn_apart(program, event)):
             yield self.found(
                 at=sampler.place,
-                message=f"Each rank shuffles with another seed in `{sampler.label}`, so the shards of the ranks "
+                message=f"Each rank shuffles with a different seed in `{sampler.label}`, so the shards of the ranks "
                 "overlap and some samples are never read.",
                 remedy="Give `seed` the same number on all ranks.",
                 repair=_same_seed(sampler),

@@ -73,11 +73,11 @@ class SplitDiffersPerRank(Rule):
             reason, seeded = why
             yield self.found(
                 split.location,
-                f"Each rank splits the data in a way of its own, since {reason}: "
+                f"Each rank splits the data differently, since {reason}: "
                 "samples that one rank evaluates with are trained on by others.",
                 remedy=REMEDY,
                 because=[
-                    *([("each rank sets another seed here", seeded)] if seeded is not None else []),
+                    *([("each rank sets a different seed here", seeded)] if seeded is not None else []),
                     ("the ranks train one model", together[0].location),
                 ],
                 repair=Repair("Seed the split itself", (SetArgument(split.location, "generator", SEEDED, 2),)),
@@ -98,7 +98,7 @@ class SplitDiffersPerRank(Rule):
             yield self.found(
                 at,
                 f"Of {len(other.evaluated)} samples that rank {other.rank} evaluated with, rank {one.rank} trained on "
-                f"{len(both)}: each rank has split the data in a way of its own.",
+                f"{len(both)}: each rank has split the data differently.",
                 remedy=REMEDY,
                 because=[("this loader has one of the parts", one.training.made)],
             )
@@ -113,7 +113,7 @@ class SplitDiffersPerRank(Rule):
 def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
     """Why the ranks split differently, and where each sets another seed; None where they surely or maybe do not."""
     if split.generator is not None and split.generator.single != NONE:
-        return ("the seed of its generator is another one", None) if _differs(split.seed) else None
+        return ("the seed of its generator is a different one", None) if _differs(split.seed) else None
     seed = _last_seed(program, split)
     if seed is not None:
         return ("its seed is another one", seed.location) if _differs(seed.seed) else None

@@ -114,7 +114,7 @@ class TrainingDataNotShuffled(Rule):
             what = f"`{sampler.label}` does not shuffle"
             remedy = "Leave `shuffle=False` out, and call `set_epoch(epoch)` on it at the start of each epoch."
             if sampler.made_by == IN_ORDER:
-                remedy = "Take a `RandomSampler`, or with several ranks a `DistributedSampler`, instead."
+                remedy = "Use a `RandomSampler`, or with several ranks a `DistributedSampler`, instead."
         at = sampler.place if isinstance(sampler, Sampler) else loader.place
         return self.found(
             at,

@@ -10,7 +10,7 @@ configuration counts, and where it says something else Accelerate warns of a `Gr
 
 ## Fix
 
-Hand it over: `Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps)`. Unsafe: the program trains
+Pass it: `Accelerator(gradient_accumulation_steps=args.gradient_accumulation_steps)`. Unsafe: the program trains
 with the larger batch from then on. The configuration of DeepSpeed takes `"gradient_accumulation_steps": "auto"`.
 
 ## Silent when
@@ -89,7 +89,7 @@ class AccumulationStepsNotGiven(Rule):
                 charge.location,
                 f"`{in_code(charge.made, 'accelerator')}` is not told `{STEPS}`: `accumulate` holds nothing back, and "
                 f"every batch makes a step, whatever the option `{option.flags[0]}` says.",
-                remedy=f"Hand the option over: `Accelerator({STEPS}=args.{STEPS})`.",
+                remedy=f"Pass the option: `Accelerator({STEPS}=args.{STEPS})`.",
                 because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
                 repair=Repair(f"Hand `{STEPS}` over", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
             )
@@ -108,7 +108,7 @@ class AccumulationStepsNotGiven(Rule):
                     told.place,
                     f"`accumulate` was entered {entered} times and held no step back: the `Accelerator` was made for "
                     "one batch a step.",
-                    remedy=f"Hand the option over: `Accelerator({STEPS}=args.{STEPS})`.",
+                    remedy=f"Pass the option: `Accelerator({STEPS}=args.{STEPS})`.",
                 )
 
     def could_show(self, recording: Recording) -> bool:

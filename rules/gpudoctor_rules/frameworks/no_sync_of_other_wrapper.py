@@ -93,7 +93,7 @@ class NoSyncOfOtherWrapper(Rule):
             told.add(event.location)
             yield self.found(
                 event.location,
-                f"ZeRO of stage {stage} cuts up the gradients in each backward, and the engine refuses `no_sync()`: "
+                f"ZeRO stage {stage} partitions the gradients in each backward, and the engine refuses `no_sync()`: "
                 "this ends in an `AssertionError`.",
                 remedy="Leave it out: the engine accumulates `gradient_accumulation_steps` batches by itself.",
                 because=[("the engine is made here", charge.location)],

@@ -111,7 +111,7 @@ class ObjectNotPrepared(Rule):
                 place,
                 f"After step {drift.step} the ranks held different values in parameter {drift.name}, one of "
                 f"{drift.optimizer.unwrapped} that this {drift.optimizer.type} trains and no prepared model has.",
-                remedy="Hand their model over with the others: `accelerator.prepare(model)`.",
+                remedy="Pass their model with the others: `accelerator.prepare(model)`.",
                 because=[("the accelerator is made here", told.place)],
             )
 
@@ -127,7 +127,7 @@ class ObjectNotPrepared(Rule):
                     each.place,
                     f"This {each.type} was never prepared: it made {len(early)} steps in batches of which `accumulate` "
                     f"makes one step in {told.steps}.",
-                    remedy="Hand it over, and use what comes back: `optimizer = accelerator.prepare(optimizer)`.",
+                    remedy="Prepare it, and use what comes back: `optimizer = accelerator.prepare(optimizer)`.",
                     because=[("the accelerator is made here", told.place)],
                 )
 
@@ -145,7 +145,7 @@ class ObjectNotPrepared(Rule):
                 yield self.found(
                     each.place,
                     f"This loader was never prepared: every rank trained on the same {each.samples} samples.",
-                    remedy="Hand it over, and use what comes back: `loader = accelerator.prepare(loader)`.",
+                    remedy="Prepare it, and use what comes back: `loader = accelerator.prepare(loader)`.",
                     because=[("the loader is made here", each.made), ("the accelerator is made here", told.place)],
                 )
 
@@ -233,7 +233,7 @@ class ObjectNotPrepared(Rule):
         return self.found(
             at,
             f"{message}.",
-            remedy=f"Hand it over with the others, and use what comes back: `{subject} = {owner}.{method}({subject})`.",
+            remedy=f"Pass it with the others, and use what comes back: `{subject} = {owner}.{method}({subject})`.",
             because=[("it is made here", made), ("another one is passed here", beside.location)],
             severity=severity,
             confidence=confidence,

@@ -74,7 +74,7 @@ class RandomSamplerDiffers(Rule):
             told.add(sampler)
             yield self.found(
                 sampler.place,
-                f"{name_of(sampler, 'the sampler')} draws another list on each rank, and Lightning gives each rank "
+                f"{name_of(sampler, 'the sampler')} draws a different list on each rank, and Lightning gives each rank "
                 "every N-th of its own: some samples are seen twice in an epoch, and others never.",
                 remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
                 "ranks.",
@@ -89,7 +89,7 @@ class RandomSamplerDiffers(Rule):
             if len({each.digest for each in drawn}) > 1 and place is not None:
                 yield self.found(
                     place,
-                    f"This `{drawn[0].sampler}` drew another list of {drawn[0].length} samples on each rank, of which "
+                    f"This `{drawn[0].sampler}` drew a different list of {drawn[0].length} samples on each rank, of which "
                     "each took its shard.",
                     remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
                     "ranks.",

@@ -62,7 +62,7 @@ class SkippedBatchesKept(Rule):
                 passes.location,
                 f"{name_of(skip.loader, 'this loader')} leaves out its first batches in every epoch, and not only in "
                 "the one that is resumed.",
-                remedy="Go over the skipped loader in the resumed epoch, and over the whole one in all others.",
+                remedy="Iterate over the skipped loader in the resumed epoch, and over the whole one in all others.",
                 because=[("the batches are skipped here", skip.location), ("the loop over epochs", loop.location)],
             )
 
@@ -76,7 +76,7 @@ class SkippedBatchesKept(Rule):
                         each.place,
                         f"The second epoch over this loader left out its first {each.skipped} "
                         f"batch{'' if each.skipped == 1 else 'es'}, too.",
-                        remedy="Go over the skipped loader in the resumed epoch, and over the whole one in all others.",
+                        remedy="Iterate over the skipped loader in the resumed epoch, and over the whole one in all others.",
                         because=[("it is made here", each.made)],
                     )
 

@@ -72,12 +72,12 @@ class ClipBeforeUnscale(Rule):
         place = parting(clip, step)
         return self.found(
             place,
-            f"`{clip.call}` cuts gradients that `{scaler.label}` has multiplied by its scale (65536 at first): "
+            f"`{clip.call}` clips gradients that `{scaler.label}` has multiplied by its scale (65536 at first): "
             "what is left of them is that many times smaller than the bound.",
             remedy=f"Call `{scaler.label}.unscale_({in_code(optimizer, 'optimizer')})` before it.",
             because=[
                 ("the scaler is made here", scaler.place),
-                ("the gradients are cut here", clip.location),
+                ("the gradients are clipped here", clip.location),
                 ("and divides by its scale only here", step.location),
             ],
             # `GradScaler(enabled=args.amp)` scales nothing where that is off.

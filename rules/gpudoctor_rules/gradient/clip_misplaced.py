@@ -2,10 +2,10 @@
 
 ## What goes wrong
 
-`clip_grad_norm_` cuts the gradients that lie in the parameters at that moment. Before `backward()` there are none, or
+`clip_grad_norm_` clips the gradients that lie in the parameters at that moment. Before `backward()` there are none, or
 old ones, and after `step()` they have been used: the step is not bounded, and the spike against which the clipping was
-written goes right through. Where several batches make one step, clipping after each of them cuts sums that are not
-complete: early batches are cut again and again, and count for less than the last one. No error is raised.
+written goes right through. Where several batches make one step, clipping after each of them clips sums that are not
+complete: early batches are clipped again and again, and count for less than the last one. No error is raised.
 
 ## Fix
 
@@ -77,14 +77,14 @@ class ClipMisplaced(Rule):
             if not any(counts["clips"] > counts.get("early clips", 0) for counts in clipped):
                 yield self.found(
                     at,
-                    f"In all of {len(clipped)} steps that were looked at, gradients were cut before the first backward "
+                    f"In all of {len(clipped)} steps that were looked at, gradients were clipped before the first backward "
                     "or after the step: those that the step used never were.",
                     remedy="Put it between `backward()` and `step()`.",
                 )
             elif all(counts["clips"] == counts.get("backwards", 0) > 1 for counts in clipped):
                 yield self.found(
                     at,
-                    f"Each of {clipped[-1]['backwards']} backwards of a step was followed by a cut: of sums that are "
+                    f"Each of {clipped[-1]['backwards']} backwards of a step was followed by a clip: of sums that are "
                     "not complete, so that early batches count for less.",
                     remedy="Clip right before the step, under the same test.",
                 )
@@ -108,10 +108,10 @@ class ClipMisplaced(Rule):
         return self.found(
             parting(clip, step),
             f"`{clip.call}` comes {'after the step' if late else 'before the backward'}: the gradients with which "
-            f"`{optimizer.label}` steps are never cut.",
+            f"`{optimizer.label}` steps are never clipped.",
             remedy="Put it between `backward()` and `step()`.",
             because=[
-                ("the gradients are cut here", clip.location),
+                ("the gradients are clipped here", clip.location),
                 ("they are computed here", backward.location),
                 ("and used here", step.location),
             ],
@@ -130,11 +130,11 @@ class ClipMisplaced(Rule):
                 continue
             return self.found(
                 parting(clip, step),
-                f"`{clip.call}` cuts after each batch, though `{optimizer.label}` steps only after several: it cuts "
+                f"`{clip.call}` clips after each batch, though `{optimizer.label}` steps only after several: it clips "
                 "sums that are not complete, and early batches count for less.",
                 remedy="Clip right before the step, under the same test.",
                 because=[
-                    ("the gradients are cut here", clip.location),
+                    ("the gradients are clipped here", clip.location),
                     ("they add up here", backward.location),
                     ("until this step", step.location),
                 ],

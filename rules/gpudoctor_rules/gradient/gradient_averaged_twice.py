@@ -5,7 +5,7 @@
 In `backward()`, `DistributedDataParallel` replaces the gradients of each rank (each process, one for each GPU) by their
 mean over all ranks. Code from before that often does so too. A loss that is divided by the world size makes every
 gradient as many times too small, so that eight GPUs train with an eighth of the learning rate. An `all_reduce` of the
-gradients after `backward()` sends them around a second time: with a division for nothing, and without one they are as
+gradients after `backward()` reduces them a second time: with a division for nothing, and without one they are as
 many times too large. No error is raised.
 
 ## Fix
@@ -83,7 +83,7 @@ class GradientAveragedTwice(Rule):
             first = [each for each in again if each.step == again[0].step]
             yield self.found(
                 at,
-                f"In step {first[0].step + 1}, {len(first)} gradients were sent around here that the wrapper had "
+                f"In step {first[0].step + 1}, {len(first)} gradients were reduced here that the wrapper had "
                 "averaged over the ranks in `backward()`.",
                 remedy="Remove the loop over the gradients.",
                 because=[("the model is wrapped here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
@@ -103,9 +103,9 @@ class GradientAveragedTwice(Rule):
             if divided and rank.wraps and once and loss.place is not None:
                 yield self.found(
                     loss.place,
-                    f"The loss was divided by {world} before it went backward, and the wrapper divided the sum of the "
+                    f"The loss was divided by {world} before its backward, and the wrapper divided the sum of the "
                     "gradients over the ranks by it as well: they are as many times too small.",
-                    remedy="Leave the division out of the loss that goes backward.",
+                    remedy="Leave the division out of the loss that is backpropagated.",
                     because=[("the model is wrapped here", wrap.place) for wrap in rank.wraps[:1]],
                 )
                 return
@@ -123,7 +123,7 @@ class GradientAveragedTwice(Rule):
             backward.location,
             f"The loss is divided by the world size, and `{wrapper.label}` (DistributedDataParallel) averages the "
             "gradients over the ranks as well: they are as many times too small.",
-            remedy="Leave the division out of the loss that goes backward.",
+            remedy="Leave the division out of the loss that is backpropagated.",
             because=[("divided here", loss.place), ("the model is wrapped here", wrapper.place)],
         )
 
@@ -144,7 +144,7 @@ class GradientAveragedTwice(Rule):
                 return self.found(
                     place,
                     f"`{wrapper.label}` (DistributedDataParallel) has averaged these gradients over the ranks in "
-                    f"`backward()`; this `{event.call}` sends them around again.",
+                    f"`backward()`; this `{event.call}` reduces them again.",
                     remedy="Remove the loop over the gradients." if place == event.location else "Remove this call.",
                     because=[
                         ("averaged here", backward.location),

@@ -75,7 +75,7 @@ class GradientsNeverAveraged(Rule):
                 place,
                 "The gradients of all ranks are added up here and never divided: they are as many times too large as "
                 "there are ranks.",
-                remedy="Divide them by `dist.get_world_size()` behind the sum, or reduce with `op=dist.ReduceOp.AVG`.",
+                remedy="Divide them by `dist.get_world_size()` after the sum, or reduce with `op=dist.ReduceOp.AVG`.",
                 because=[
                     ("each rank has the gradient of its own mean", backward.location),
                     ("this call adds them up", event.location),

@@ -140,7 +140,7 @@ class ScalerMisused(Rule):
                 "that many times too large.",
                 remedy=f"Write `{scaler.label}.step({in_code(step.optimizer, 'optimizer')})`, and "
                 f"`{scaler.label}.update()` after it.",
-                because=[("the scaled loss goes backward here", backward.location)],
+                because=[("the scaled loss is backpropagated here", backward.location)],
             )
         return None
 

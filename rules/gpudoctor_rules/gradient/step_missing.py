@@ -84,7 +84,7 @@ class StepMissing(Rule):
         for rank in recording.ranks:
             if not rank.steps and rank.backwards > 1 and rank.over and not rank.crash and rank.backward is not None:
                 message = (
-                    f"{rank.backwards} backwards and no step of an optimizer: the weights are those of the beginning."
+                    f"{rank.backwards} backwards and no step of an optimizer: the weights are still the initial ones."
                 )
                 yield self.found(rank.backward, message, remedy="Call `optimizer.step()` after `backward`.")
                 return
@@ -167,7 +167,7 @@ class StepMissing(Rule):
             return None
         # The wording depends on it: cleared too late, or computed too late.
         early = any(event.order < cleared.order and same_round(event, step) for event in program.events(Backward))
-        where = "after `backward()`" if early else "and `backward()` comes only behind it"
+        where = "after `backward()`" if early else "and `backward()` comes only after it"
         return self.found(
             step.location,
             f"This step finds no gradients: they were cleared just before the step, {where}.",

@@ -79,14 +79,14 @@ class DebugVariableLeftOn(Rule):
             yield self.found(
                 bound.at,
                 f"`{name}={value}` is left on for a training: {why}.",
-                remedy="Take it out, unless this machine needs it.",
+                remedy="Remove it, unless this machine needs it.",
                 fix=remove,
             )
         elif name == "NCCL_DEBUG" and value == "INFO":
             yield self.found(
                 bound.at,
                 "`NCCL_DEBUG=INFO` makes each rank write how it connects: what a training says is lost in it.",
-                remedy="Take it out, or write `NCCL_DEBUG=WARN`.",
+                remedy="Remove it, or write `NCCL_DEBUG=WARN`.",
                 severity=Severity.INFO,
                 fix=remove,
             )

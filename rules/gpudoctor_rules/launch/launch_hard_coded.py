@@ -82,8 +82,8 @@ def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
             yield (
                 place,
                 f"The number of processes ({number}) is written",
-                "Take `torch.cuda.device_count()` where the program "
-                "starts the processes, and else what `torchrun` sets.",
+                "Use `torch.cuda.device_count()` where the program "
+                "starts the processes, and otherwise what `torchrun` sets.",
             )
             # Where they are started and where they meet it is one number.
             return

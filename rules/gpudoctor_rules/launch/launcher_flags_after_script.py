@@ -67,7 +67,7 @@ class LauncherFlagsAfterScript(Rule):
             words = [word for word, _, own in misplaced for word in own]
             yield self.found(
                 first.at,
-                f"`{first.shown}` stands behind {named(launch)} and goes to the script{others}: "
+                f"`{first.shown}` stands after {named(launch)} and goes to the script{others}: "
                 f"`{launch.launcher.value}` {_effect(launch, [each for _, each, _ in misplaced], name)}.",
                 remedy=f"Write it before {named(launch)}.",
                 fix=launched.moved(

@@ -3,7 +3,7 @@
 ## What goes wrong
 
 The *local rank* numbers the processes of one machine, and with it the GPU that each one uses. The old launcher
-`python -m torch.distributed.launch` handed it over as the option `--local_rank`. `torchrun` does not: it sets the
+`python -m torch.distributed.launch` passed it as the option `--local_rank`. `torchrun` does not: it sets the
 variable `LOCAL_RANK` instead. Started with `torchrun`, every process keeps the default of the option: with 0 all of
 them use GPU 0 and all of them save, with -1 a program that tests for it trains on its own in each process. Since
 torch 2.0 the old launcher spells the option `--local-rank`, and a program that declares only the other spelling ends

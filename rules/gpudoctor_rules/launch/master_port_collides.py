@@ -57,7 +57,7 @@ class MasterPortCollides(Rule):
                         at,
                         "The loop starts one training after the other without waiting for them, all with port "
                         f"{port}: only the first one can open it, and the next ends with `EADDRINUSE`.",
-                        remedy="Count the port up with the loop, or leave it out and write `--standalone`.",
+                        remedy="Increment the port in the loop, or leave it out and write `--standalone`.",
                     )
                     continue
                 before = next((each for each in ports[:index] if _together(each[0], launch) and each[1] == port), None)

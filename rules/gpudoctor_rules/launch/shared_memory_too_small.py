@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-Workers of a loader hand over batches through `/dev/shm`, and so does NCCL between the GPUs of a machine. Docker and
+Workers of a loader pass batches through `/dev/shm`, and so does NCCL between the GPUs of a machine. Docker and
 Kubernetes give a container 64 MB of it. A worker then ends with `RuntimeError: DataLoader worker (pid 123) is killed by
 signal: Bus error. It is possible that dataloader's workers are out of shared memory`, and NCCL with `Error while
 creating shared memory segment /dev/shm/nccl-...`.
@@ -67,7 +67,7 @@ class SharedMemoryTooSmall(Rule):
             why = "the workers of its loader" if workers is not None else "the processes that it starts"
             yield self.found(
                 container.at,
-                f"{kind} gives {named(launch)} 64 MB of shared memory, in which {why} hand over their data: a large "
+                f"{kind} gives {named(launch)} 64 MB of shared memory, in which {why} pass their data: a large "
                 "batch ends it with `Bus error`.",
                 remedy=f"Give it more: {container.remedy}.",
                 because=[("the loader is made", workers)],

@@ -79,7 +79,7 @@ class SlowRank0BeforeCollective(Rule):
             seen.add(event.location)
             yield self.found(
                 under_the_test(event, event.rank_guards),
-                f"Rank 0 alone goes through {name_of(event.loader, 'its data')} here, and the others wait for it in "
+                f"Rank 0 alone iterates over {name_of(event.loader, 'its data')} here, and the others wait for it in "
                 f"`{waiting.call}`: after 10 minutes NCCL ends the job.",
                 remedy=REMEDY,
                 because=[("it goes through them here", event.location), ("the others wait here", waiting.location)],

@@ -131,7 +131,7 @@ def _wrong_count(event: Spawn) -> tuple[str, str] | None:
         given = "1 argument: the rank"
     return (
         f"Each process calls the function with {given}. It takes {takes}, so the process ends with a TypeError.",
-        "Take the rank as the first parameter of the function, and hand the others over in `args`.",
+        "Take the rank as the first parameter of the function, and pass the others in `args`.",
     )
 
 

@@ -100,9 +100,9 @@ class DebugFlagLeftOn(Rule):
             yield self.found(
                 switch.event.location,
                 f"{name} is {'chosen here' if switch.flag == 'cudnn' else 'on while the model trains'}: {effect}.",
-                remedy="Take it out, unless this machine hangs without it."
+                remedy="Remove it, unless this machine hangs without it."
                 if needed
-                else "Take it out, or put it behind an option such as `--debug`.",
+                else "Remove it, or put it behind an option such as `--debug`.",
                 confidence=Confidence.LIKELY if needed else Confidence.DEFINITE,
                 repair=Repair("Take it out", (Delete(switch.event.location),)) if _alone(switches, switch) else None,
             )

@@ -69,7 +69,7 @@ class EvaluationOnEveryRank(Rule):
             data = f"`{given}`" if given else "its data set"
             yield self.found(
                 loader.place,
-                f"Every rank evaluates all of {data}: `{loader.label}` has no sampler that deals it out, so more GPUs "
+                f"Every rank evaluates all of {data}: `{loader.label}` has no sampler that shards it, so more GPUs "
                 "do not make the evaluation faster.",
                 remedy=f"Pass `sampler=DistributedSampler({given or '...'}, shuffle=False)`, "
                 "and sum the results over the ranks before dividing them.",

@@ -9,7 +9,7 @@ How much is lost depends on the model: little where a step takes a second, a thi
 
 ## Fix
 
-Add up on the GPU with `total += loss.detach()`, and ask for the number every so many steps or after the epoch. No
+Add up on the GPU with `total += loss.detach()`, and ask for the number every N steps or after the epoch. No
 automatic fix.
 
 ## Silent when
@@ -104,7 +104,7 @@ class HostSyncEveryStep(Rule):
                     at,
                     f"The program asked for a number here after each of {often[0].steps} steps, of "
                     f"{middle * 1000:.0f} ms: a GPU idles while the next step is prepared.",
-                    remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after "
+                    remedy="Keep sums on the GPU with `.detach()`, and ask for numbers every N steps or after "
                     "the loop.",
                     because=[("waits, too", each.place) for each in often[1 : 1 + MOST_SHOWN]],
                 )
@@ -164,8 +164,8 @@ def _remedy(first: HostSync) -> str:
     if first.call.endswith("synchronize"):
         return "Leave it out: PyTorch waits by itself where a result is needed. Only a clock needs it."
     if first.call == "print":
-        return "Print every so many steps: `if step % 100 == 0:`."
-    return "Keep sums on the GPU with `.detach()`, and ask for numbers every so many steps or after the loop."
+        return "Print every N steps: `if step % 100 == 0:`."
+    return "Keep sums on the GPU with `.detach()`, and ask for numbers every N steps or after the loop."
 
 
 def _named(event: HostSync) -> str:

@@ -76,7 +76,7 @@ class IdleRanksDuringEvaluation(Rule):
                 remedy="Let every rank evaluate its shard (`DistributedSampler(..., shuffle=False)`), and sum the "
                 "results with `dist.all_reduce`.",
                 because=[
-                    ("it goes through its batches here", each.loop.location),
+                    ("it iterates over its batches here", each.loop.location),
                     *(("the others go on here", _place_of(guard)) for guard in each.start.rank_guards[:1]),
                     (f"and wait at this {_name(waits)}", waits.location),
                 ],

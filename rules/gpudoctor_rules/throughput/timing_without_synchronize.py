@@ -81,7 +81,7 @@ class TimingWithoutSynchronize(Rule):
                 until.location,
                 "This clock is read while the GPU is still at work: it shows how long Python took to queue the work, "
                 "not how long the work takes.",
-                remedy="Call `torch.cuda.synchronize()` right before each of the two looks at the clock.",
+                remedy="Call `torch.cuda.synchronize()` right before each of the two readings of the clock.",
                 because=[
                     ("the time is counted from here", since.location),
                     (f"{_named(work)} returns before the GPU has done its part", work.location),

@@ -90,7 +90,7 @@ class BatchnormNotSynced(Rule):
                 yield self.found(
                     at,
                     f"{layers} normalised {size} sample{'s' if size > 1 else ''} at a time, each rank its own: "
-                    f"after step {first.step} the running mean of `{first.name}` was another one on each rank.",
+                    f"after step {first.step} the running mean of `{first.name}` differed from rank to rank.",
                     remedy=REMEDY,
                 )
 

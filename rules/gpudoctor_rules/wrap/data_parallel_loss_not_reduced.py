@@ -1,4 +1,4 @@
-"""A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU.
+"""A loss that the model itself returns is backpropagated as `DataParallel` gathers it: one number for each GPU.
 
 ## What goes wrong
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class DataParallelLossNotReduced(Rule):
-    """A loss that the model itself returns goes backward as `DataParallel` gathers it: one number for each GPU."""
+    """A loss that the model itself returns is backpropagated as `DataParallel` gathers it: one number for each GPU."""
 
     code = "GPU108"
     name = "data-parallel-loss-not-reduced"
@@ -70,13 +70,13 @@ class DataParallelLossNotReduced(Rule):
             place = parting(backward, call)
             yield self.found(
                 place,
-                "What goes backward here is one loss for each GPU, because `DataParallel` gathers what `forward` "
+                "What is backpropagated here is one loss for each GPU, because `DataParallel` gathers what `forward` "
                 "returns: `grad can be implicitly created only for scalar outputs`.",
                 remedy="Take the mean over the GPUs first: `loss = loss.mean()`; on a single one it changes nothing.",
                 because=[
                     ("the model returns its loss here", call.location),
                     ("it is wrapped here", wrap.location),
-                    ("it goes backward here", backward.location),
+                    ("it is backpropagated here", backward.location),
                 ],
                 repair=_reduce(backward.location, loss) if place == backward.location else None,
             )

@@ -108,7 +108,7 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
     was_frozen = _frozen(program, flag, wrap.order)
     # Their buckets were never made; nothing fails, which is worse.
     if flag.on:
-        return "their gradients are averaged by nobody, and the ranks drift apart." if was_frozen else ""
+        return "nothing averages their gradients, and the ranks drift apart." if was_frozen else ""
     # A search finds them in each step, and a static graph was recorded in the first one.
     looks = wrap.find_unused is not None and wrap.find_unused.single not in (FALSE, NONE)
     if was_frozen or looks or wrap.static is not None or wrap.opaque or not _only_a_part(program, flag, wrap):

@@ -107,7 +107,7 @@ def _harm(added: PartAdded, wrap: Wrap) -> str:
     waits = wrap.find_unused is None or wrap.find_unused.single in (FALSE, NONE)
     if added.replaced and waits:
         return "it waits for the gradients of the old one, and the second step ends with a `RuntimeError`."
-    return "each rank starts with other values there, their gradients are not averaged, and the ranks drift apart."
+    return "each rank starts with different values there, their gradients are not averaged, and the ranks drift apart."
 
 
 def _is_frozen(program: Program, added: PartAdded) -> bool:

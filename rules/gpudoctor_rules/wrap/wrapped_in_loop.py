@@ -94,7 +94,7 @@ def _harm(wrap: Wrap, kind: WrapperKind) -> str:
         return f"from the second one on, `{kind.value}` stands around `{kind.value}`."
     if kind is WrapperKind.DATA_PARALLEL:
         return "what the wrapper is for was done in the first one."
-    return "each time all weights are sent around, and new buckets are made."
+    return "each time all weights are broadcast, and new buckets are made."
 
 
 def _is_wrapper(wrap: Wrap) -> bool:

@@ -128,7 +128,7 @@ class WrapperBypassed(Rule):
         return self.found(
             place,
             f"This training forward goes past {wrapper}, {harm}",
-            remedy=f"Call {wrapper} itself; what needs another method belongs into `forward`.",
+            remedy=f"Call {wrapper} itself; what needs another method belongs in `forward`.",
             because=[
                 (f"{name_of(inner)} is wrapped here", wrap.at.location),
                 (f"{name_of(inner)} runs here", call.location),
