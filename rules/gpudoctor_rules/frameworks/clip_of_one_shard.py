@@ -68,7 +68,7 @@ class ClipOfOneShard(Rule):
             yield self.found(
                 clip.location,
                 f"`{clip.call}` takes the norm of the shard of {name_of(wrapper)} that this rank holds: each rank "
-                "clips by another factor, and by one that is too large.",
+                "clips by a different factor, and by one that is too large.",
                 remedy=f"Call `{model}.clip_grad_norm_(...)`, which adds up the norms of all shards.",
                 because=[("the model is sharded here", wrap.location)],
                 repair=repair if clip.plain else None,
