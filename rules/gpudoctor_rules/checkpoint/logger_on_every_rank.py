@@ -72,7 +72,8 @@ class LoggerOnEveryRank(Rule):
             yield self.found(
                 at=start.location,
                 message=f"`{name}` is called on every rank: {_comes_to(start)}.",
-                remedy=f"Open it on rank 0 only: `if {asked_first(program, start)}:`, and put what is logged under the same test.",
+                remedy=f"Open it on rank 0 only: `if {asked_first(program, start)}:`, and put what is logged under the "
+                "same test.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.context.calls[-2:]],
                 repair=_mute(program, start) if start.call == "wandb.init" else None,
@@ -103,7 +104,8 @@ class LoggerOnEveryRank(Rule):
                 yield self.found(
                     at,
                     f"Each of {len(ranks)} ranks called `{call}` here: one experiment has as many logs.",
-                    remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and put what is logged under the same test.",
+                    remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and put what is logged under the same "
+                    "test.",
                 )
 
     def could_show(self, recording: Recording) -> bool:

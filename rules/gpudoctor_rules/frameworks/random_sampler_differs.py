@@ -89,8 +89,8 @@ class RandomSamplerDiffers(Rule):
             if len({each.digest for each in drawn}) > 1 and place is not None:
                 yield self.found(
                     place,
-                    f"This `{drawn[0].sampler}` drew a different list of {drawn[0].length} samples on each rank, of which "
-                    "each took its shard.",
+                    f"This `{drawn[0].sampler}` drew a different list of {drawn[0].length} samples on each rank, of "
+                    "which each took its shard.",
                     remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
                     "ranks.",
                 )

@@ -76,7 +76,8 @@ class SkippedBatchesKept(Rule):
                         each.place,
                         f"The second epoch over this loader left out its first {each.skipped} "
                         f"batch{'' if each.skipped == 1 else 'es'}, too.",
-                        remedy="Iterate over the skipped loader in the resumed epoch, and over the whole one in all others.",
+                        remedy="Iterate over the skipped loader in the resumed epoch, and over the whole one in all "
+                        "others.",
                         because=[("it is made here", each.made)],
                     )
 

@@ -77,8 +77,8 @@ class ClipMisplaced(Rule):
             if not any(counts["clips"] > counts.get("early clips", 0) for counts in clipped):
                 yield self.found(
                     at,
-                    f"In all of {len(clipped)} steps that were looked at, gradients were clipped before the first backward "
-                    "or after the step: those that the step used never were.",
+                    f"In all of {len(clipped)} steps that were looked at, gradients were clipped before the first "
+                    "backward or after the step: those that the step used never were.",
                     remedy="Put it between `backward()` and `step()`.",
                 )
             elif all(counts["clips"] == counts.get("backwards", 0) > 1 for counts in clipped):

@@ -80,8 +80,8 @@ class LossKeepsGraph(Rule):
                 if kept >= max(_ENOUGH, made) and at is not None:
                     yield self.found(
                         at,
-                        f"After step {after.step}, the graphs of {after.graphs} losses that had been backpropagated were "
-                        "still kept by something: memory grows with each step.",
+                        f"After step {after.step}, the graphs of {after.graphs} losses that had been backpropagated "
+                        "were still kept by something: memory grows with each step.",
                         remedy="Find where the loss is added up or put into a list, and add `.detach()` there.",
                     )
                     return
