@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpudoctor.logs.error_texts import (
     LEFT_BEHIND,
     OF_LAUNCHERS,
+    OUT_OF_MEMORY,
     SIGKILL,
     STOOD_APART,
     VAGUE,
@@ -31,14 +32,15 @@ from gpudoctor.logs.speakers import TASK, Speaker
 from gpudoctor.record import dataclass, replace
 
 _LONGEST = 300
-_RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |\brank=)(\d+)")
+_RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=)(\d+)")
+_LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Errors in which a process says its own rank."""
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
 _CUT = "a traceback that is cut off before its error"
 _RAISED = "exit code 1"
 """How Python ends after an error."""
-_SAYS_NOTHING = ("SIGKILL", "SIGTERM")
+_SAYS_NOTHING = ("killed by SIGKILL", "killed by SIGTERM")
 """Signals that leave a process no time to print an error."""
 _KILLED = {
     4: "SIGILL",
@@ -108,6 +110,8 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     """Put the facts of all logs of one job in order."""
     known = list(facts)
     failures = _joined(list(_failures(known)))
+    # Who could not connect tries again.
+    failures = [each for each in failures if not (each.cut and each.role is FailureRole.WAIT)] or failures
     missing = missing_from(known)
     if all(each.exit for each in failures) and (apart := _standing_apart(known)) is not None:
         failures, missing = apart
@@ -145,15 +149,16 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
         elif isinstance(fact, Notice):
             meaning = meaning_of(fact.text)
             if meaning is not None:
-                yield LoggedFailure(_ranked(fact.by, fact.text), fact.at, fact.text, meaning.role, meaning)
+                by, tries = _ranked(fact.by, fact.text), "client socket has failed to connect" in fact.text
+                yield LoggedFailure(by, fact.at, fact.text, meaning.role, meaning, cut=tries)
 
 
 def _crash(crash: LoggedCrash) -> LoggedFailure:
-    # Of a chain, the error that is understood says most: others were raised while it was handled.
+    # Of a chain, the first error that is understood says most: others were raised while it was handled.
     chain = [crash]
     while (earlier := chain[-1].raised_first) is not None:
         chain.append(earlier)
-    told = next((each for each in chain if meaning_of(f"{each.type}: {each.text}")), crash)
+    told = next((each for each in reversed(chain) if meaning_of(f"{each.type}: {each.text}")), crash)
     if not told.type:
         return LoggedFailure(crash.by, crash.at, _CUT, FailureRole.OWN, place=crash.place, cut=True)
     text = f"{told.type}: {told.text}" if told.text else told.type
@@ -168,8 +173,12 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
 
 
 def _ranked(by: Speaker, text: str) -> Speaker:
-    ranked = None if by.is_known else _RANK_IN_TEXT.search(text)
-    return replace(by, rank=int(ranked[1])) if ranked else by
+    if by.is_known:
+        return by
+    if ranked := _RANK_IN_TEXT.search(text):
+        return replace(by, rank=int(ranked[1]))
+    local = _LOCAL_RANK_IN_TEXT.search(text)
+    return replace(by, local_rank=int(local[1])) if local else by
 
 
 def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
@@ -200,7 +209,7 @@ def _ended(fact: ProcessExit, text: str, role: FailureRole, meaning: ErrorText |
 def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     """One failure a process: what a process said itself counts, and its exit code only where it said nothing."""
     told = _whole(_once([each for each in failures if not each.exit]))
-    exits = _once([each for each in failures if each.exit])
+    told, exits = _out_of_memory(told, _once([each for each in failures if each.exit]))
     if any(each.by.local_rank is not None for each in exits):
         # Each of SLURM's tasks is a launcher, that ends with what it has told itself.
         exits = [each for each in exits if each.by.tag != TASK]
@@ -216,10 +225,27 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             told[index] = _ended_so(told[index], each)
         if not own:
             left.append(each)
-    if len(left) == len(nameless) == 1 and not left[0].text.endswith(_SAYS_NOTHING):
-        # Which process has said it is not in the log, but whose error it must be.
-        told[nameless[0]] = _ended_so(told[nameless[0]], left.pop())
+    if len(nameless) == 1 and len({each.text for each in left}) == 1 and not left[0].text.startswith(_SAYS_NOTHING):
+        # Which process has said it is not in the log, but whose error it must be: of several that end alike, it is that
+        # of the first one at least.
+        end = next((each for each in left if each.root), left[0])
+        left.remove(end)
+        told[nameless[0]] = _ended_so(told[nameless[0]], end)
     return sorted([*told, *left], key=lambda each: each.at.order)
+
+
+def _out_of_memory(
+    told: list[LoggedFailure], exits: list[LoggedFailure]
+) -> tuple[list[LoggedFailure], list[LoggedFailure]]:
+    """Where the kernel, or SLURM, says that memory was out, and not for whom, it was for those that were killed."""
+    why = [each for each in told if each.meaning is OUT_OF_MEMORY and not each.by.is_known]
+    if not why or not any(each.meaning is SIGKILL and each.by.is_known for each in exits):
+        return told, exits
+    named = [
+        replace(each, text=f"{each.text}: {why[0].summary}", meaning=OUT_OF_MEMORY) if each.meaning is SIGKILL else each
+        for each in exits
+    ]
+    return [each for each in told if each not in why], named
 
 
 def _ended_so(one: LoggedFailure, end: LoggedFailure) -> LoggedFailure:
@@ -384,12 +410,14 @@ def _first_waiting(
         because = missing.because if missing else "no process of this log failed by itself"
         return placed, because, missing.sure if missing else False
     gone = [each for each in failures if each.role is FailureRole.PEER]
+    stopped = [each for each in failures if each.role is FailureRole.STOPPED]
+    if ended := next((each for each in stopped if each.root and not each.exit), None):
+        return ended, "the launcher saw it end first", True
     if gone:
         if any(each.root for each in gone):
             # A launcher tells each process that fails.
             return _left_behind(gone), "the launcher saw no other process fail", True
         return gone[0], "the process that ended first is not in this log", False
-    stopped = [each for each in failures if each.role is FailureRole.STOPPED]
     return (stopped[0], "nothing failed before", True) if stopped else (None, "", True)
 
 

@@ -30,7 +30,8 @@ class FailureRole(enum.Enum):
 @dataclass(frozen=True)
 class ErrorText:
     """One text. `code` is the rule of the mistake behind it, where there is one and no other cause; `likely` names
-    rules that are only the usual causes."""
+    rules that are only the usual causes. `more_came`: it is meant only where more processes (`came`) have come than
+    were `expected`, as groups of the pattern say."""
 
     pattern: str
     role: FailureRole
@@ -41,6 +42,7 @@ class ErrorText:
     library: str = "torch"
     since: str = ""
     until: str = ""
+    more_came: bool = False
 
 
 _OWN, _PEER, _WAIT, _STOPPED = FailureRole.OWN, FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED
@@ -76,6 +78,11 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         code="GPU431",
     ),
     ErrorText(
+        r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: (?:Terminated|Interrupt|Hangup)",
+        _STOPPED,
+        "Workers of a loader were told to end, as they are when the job is stopped or their rank is.",
+    ),
+    ErrorText(
         r"DataLoader worker (?:\(pid\S* [\d, ]+\) )?exited unexpectedly with exit code",
         _OWN,
         "A worker of a loader ended by itself, and its error is lost: mostly an error outside of Python, or an exit in "
@@ -109,7 +116,8 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ),
     # --- wrapping ---
     ErrorText(
-        r"Expected to have finished reduction in the prior iteration",
+        r"Expected to have finished reduction in the prior iteration|"
+        r"Parameters? (?:indices )?which did not receive grad for rank \d",
         _OWN,
         "Some parameters of the wrapped model got no gradient in this step, and DDP waits for them.",
         "Take the layers out of the model, use them, or wrap with `find_unused_parameters=True`. "
@@ -316,11 +324,20 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU403", "GPU422"),
     ),
     ErrorText(
-        r"unrecognized arguments: --local[-_]rank",
+        r"unrecognized arguments: --local[-_]rank(?:[= ]\d+)?\s*$",
         _OWN,
         "The launcher passes the local rank as an option that the program does not know in this spelling.",
         "Read `LOCAL_RANK` from the environment, and start with torchrun.",
         code="GPU411",
+    ),
+    ErrorText(
+        r": error: (?:unrecognized arguments: |the following arguments are required: |argument [^:]+: |ambiguous op)",
+        _OWN,
+        "The program does not know an option that it was started with, or lacks one.",
+        "Compare the command with `--help` of the program: options of the launcher stand before the script, those of "
+        "the program behind it.",
+        likely=("GPU411", "GPU421"),
+        library="argparse",
     ),
     ErrorText(
         r"EADDRINUSE|[Aa]ddress already in use|failed to listen on any local network address",
@@ -328,6 +345,26 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "Another process listens on the port of the rendezvous: a second training, or one that did not end.",
         "Start with `torchrun --standalone`, or give each training a `--master-port` of its own.",
         code="GPU425",
+    ),
+    ErrorText(
+        r"Timed out initializing process group in store based barrier on rank:? \d+.*\(world_size=(?P<expected>\d+), "
+        r"(?:worker_count|num_workers_joined)=(?P<came>\d+)",
+        _WAIT,
+        "More processes have counted themselves in than the group has: an earlier try or another job has used the same "
+        "file, port or store, or more processes were started than `world_size` says.",
+        "Give each try a port, or a file, of its own, end what is left of earlier ones, and start as many processes as "
+        "`world_size`.",
+        likely=("GPU425", "GPU426"),
+        more_came=True,
+    ),
+    ErrorText(
+        r"(?:socketStartConnect|socketPollConnect|socketFinalizeConnect|NCCL WARN.*[Cc]onnect)\b.*"
+        r"(?:No route to host|Network is unreachable|timed out)",
+        _OWN,
+        "NCCL of this rank does not reach the address of another rank: the interface that NCCL has chosen does not "
+        "lead there, or a firewall is between the nodes.",
+        "`NCCL_SOCKET_IFNAME` names the interface that all nodes share; `NCCL_DEBUG=INFO` says which one was taken.",
+        library="nccl",
     ),
     ErrorText(
         r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
@@ -359,8 +396,15 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"Detected mismatch between collectives on ranks",
         _OWN,
         "The ranks have called different collectives, or with tensors of different shapes.",
-        "Let every rank call the same collectives in the same order.",
-        code="GPU512",
+        "Let every rank call the same collectives in the same order, with tensors of one shape.",
+        likely=("GPU512", "GPU501"),
+    ),
+    ErrorText(
+        r"Cannot apply desired operation due to shape mismatches|DistributedOperationException",
+        _OWN,
+        "Accelerate has compared what the ranks hand to a collective, and the shapes differ.",
+        "Pad to one shape first (`accelerator.pad_across_processes`), or give each rank batches of one size.",
+        library="accelerate",
     ),
     ErrorText(
         r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes|enforce fail.*nbytes",
@@ -489,6 +533,23 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
+        r"NET/IB\b.*Got completion .*with (?:status=|error )(?:5|12|13|14)\b",
+        _WAIT,
+        "The other side of an InfiniBand connection did not answer: its process has ended, or its port or the link is "
+        "down.",
+        "Look for a process that failed before; where there is none, examine the ports of both nodes (`ibstat`, "
+        "`perfquery`).",
+        library="nccl",
+    ),
+    ErrorText(
+        r"NET/IB\b.*(?:Got completion .*with (?:status=|error )[1-9]|[Aa]sync (?:fatal )?event)",
+        _OWN,
+        "InfiniBand has refused or lost a transfer between two nodes: the adapter, its driver, or memory that it may "
+        "not read.",
+        "`NCCL_IB_DISABLE=1` and `NCCL_NET_GDR_LEVEL=LOC` tell these apart; compare drivers and settings of the nodes.",
+        library="nccl",
+    ),
+    ErrorText(
         r"ibv_\w+ failed",
         _OWN,
         "A call of InfiniBand failed: the adapter, its port or its settings, or the memory that it may lock.",
@@ -508,8 +569,9 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"ncclInternalError|internal error - please report|NCCL error in: \S+ internal error",
         _OWN,
-        "NCCL stopped on an error of its own: often versions or topologies differ between nodes.",
-        "`NCCL_DEBUG=INFO` says where.",
+        "NCCL stopped on an error of its own: often another process had gone, or versions or topologies of the nodes "
+        "differ.",
+        "Look for a process that failed before; `NCCL_DEBUG=INFO` says where NCCL was.",
         library="nccl",
     ),
     ErrorText(
@@ -570,6 +632,8 @@ STOOD_APART = ErrorText(
     "Nothing has failed, and the processes did not stand at the same line when their stacks were taken.",
     "Look at what keeps those that stand apart: a loader, a file, a lock, or a collective that the others do not call.",
 )
+OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oom[-_]kill"))
+"""How the kernel and SLURM tell that they have killed for memory."""
 VAGUE = tuple(each for each in ERROR_TEXTS if each.pattern.startswith(("nccl", "CUDA error: (?:the )?launch")))
 """Errors for which another line of the log has the reason."""
 
@@ -588,4 +652,8 @@ def _compiled() -> tuple[tuple[re.Pattern[str], ErrorText], ...]:
 
 def meaning_of(text: str) -> ErrorText | None:
     """The record that a text matches, None where nobody has declared it."""
-    return next((each for pattern, each in _compiled() if pattern.search(text)), None)
+    return next((each for pattern, each in _compiled() if _means(each, pattern.search(text))), None)
+
+
+def _means(each: ErrorText, found: re.Match[str] | None) -> bool:
+    return found is not None and (not each.more_came or int(found["came"]) > int(found["expected"]))

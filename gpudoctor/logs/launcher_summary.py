@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _MEMBER = re.compile(r"\s+(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)")
 _RANK = re.compile(r"(?P<rank>\d+)(?: \(local_rank: (?P<local>\d+)\))?")
+_CUT_OFF = re.compile(r"\s+rank\s+: \d+ \(local_rank: \d+\)\s*$")
 _CODE = re.compile(r"-?\d+")
 _INDENT = "  "
 
@@ -37,6 +38,9 @@ class SummaryReader:
         found = _MEMBER.match(text)
         if found is not None and found["name"] == "time":
             yield from self.closed()
+            self._at = at
+        elif found is not None and self._at is None and _CUT_OFF.match(text):
+            # What stood before is not in the log.
             self._at = at
         if found is not None and self._at is not None:
             self._told[found["name"]] = found["value"].strip()

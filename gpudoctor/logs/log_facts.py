@@ -33,7 +33,7 @@ class LoggedFrame:
         path = self.path.replace("\\", "/")
         if path.startswith(("<string>", "<frozen", "<__")) or path.removesuffix(".py") in sys.stdlib_module_names:
             return False
-        return not any(part in f"/{path}" for part in _FOREIGN)
+        return not (any(part in f"/{path}" for part in _FOREIGN) or _CHECKED_OUT.search(f"/{path}"))
 
     @property
     def installed(self) -> bool:
@@ -53,6 +53,8 @@ _TOOLS = frozenset(
     "numpy triton megatron colossalai fairscale apex xformers peft".split()
 )
 """Packages of which a line says nothing about the program that called them."""
+_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/\1/")
+"""A package that runs from its repository, which has its name, too."""
 
 
 @dataclass(frozen=True)

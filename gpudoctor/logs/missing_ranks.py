@@ -50,7 +50,8 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         of = f"{operation} number {first}"
         return MissingRanks(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
     waited = {each.by.rank for each in here if each.by.rank is not None}
-    silent = tuple(sorted(_known_ranks(facts) - waited))
+    timed_out = {fact.by.rank for fact in facts if isinstance(fact, Timeout)}
+    silent = tuple(sorted(_known_ranks(facts) - waited - timed_out))
     if 0 < len(silent) < len(waited):
         return MissingRanks(
             silent, operation, f"{_ranks(silent)} said nothing of {operation}, in which the others waited", False
@@ -65,11 +66,15 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
 
 def _of_one_group(facts: Sequence[LogFact]) -> list[Timeout]:
     """The timeouts of the group in which most ranks waited: numbers count in each group from the begin."""
-    groups = {(each.by.rank, each.failed): each.group for each in facts if isinstance(each, GroupProgress)}
+    told = [fact for fact in facts if isinstance(fact, GroupProgress)]
+    groups = {(each.by.rank, each.failed): each.group for each in told}
+    failing = {each.failed: each.group for each in told}
     found: dict[str, list[Timeout]] = {}
     for fact in facts:
         if isinstance(fact, Timeout):
-            found.setdefault(fact.group or groups.get((fact.by.rank, fact.number), ""), []).append(fact)
+            # Where the line with the group of this rank is missing, the others tell it.
+            of = groups.get((fact.by.rank, fact.number)) or failing.get(fact.number, "")
+            found.setdefault(fact.group or of, []).append(fact)
     return max(found.values(), key=len, default=[])
 
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 
 from gpudoctor.logs.launcher_summary import SummaryReader
-from gpudoctor.logs.lines import lines_of
+from gpudoctor.logs.lines import LogLine, lines_of
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
     GroupProgress,
@@ -78,6 +78,12 @@ _TELLING = re.compile(
             r"terminated with signal",
             r"failed to pass monitoredBarrier",
             r"NCCL error",
+            r": error: ",
+            r"did not receive grad for rank",
+            r"client socket has failed to connect",
+            r"Expected to have finished reduction",
+            r"\\n(?:['\"], ['\"])?\s+File ",
+            r"^\s+rank\s+: \d+ \(local_rank",
             # The last line of a traceback is all that some logs keep of one.
             r"(?:Error|Exception|Exit)\s*: ",
         )
@@ -126,6 +132,11 @@ _WORDS = (
     "ranks",
     "Duplicate",
     "socket.cpp",
+    ": error: ",
+    "grad for rank",
+    "finished reduction",
+    "(local_rank",
+    "\\n  File",
 )
 """In each line that `_TELLING` finds is one of these. They are looked for first: patterns take ten times as long."""
 _STRETCHES = tuple(
@@ -133,7 +144,8 @@ _STRETCHES = tuple(
     for word in (
         *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
-        *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp"),
+        *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
+        *("grad for rank", "finished reduction", "(local_rank", "\\n  File"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
@@ -170,6 +182,21 @@ def _tells(text: str) -> bool:
     return any(word in text for word in _WORDS) and _TELLING.search(text) is not None
 
 
+_FOLDS = re.compile(r"\\n(?:['\"], ['\"])?")
+_FOLDED = re.compile(rf'{_FOLDS.pattern}\s+File \\?"')
+
+
+def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
+    """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own."""
+    for line in lines:
+        if _FOLDED.search(line.text) is None:
+            yield line
+            continue
+        text = line.text.replace('\\"', '"').replace("\\'", "'")
+        for part in _FOLDS.split(text):
+            yield replace(line, text=part)
+
+
 class LogReader:
     """Reads one file."""
 
@@ -181,19 +208,20 @@ class LogReader:
         self._summary = SummaryReader()
         self._stacks = StackDumpReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
+        self._hosts: set[str] = set()
         self.lines = 0
 
     def facts(self) -> Iterator[LogFact]:
         """All that it says, in its order."""
         following = 0
-        for line in lines_of(self._path, _STRETCHES):
+        for line in _unfolded(lines_of(self._path, _STRETCHES)):
             self.lines = line.number
             self._order += 1
             tells = _tells(line.text)
             if not following and not tells and self._stack is None:
                 continue
             following = max(0, following - 1)
-            spoken = said(line.text, self._file)
+            spoken = said(line.text, self._file, self._hosts)
             at = LogPlace(line.path, line.number, self._order, spoken.at)
             yield from self._summary.feed(spoken.text, at)
             if self._summary.by is not None:
@@ -244,7 +272,11 @@ _NOTICE = re.compile(
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ received at time|"
     r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|watchdog thread terminated with exception|"
-    r"size mismatch for "
+    r"size mismatch for |"
+    r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
+    r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
+    # Every process that comes before the first one is refused for a moment; these do not come by themselves.
+    r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
 )
 
 

@@ -33,6 +33,11 @@ class Said:
 TASK = "task"
 """The tag of what SLURM says of a task, which may be a rank, or the launcher of a node."""
 
+_NAMED = re.compile(
+    r"(?P<host>[A-Za-z][\w.-]*)(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default)"
+)
+"""pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
+the lines of tracebacks."""
 _FRONTS = (
     # As people quote it.
     re.compile(r">\s?"),
@@ -58,8 +63,9 @@ _FRONTS = (
         r"(?=Traceback|  File |\[rank|\[E|[\w.]+(?:Error|Exception)\b|"
         r"Fatal Python|(?:Current t|T)hread 0x|[EW]\d{4} |$)"
     ),
-    # pdsh, which DeepSpeed starts its nodes with.
-    re.compile(r"(?P<host>[A-Za-z][\w.-]*):\s(?=Traceback|  File |\[rank|\[E |\[default)"),
+    _NAMED,
+    # A column that a launcher of benchmarks draws.
+    re.compile(r"\s+\|\s(?=\[rank\d)"),
     # NCCL: the node and the GPU.
     re.compile(r"(?:(?P<host>[\w-][\w.-]*):\d+:\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
     # Determined.
@@ -71,13 +77,20 @@ _FRONTS = (
 )
 
 
-def said(text: str, known: Speaker) -> Said:
-    """Take off what stands in front of a line, and learn from it. `known` is what its file says."""
+def said(text: str, known: Speaker, hosts: set[str] | None = None) -> Said:
+    """Take off what stands in front of a line, and learn from it. `known` is what its file says; `hosts` are the names
+    that have stood in front of lines, which grows."""
     at = ""
     for _ in range(5):
         match = next((found for front in _FRONTS if (found := front.match(text))), None)
         if match is None:
-            break
+            name, colon, rest = _named(text)
+            if not hosts or f"{name}{colon}" not in hosts:
+                break
+            known, text = replace(known, host=name), rest.removeprefix(" ")
+            continue
+        if match.re is _NAMED and hosts is not None:
+            hosts.add(f"{match['host']}{match['colon'].strip()}")
         parts = {name: value for name, value in match.groupdict().items() if value}
         at = parts.get("at", at)
         if "rank" in parts:
@@ -94,11 +107,18 @@ def said(text: str, known: Speaker) -> Said:
     return Said(known, text, at.replace("T", " ").replace(",", "."))
 
 
+def _named(text: str) -> tuple[str, str, str]:
+    """The name that may stand in front, what ends it, and the rest."""
+    found = _A_NAME.match(text)
+    return (found["name"], found["colon"].strip(), text[found.end() :]) if found else ("", "", text)
+
+
+_A_NAME = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?P<colon>:|\s+\|)(?=\s)")
 _CPP_TIME = re.compile(r"\[?[EWFI](?P<day>\d{3,4}) (?P<clock>\d\d:\d\d:\d\d\.\d+) ")
 """In front of what torch logs, in C++ and in Python: the day of the year without the year."""
 _FILES = (
     # torchrun --log-dir: .../attempt_0/3/stderr.log
-    (re.compile(r"attempt_\d+/(?P<local>\d+)/std(?:out|err)\.log"), "local"),
+    (re.compile(r"attempt_\d+/(?P<local>\d+)/(?:std(?:out|err)\.log|error\.json)"), "local"),
     (re.compile(r"(?:^|[^a-z])rank[_.-]?(?P<rank>\d+)(?:\D|$)"), "rank"),
     # DeepSpeed's launcher writes these.
     (re.compile(r"_rank_(?P<rank>\d+)_local_rank_\d+\."), "rank"),

@@ -27,7 +27,10 @@ _ERROR_NAME = re.compile(
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
-_ENDS = re.compile(r"\s*$|Traceback |=====|-----|\[E|\[W|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from ")
+_ENDS = re.compile(
+    r"\s*$|Traceback |=====|-----|\[E|\[W|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from |"
+    r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:"
+)
 _MOST_LINES = 24
 """Lines of an exception's text that are kept."""
 _MOST_FRAMES = 2_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import faulthandler
 import os
@@ -192,6 +193,38 @@ def stacks_of_a_hang(rank: int) -> None:
     if rank == 1:
         time.sleep(60)
     dist.all_reduce(torch.ones(1))  # first
+
+
+def option_of_the_launcher(rank: int) -> None:
+    argparse.ArgumentParser("job.py").parse_args([f"--local-rank={rank}"])
+
+
+def option_is_missing(rank: int) -> None:
+    parser = argparse.ArgumentParser("job.py")
+    parser.add_argument("--data", required=True)
+    parser.parse_args([])
+
+
+def more_than_the_group_has(rank: int) -> None:
+    dist.barrier()
+    dist.destroy_process_group()
+    os.environ["TORCH_DIST_INIT_BARRIER"] = "1"
+    used = dist.HashStore()
+    used.add("store_based_barrier_key:0", 5)
+    dist.init_process_group("gloo", store=used, rank=0, world_size=1, timeout=LIMIT)  # first
+
+
+def worker_is_told_to_end(rank: int) -> None:
+    samples = _Ends() if rank == 1 else _Samples(rank)
+    for _ in DataLoader(samples, batch_size=2, num_workers=1):  # first
+        dist.all_reduce(torch.ones(1))
+
+
+class _Ends(_Exits):
+    def __getitem__(self, index: int) -> torch.Tensor:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(60)
+        raise AssertionError
 
 
 def error_that_led_to_another(rank: int) -> None:

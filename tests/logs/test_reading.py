@@ -7,7 +7,7 @@ import gzip
 import json
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +15,7 @@ import pytest
 from gpudoctor import cli
 from gpudoctor.errors import UsageError
 from gpudoctor.logs import lines, readers
-from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
+from gpudoctor.logs.error_texts import ERROR_TEXTS, OUT_OF_MEMORY, FailureRole, meaning_of
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
 from gpudoctor.registry import find_rules, load
@@ -76,6 +76,33 @@ def prefixed(prefix: str, text: str) -> str:
 def test_what_stands_in_front_of_a_line(prefix: str, speaker: Speaker) -> None:
     spoken = said(f"{prefix}Traceback (most recent call last):", Speaker())
     assert (spoken.by, spoken.text) == (speaker, "Traceback (most recent call last):")
+
+
+@pytest.mark.parametrize(
+    ("front", "host"),
+    [("train-worker-1: ", "train-worker-1"), ("worker-1  | ", "worker-1")],
+)
+def test_a_name_in_front_of_lines_is_known_by_a_traceback(front: str, host: str, tmp_path: Path) -> None:
+    first = read(tmp_path, prefixed(front, TRACEBACK)).first
+    assert first is not None
+    assert (first.text, first.by.host) == ("KeyError: 'label'", host)
+    assert first.place is not None
+    assert first.place.line == 20
+
+
+def test_a_column_in_front_of_lines(tmp_path: Path) -> None:
+    first = read(tmp_path, prefixed("        | [rank3]: ", TRACEBACK)).first
+    assert first is not None
+    assert (first.text, first.by.rank) == ("KeyError: 'label'", 3)
+
+
+@pytest.mark.parametrize("quote", [repr, json.dumps, lambda text: str(text.splitlines(keepends=True))])
+def test_a_traceback_that_was_written_into_one_line(quote: Callable[[str], str], tmp_path: Path) -> None:
+    first = read(tmp_path, f'{{"message": {quote(TRACEBACK)}, "code": 1}}\n').first
+    assert first is not None
+    assert first.text.startswith("KeyError: 'label'")
+    assert first.place is not None
+    assert (first.place.path, first.place.line) == ("/job/train.py", 20)
 
 
 def test_a_word_and_a_number_in_brackets_is_no_rank_where_a_line_only_tells_something() -> None:
@@ -173,6 +200,12 @@ def test_a_traceback_in_a_box(tmp_path: Path) -> None:
     assert "has failed" in (first.meaning.means if first.meaning else "")
 
 
+def test_a_table_of_which_only_the_end_is_left(tmp_path: Path) -> None:
+    first = read(tmp_path, "  rank      : 3 (local_rank: 1)\n  exitcode  : -11 (pid: 6)\n  error_file: <N/A>\n").first
+    assert first is not None
+    assert (first.by.rank, first.summary) == (3, "killed by SIGSEGV")
+
+
 def test_a_launcher_that_shows_the_tracebacks_of_ranks(tmp_path: Path) -> None:
     """The table of a program that is decorated with `@record`, where ranks print nothing themselves."""
 
@@ -250,6 +283,21 @@ def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([_timeout(0, 880), _timeout(1, 880), _timeout(3, 880)]))
     assert found.missing is not None
     assert (found.missing.ranks, found.sure) == ((2,), False)
+
+
+def test_a_rank_whose_line_with_the_group_is_cut_off_has_waited_all_the_same(tmp_path: Path) -> None:
+    waits = [
+        f"[rank{rank}]:[E626 06:24:4{rank}.9 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran"
+        for rank in range(3)
+    ]
+    group = (
+        "[rank{0}]:[E626 06:24:4{0}.9 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Exception "
+        "detected by watchdog at work: 808, last enqueued NCCL work: 811, last completed NCCL work: 807."
+    )
+    found = read(tmp_path, "\n".join([*waits, group.format(0), group.format(1)]))
+    assert found.missing is not None
+    assert found.missing.ranks == ()
 
 
 def test_where_each_rank_waits_nobody_is_blamed(tmp_path: Path) -> None:
@@ -474,6 +522,68 @@ def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
     assert (first.summary, first.place and first.place.line) == ("KeyError: 'image'", 20)
 
 
+def test_tasks_for_which_memory_was_out(tmp_path: Path) -> None:
+    log = (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4.0. Some of the step tasks have been OOM Killed.\n"
+        "srun: error: node7: tasks 1-3: Out Of Memory\n"
+        "slurmstepd: error: *** STEP 4.0 ON node7 CANCELLED AT 2023-12-05T07:16:01 ***\n"
+    )
+    found = read(tmp_path, log)
+    assert found.alike == (1, 2, 3)
+    assert found.first is not None
+    assert found.first.meaning is OUT_OF_MEMORY
+
+
+def test_an_error_whose_lines_ran_into_others(tmp_path: Path) -> None:
+    """Two ranks write at once: the type of the error stands in a line of the source, and its text in one of its own."""
+    log = (
+        '    train(opt)  File "train.py", line 31, in train\n\n  File "train.py", line 31, in train\n'
+        '    out = model(x)\nRuntimeErrorout = model(x)  File "/opt/lib/python3.7/site-packages/torch/m.py", line 1\n'
+        ": \n"
+        "Expected to have finished reduction in the prior iteration before starting a new one. This error\n"
+        "Parameters which did not receive grad for rank 4: head.bias\n"
+    )
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert first.by.rank == 4
+    assert first.place is not None
+    assert first.place.line == 31
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU112"
+
+
+@pytest.mark.parametrize(
+    ("came", "word"), [("world_size=4, worker_count=16", "More processes"), ("world_size=8, worker_count=4", "Not all")]
+)
+def test_too_many_at_a_barrier_are_no_missing_ones(came: str, word: str) -> None:
+    meaning = meaning_of(
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: "
+        f"store_based_barrier_key:1 ({came}, timeout=0:30:00)"
+    )
+    assert meaning is not None
+    assert meaning.means.startswith(word)
+
+
+def test_who_cannot_connect_tries_again(tmp_path: Path) -> None:
+    tries = (
+        "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node0]:43461 (errno: 113 - No route to "
+        "host).\n"
+    )
+    alone = read(tmp_path, tries).first
+    assert alone is not None
+    assert alone.role is FailureRole.WAIT
+    assert read(tmp_path, tries, TRACEBACK).first is not None
+    assert "KeyError" in str(read(tmp_path, tries, TRACEBACK).first)
+
+
+def test_a_package_that_runs_from_its_repository_is_no_line_of_the_program(tmp_path: Path) -> None:
+    below = '  File "/work/fairscale/fairscale/nn/flatten.py", line 242, in load\n    load()\nKeyError'
+    first = read(tmp_path, TRACEBACK.replace("KeyError", below)).first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.path == "/job/train.py"
+
+
 def test_a_scheduler_that_tells_of_memory(tmp_path: Path) -> None:
     text = "slurmstepd: error: Detected 1 oom_kill event in StepId=43622791.0. Some of them.\n"
     found = read(tmp_path, prefixed("[rank0]: ", PEER) + text)
@@ -603,6 +713,13 @@ TEXTS = (
     ("ValueError: Default process group has not been initialized, please make sure to call", "never made"),
     ("ValueError: Error initializing: environment variable RANK expected", "launcher"),
     ("train.py: error: unrecognized arguments: --local-rank=0", "local rank"),
+    ("train.py: error: unrecognized arguments: --local_rank=1 --data /data", "an option"),
+    ("train.py: error: the following arguments are required: --data", "lacks one"),
+    ("RuntimeError: DataLoader worker (pid 9) is killed by signal: Terminated.", "told to end"),
+    ("misc/socket.cc:5 NCCL WARN socketStartConnect: Connect to 10.0.0.1<5> failed : No route to host", "interface"),
+    ("NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with status=12 opcode=0 len=0", "other side"),
+    ("NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with error 4, opcode 5327, len", "refused"),
+    ("accelerate.utils.operations.DistributedOperationException: Cannot apply desired operation", "shapes differ"),
     ("DistNetworkError: The server socket has failed to listen on any local network address", "port"),
     ("DistStoreError: Timed out after 601 seconds waiting for clients. 1/2 clients joined.", "found each other"),
     ("RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is", "different collectives"),

@@ -65,6 +65,10 @@ CASES = [
     ("native_error_with_faulthandler", {1}, OWN, set()),
     ("aborted_by_native_code", {1}, OWN, set()),
     pytest.param("nccl_on_the_cpu", {0, 1}, OWN, set(), marks=pytest.mark.skipif(not ON_CPU, reason="has NCCL")),
+    ("option_of_the_launcher", {0, 1}, OWN, {"GPU411"}),
+    ("option_is_missing", {0, 1}, OWN, {"GPU421"}),
+    ("more_than_the_group_has", {0, 1}, WAIT, {"GPU425"}),
+    ("worker_is_told_to_end", {1}, STOPPED, set()),
     ("terminal_is_closed", {None}, STOPPED, set()),
     ("launcher_is_stopped", {None}, STOPPED, set()),
 ]
