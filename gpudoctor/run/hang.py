@@ -10,13 +10,14 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, state_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, QUESTION
+from gpudoctor.run.ras import ranks_apart
 from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
 from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
 from gpudoctor.run.unresponsive import stack_of
@@ -104,11 +105,21 @@ class Watch:
         found = self._ask()
         if self._idle(found):
             return found
+        if any(each.waits for each in found):
+            found = (*found, *self._on_other_nodes(found))
         waits = {each.rank for each in found if each.waits} & {each.rank for each in still}
         # Who has ended, or does not answer, is not where the others are.
         apart = any(each.silence for each in found) or _apart(found)
         long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
         return found if waits and (long or (apart and not self._at_work(found))) else ()
+
+    def _on_other_nodes(self, found: Sequence[Waiting]) -> Iterator[Waiting]:
+        """Ranks of which NCCL says that they are not where the others are, and that cannot be asked here."""
+        here = {each.rank for each in found}
+        for each in ranks_apart(each.pid for each in self._left()):
+            if each.rank not in here:
+                silence = "" if each.operation else "has ended" if each.dead else "cannot be reached"
+                yield Waiting(each.rank, None, "", None, (), silence=silence, told=each.in_words)
 
     def _look_early(self, now: float) -> None:
         """Remember where the ranks are shortly before they are to be told, if all of them stand still."""

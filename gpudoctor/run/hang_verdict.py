@@ -45,6 +45,10 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
     if ended:
         text = f"{_named(ended)} had ended, and the others wait for {_it(ended)}."
         return HangVerdict(HangKind.RANK_ENDED, ended, text)
+    lost = tuple(each.rank for each in waiting if each.silence == "cannot be reached")
+    if lost:
+        text = f"{_named(lost)} cannot be reached: stopped, or the node or its network is down."
+        return HangVerdict(HangKind.RANK_MISSING, lost, text)
     mute = tuple(each.rank for each in waiting if each.silence)
     if mute:
         why = "a call keeps Python's lock, or the process was stopped"

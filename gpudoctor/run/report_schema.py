@@ -85,7 +85,8 @@ class TimingEntry:
 @dataclass(frozen=True)
 class HangEntry:
     """Where a rank stood when the ranks did not advance; `collective` is what it waited in. `silence` says why it could
-    not tell that itself (`has ended`, `is stopped`, `does not answer`), and is empty where it could."""
+    not tell that itself (`has ended`, `is stopped`, `does not answer`, `cannot be reached`), and is empty where it
+    could. `told` is what NCCL says of a rank on another node."""
 
     rank: int
     path: str | None
@@ -93,6 +94,7 @@ class HangEntry:
     collective: str | None
     number: int | None
     silence: str
+    told: str
 
 
 @dataclass(frozen=True)
@@ -230,4 +232,5 @@ def _hang(each: Waiting) -> HangEntry:
         collective=each.collective.name if each.collective else None,
         number=each.collective.number if each.collective else None,
         silence=each.silence,
+        told=each.told,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,6 +149,44 @@ time.sleep(0.5)
     (tmp_path / "train.py").write_text(busy)
     watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
     assert (watched.status, watched.report["hang"]) == (0, [])
+
+
+OTHER_NODE = """
+import json, os, socket, subprocess, sys, threading, time
+import torch
+import torch.distributed as dist
+rank = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+if rank == 0:
+    other = subprocess.Popen([sys.executable, "-I", __file__, "1"])
+dist.init_process_group("gloo", "file://" + os.path.abspath("meet"), rank=rank, world_size=2)
+dist.all_reduce(torch.ones(1))
+def answer():
+    line, _ = server.accept()
+    while not line.recv(4096).endswith(b"status\\n"):
+        pass
+    ranks = [{"rank": r, "host": f"node{r}", "pid": 7, "collective_counts": {"AllReduce": 2 - r}} for r in range(2)]
+    told = {"communicators": [{"size": 2, "ranks": ranks, "missing_ranks": []}]}
+    line.sendall(b"OK\\nOK\\n" + json.dumps(told).encode())
+    line.close()
+if rank == 0:
+    server = socket.create_server(("localhost", int(os.environ["NCCL_RAS_ADDR"].rpartition(":")[2])))
+    threading.Thread(target=answer, daemon=True).start()
+    dist.all_reduce(torch.ones(1))
+else:
+    time.sleep(60)
+"""
+"""Rank 1 is a process that is not watched, as if it were on another node; NCCL's RAS service is a stand-in."""
+
+
+@pytest.mark.skipif(not ON_LINUX, reason="whose port it is, is asked of Linux")
+def test_a_rank_on_another_node_is_named_by_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("localhost", 0)) as free:
+        port = free.getsockname()[1]
+    monkeypatch.setenv("NCCL_RAS_ADDR", f"localhost:{port}")
+    (tmp_path / "train.py").write_text(OTHER_NODE)
+    watched = watch(tmp_path, "--hang-after", "8", "--kill-on-hang", "train.py")
+    assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [1]}
+    assert "Rank 1 has called AllReduce 1 times, others 2 times, on node1 (process 7)." in watched.err
 
 
 def test_a_rank_that_was_stopped_is_named(tmp_path: Path) -> None:

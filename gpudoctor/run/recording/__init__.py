@@ -503,8 +503,8 @@ class Uneven:
 @dataclass(frozen=True)
 class Waiting:
     """Where a rank stood when the ranks did not advance any more. `collective` is what it waits in, None where it is
-    elsewhere; `stack` is innermost first. `silence` says why it could not tell: `has ended`, `is stopped`, or `does not
-    answer`."""
+    elsewhere; `stack` is innermost first. `silence` says why it could not tell: `has ended`, `is stopped`, `does not
+    answer`, or `cannot be reached`."""
 
     rank: int
     place: Location | None
@@ -516,6 +516,8 @@ class Waiting:
     silence: str = ""
     steps: int = 0
     """That it had made."""
+    told: str = ""
+    """What NCCL says of it, where it is on another node and could not be asked itself."""
 
     @property
     def asks_for_state(self) -> bool:
