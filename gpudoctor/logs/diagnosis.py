@@ -183,7 +183,8 @@ def _ranked(by: Speaker, text: str) -> Speaker:
 
 def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
     number = "" if fact.number is None else f" number {fact.number}"
-    text = f"NCCL's watchdog: {fact.operation}{number} did not end within {fact.seconds:.0f} s"
+    within = f"within {fact.seconds:.0f} s" if fact.seconds else "in its time"
+    text = f"NCCL's watchdog: {fact.operation or 'a collective'}{number} did not end {within}"
     stack = next((each for each in stacks if each.by.rank == fact.by.rank), None)
     place = next((frame for frame in stack.frames if frame.own), None) if stack else None
     return LoggedFailure(fact.by, fact.at, text, FailureRole.WAIT, meaning_of("collective operation timeout"), place)
@@ -263,7 +264,7 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     for each in [one for one in told if one.cut]:
         others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
         if not others:
-            if each.place is None and each.text == _CUT:
+            if each.place is None and each.text == _CUT and not each.by.is_known:
                 kept.remove(each)
             continue
         kept.remove(each)

@@ -200,7 +200,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ),
     # --- devices ---
     ErrorText(
-        r"Expected all tensors to be on the same device",
+        r"Expected all tensors to be on the same device|arguments are located on different GPUs",
         _OWN,
         "Tensors of one operation are on different devices.",
         "Move the batch, and what `forward` makes, to the rank's GPU.",
@@ -475,6 +475,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "signal itself.",
     ),
     ErrorText(
+        r"Horovod has been shut down|"
         r"ncclRemoteError|remote process (?:has )?exit|Connection closed by (?:remote )?peer|Connection reset by peer|"
         r"Broken pipe|Connection was likely closed|Did the remote server shutdown|socketProgress|socketPollConnect|"
         r"Call to recv from .* failed|Read error \[|Socket closed|peer .* (?:has )?(?:died|left)|"

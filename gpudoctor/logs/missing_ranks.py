@@ -26,6 +26,8 @@ class MissingRanks:
 _LAGGING = re.compile(r"\[(?P<ranks>[\d, ]+)\] finished collective #\d+, but didn't join collective #(?P<number>\d+)")
 _BARRIER = re.compile(r"Ranks? (?P<ranks>[\d, ]+) failed to pass monitoredBarrier|send/recv from rank (?P<rank>\d+)")
 
+_OF_ONE_SIZE = ("allreduce", "broadcast", "reduce")
+"""What all ranks call with as many numbers."""
 _STALLED = re.compile(r"\[(?P<kind>missing|ready)\s+ranks: (?P<ranks>\d[\d, ]*)\]")
 """Horovod, of a tensor that only some ranks have submitted."""
 
@@ -38,20 +40,24 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         return told
     first = min((each.number for each in timeouts if each.number is not None), default=None)
     here = [each for each in timeouts if each.number == first]
-    operation = here[0].operation
-    called = sorted({(each.by.rank, each.operation) for each in here if each.by.rank is not None})
+    operation = next((each.operation for each in here if each.operation), "a collective")
+    called = sorted({(each.by.rank, each.operation) for each in here if each.by.rank is not None and each.operation})
     if len({operation for _, operation in called}) > 1:
         each = "; ".join(f"rank {rank} {operation}" for rank, operation in called[:8])
         return MissingRanks(
             (), operation, f"ranks called different collectives under number {first}: {each}", True, True
         )
+    sizes = {each.by.rank: each.elements for each in here if each.elements is not None and each.by.rank is not None}
+    if operation in _OF_ONE_SIZE and len(set(sizes.values())) > 1:
+        each = "; ".join(f"rank {rank} with {size} numbers" for rank, size in sorted(sizes.items())[:8])
+        return MissingRanks((), operation, f"ranks called {operation} number {first} with unlike sizes: {each}", True)
     behind = _behind(facts, first)
     if behind:
         of = f"{operation} number {first}"
         return MissingRanks(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
     waited = {each.by.rank for each in here if each.by.rank is not None}
-    timed_out = {fact.by.rank for fact in facts if isinstance(fact, Timeout)}
-    silent = tuple(sorted(_known_ranks(facts) - waited - timed_out))
+    told = {each.by.rank for each in facts if isinstance(each, (Timeout, GroupProgress))}
+    silent = tuple(sorted(_known_ranks(facts) - waited - told))
     if 0 < len(silent) < len(waited):
         return MissingRanks(
             silent, operation, f"{_ranks(silent)} said nothing of {operation}, in which the others waited", False

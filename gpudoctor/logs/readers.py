@@ -79,6 +79,8 @@ _TELLING = re.compile(
             r"failed to pass monitoredBarrier",
             r"NCCL error",
             r": error: ",
+            r"mpirun noticed that process rank|^\s*Process name: \[\[|^\s*Exit code: ",
+            r"Horovod has been shut down",
             r"did not receive grad for rank",
             r"client socket has failed to connect",
             r"Expected to have finished reduction",
@@ -133,6 +135,10 @@ _WORDS = (
     "Duplicate",
     "socket.cpp",
     ": error: ",
+    "mpirun noticed",
+    "Process name: [[",
+    "Exit code: ",
+    "Horovod has",
     "grad for rank",
     "finished reduction",
     "(local_rank",
@@ -145,7 +151,8 @@ _STRETCHES = tuple(
         *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
-        *("grad for rank", "finished reduction", "(local_rank", "\\n  File"),
+        *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: [["),
+        *("Exit code: ", "Horovod has"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
@@ -160,9 +167,13 @@ _PROGRESS = re.compile(
     r"last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed (?:NCCL )?work: (?P<completed>-?\d+)",
     re.IGNORECASE,
 )
+_GAVE_UP = "Timeout at NCCL work"
 _STACK_FRAME = re.compile(r"#\d+ (?P<function>\S+) from (?P<path>.+):(?P<line>\d+)$")
+_MPI = re.compile(r"\s*Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]|\s*Exit code:\s+(?P<code>\d+)\s*$")
+"""How mpirun tells of the first process that failed, in two lines."""
 _FAILED = re.compile(
-    r"(?:failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
+    r"(?:mpirun noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
+    r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
     r"exits with return code = (?P<killed>-?\d+)|"
     r"rocess \d+ \(local_rank (?P<child>\d+)\) FAILED \(exitcode (?P<childs>-?\d+)\)|"
     r"(?:Exception: p|^P|^p)rocess (?P<spawned>\d+) terminated with (?:"
@@ -209,6 +220,7 @@ class LogReader:
         self._stacks = StackDumpReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self._hosts: set[str] = set()
+        self._named: int | None = None
         self.lines = 0
 
     def facts(self) -> Iterator[LogFact]:
@@ -248,6 +260,9 @@ class LogReader:
         if spoken.by.rank is None and (ranked := _CPP_RANK.search(text)) is not None:
             # Of a subgroup it is the rank in that: what stands in front of the line counts, where something does.
             spoken = replace(spoken, by=replace(spoken.by, rank=int(ranked["rank"])))
+        if (told := _MPI.match(text)) is not None:
+            yield from self._of_mpirun(told, at)
+            return
         for read in _READERS:
             if facts := read(spoken, at):
                 yield from facts
@@ -256,6 +271,14 @@ class LogReader:
             self._stack = (spoken.by, at, [])
         elif _NOTICE.search(text) and not ERROR_ALONE.match(text):
             yield Notice(spoken.by, at, text.strip())
+
+    def _of_mpirun(self, told: re.Match[str], at: LogPlace) -> Iterator[LogFact]:
+        if told["rank"]:
+            self._named = int(told["rank"])
+        elif self._named is not None:
+            code = _of_shell(int(told["code"]))
+            yield ProcessExit(Speaker(rank=self._named), at, code, max(0, -code), root=True)
+            self._named = None
 
     def _stack_closed(self) -> Iterator[LogFact]:
         if self._stack is not None and self._stack[2]:
@@ -274,6 +297,7 @@ _NOTICE = re.compile(
     r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|watchdog thread terminated with exception|"
     r"size mismatch for |"
     r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
+    r"Horovod has been shut down|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
@@ -305,7 +329,11 @@ def _progress(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     by = spoken.by if spoken.by.rank is not None else replace(spoken.by, rank=int(found["rank"]))
     failed = int(found["failed"]) if found["failed"] else None
     group = found["unique"] or found["group"]
-    return [GroupProgress(by, at, group, failed, int(found["enqueued"]), int(found["completed"]))]
+    progress = GroupProgress(by, at, group, failed, int(found["enqueued"]), int(found["completed"]))
+    if failed is None or _GAVE_UP not in spoken.text:
+        return [progress]
+    # The line before says which collective it was, where the log has it.
+    return [progress, Timeout(by, at, "", failed, None, 0.0, group)]
 
 
 def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
@@ -318,6 +346,8 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
         by = [Speaker(local_rank=int(found["local"] or found["child"]))]
     elif found["spawned"]:
         by = [Speaker(rank=int(found["spawned"]))]
+    elif found["noticed"]:
+        by = [Speaker(rank=int(found["noticed"]))]
     elif found["tasks"]:
         by = [replace(spoken.by, rank=rank, tag=TASK) for rank in _numbers(found["tasks"])]
     code = _code(found)
@@ -330,9 +360,16 @@ def _code(found: re.Match[str]) -> int:
         return -_SIGNALS[why]
     if name := found["signal"] or found["died"]:
         return -int(getattr(signal, name, 0))
-    if above := found["exit"]:
-        return int(above) if int(above) <= 128 else 128 - int(above)
+    if found["by_signal"]:
+        return -int(found["by_signal"])
+    if found["exit"]:
+        return _of_shell(int(found["exit"]))
     return int(next(found[name] for name in ("code", "childs", "killed", "ended", "status") if found[name]))
+
+
+def _of_shell(code: int) -> int:
+    """Above 128 it is a signal."""
+    return code if code <= 128 else 128 - code
 
 
 def _numbers(listed: str) -> list[int]:

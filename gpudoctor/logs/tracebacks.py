@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpudoctor.logs.speakers import Speaker
 
 BEGIN = "Traceback (most recent call last)"
-_FRAME = re.compile(r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
+_FRAME = re.compile(r'(?:.*\s\s|\s*)File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
 ERROR_ALONE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit): \S")
 """The last line of a traceback that stands alone."""
 _IGNORED = "Exception ignored in"

@@ -300,6 +300,29 @@ def test_a_rank_whose_line_with_the_group_is_cut_off_has_waited_all_the_same(tmp
     assert found.missing.ranks == ()
 
 
+def test_a_watchdog_of_which_only_the_end_is_left(tmp_path: Path) -> None:
+    log = (
+        "[rank4]:[E114 15:08:00.5 ProcessGroupNCCL.cpp:1709] [PG 0 (default_pg) Rank 4] Timeout at NCCL work: 175, "
+        "last enqueued NCCL work: 175, last completed NCCL work: 174.\n"
+    )
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert (first.by.rank, first.role) == (4, FailureRole.WAIT)
+    assert first.text == "NCCL's watchdog: a collective number 175 did not end in its time"
+
+
+def test_sizes_that_differ_under_one_number(tmp_path: Path) -> None:
+    log = "".join(
+        f"[rank{rank}]:[E918 19:29:2{rank}.4 ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught collective "
+        f"operation timeout: WorkNCCL(SeqNum=7219, OpType=BROADCAST, NumelIn={size}, Timeout(ms)=3000)\n"
+        for rank, size in ((2, 24084544), (3, 64))
+    )
+    missing = read(tmp_path, log).missing
+    assert missing is not None
+    assert missing.ranks == ()
+    assert "unlike sizes: rank 2 with 24084544 numbers; rank 3 with 64 numbers" in missing.because
+
+
 def test_where_each_rank_waits_nobody_is_blamed(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([_timeout(0, 880), _timeout(1, 880)]))
     assert found.missing is not None
@@ -522,6 +545,31 @@ def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
     assert (first.summary, first.place and first.place.line) == ("KeyError: 'image'", 20)
 
 
+@pytest.mark.parametrize(
+    ("told", "rank", "summary"),
+    [
+        (
+            "mpirun noticed that process rank 1 with PID 4 on node a exited on signal 9 (Killed).",
+            1,
+            "killed by SIGKILL",
+        ),
+        ("  Process name: [[29973,1],2]\n  Exit code:    1", 2, "exit code 1"),
+        ("  Process name: [[29973,1],2]\n  Exit code:    139", 2, "killed by SIGSEGV"),
+    ],
+)
+def test_what_mpirun_says_of_the_first(told: str, rank: int, summary: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"Primary job  terminated normally, but 1 process returned\n{told}\n").first
+    assert first is not None
+    assert (first.by.rank, first.summary) == (rank, summary)
+
+
+def test_a_rank_of_a_spawn_of_which_only_the_begin_is_left(tmp_path: Path) -> None:
+    log = '-- Process 3 terminated with the following error:\nTraceback (most recent call last):\n  File "/home/x/spa'
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert (first.by.rank, first.cut) == (3, True)
+
+
 def test_tasks_for_which_memory_was_out(tmp_path: Path) -> None:
     log = (
         "slurmstepd: error: Detected 1 oom_kill event in StepId=4.0. Some of the step tasks have been OOM Killed.\n"
@@ -713,6 +761,8 @@ TEXTS = (
     ("ValueError: Default process group has not been initialized, please make sure to call", "never made"),
     ("ValueError: Error initializing: environment variable RANK expected", "launcher"),
     ("train.py: error: unrecognized arguments: --local-rank=0", "local rank"),
+    ("op_kernel.cc:1651] Unknown: Horovod has been shut down. This was caused by an exception", "Another process"),
+    ("RuntimeError: arguments are located on different GPUs at /THC/generic/THCTensor.cu:27", "different devices"),
     ("train.py: error: unrecognized arguments: --local_rank=1 --data /data", "an option"),
     ("train.py: error: the following arguments are required: --data", "lacks one"),
     ("RuntimeError: DataLoader worker (pid 9) is killed by signal: Terminated.", "told to end"),
