@@ -56,8 +56,8 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         of = f"{operation} number {first}"
         return MissingRanks(behind, operation, f"{_ranks(behind)} never called {of}, for which the others waited", True)
     waited = {each.by.rank for each in here if each.by.rank is not None}
-    told = {each.by.rank for each in facts if isinstance(each, (Timeout, GroupProgress))}
-    silent = tuple(sorted(_known_ranks(facts) - waited - told))
+    spoke = {each.by.rank for each in facts if isinstance(each, (Timeout, GroupProgress))}
+    silent = tuple(sorted(_known_ranks(facts) - waited - spoke))
     if 0 < len(silent) < len(waited):
         return MissingRanks(
             silent, operation, f"{_ranks(silent)} said nothing of {operation}, in which the others waited", False
