@@ -43,14 +43,47 @@ SUPPRESS = Library("argparse.SUPPRESS")
 )  # fmt: skip
 def _parser(call: Call) -> Values:
     made = Parser(call.allocation_site(), call.place, call.label)
-    # Those of its parents, or what a library declares by itself, was not seen.
+    parents = _parents(call)
+    for parent in parents or ():
+        _take_over(call, parent, made)
+    # What a library declares by itself was not seen.
     plain = call.name == "argparse.ArgumentParser" and not call.open_ended
-    if not plain or not _TAKE_FROM_ELSEWHERE.isdisjoint(call.keywords):
+    if not plain or parents is None or not _TAKE_FROM_ELSEWHERE.isdisjoint(call.keywords):
         call.do.set_flag(made, ObjectState.opened)
     return singleton(made)
 
 
-_TAKE_FROM_ELSEWHERE = frozenset({"parents", "argument_default", "namespace"})
+_TAKE_FROM_ELSEWHERE = frozenset({"argument_default", "namespace"})
+
+
+def _parents(call: Call) -> list[Parser] | None:
+    """`parents=[get_args_parser()]`: the parsers whose options it has as well; None where not all are known."""
+    given = call.keywords.get("parents")
+    if given is None:
+        return []
+    found = [item.single for item in known_items(call.do, single_of(given)) or ()]
+    parsers = [each for each in found if isinstance(each, Parser)]
+    return parsers if parsers and len(parsers) == len(found) else None
+
+
+def _take_over(call: Call, source: Parser, target: Parser | Namespace) -> None:
+    """Whatever is known of the options of a parser is known of another one, or of what it returns."""
+    names = call.do.state(source, SettingState.option_names)
+    known = items_held(call.do.state(target, SettingState.option_names))
+    if names is not None and not known:
+        call.do.set_state(target, SettingState.option_names, names)
+    elif names is not None:
+        every = tuple(dict.fromkeys((*known, *items_held(names))))
+        call.do.set_state(target, SettingState.option_names, singleton(TupleOf(every)))
+    for flag in (ObjectState.opened, SettingState.hides_rank):
+        if call.do.flag(source, flag) is not NO:
+            call.do.set_flag(target, flag)
+    for each in items_held(names):
+        name = str(each.single.value) if isinstance(each.single, Const) else ""
+        for table in (SettingState.declared, SettingState.kinds, SettingState.choices):
+            found = call.do.entry(source, table, name)
+            if found is not None:
+                call.do.set_entry(target, table, name, found)
 
 
 @MODELS.method(Parser, "add_argument_group", "add_mutually_exclusive_group")
@@ -281,19 +314,9 @@ _ONLY_TELL = frozenset({"print_help", "print_usage", "format_help", "format_usag
 
 def _namespace(call: Call[Parser]) -> Namespace:
     made = Namespace(call.allocation_site(), call.place, call.label, "argparse")
-    names = call.do.state(call.receiver, SettingState.option_names)
-    if names is not None:
-        call.do.set_state(made, SettingState.option_names, names)
-    if call.do.flag(call.receiver, ObjectState.opened) is not NO or len(call.args) > 1 or "namespace" in call.keywords:
+    _take_over(call, call.receiver, made)
+    if len(call.args) > 1 or "namespace" in call.keywords:
         call.do.set_flag(made, ObjectState.opened)
-    if call.do.flag(call.receiver, SettingState.hides_rank) is not NO:
-        call.do.set_flag(made, SettingState.hides_rank)
-    for each in items_held(names):
-        name = str(each.single.value) if isinstance(each.single, Const) else ""
-        for table in (SettingState.declared, SettingState.kinds, SettingState.choices):
-            known = call.do.entry(call.receiver, table, name)
-            if known is not None:
-                call.do.set_entry(made, table, name, known)
     return made
 
 

@@ -30,6 +30,7 @@ from gpudoctor.lint.source.library_roots import (
     SHADOWED_BY_PACKAGES,
     is_always_loaded,
     is_standard,
+    is_strange,
 )
 from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass
@@ -245,8 +246,17 @@ class Project:
         if isinstance(found, Package) and top in SHADOWED_BY_PACKAGES:
             return None
         if found is None and top not in SHADOWED_BY_PACKAGES:
-            return self._from_package_above(parts) or (self._installed_in_place(parts) if self.is_marked else None)
+            above = self._from_package_above(parts) or (self._installed_in_place(parts) if self.is_marked else None)
+            return above or self._from_renamed_root(parts)
         return found
+
+    def _from_renamed_root(self, parts: list[str]) -> ModuleFile | None:
+        """A module of the package that the root is, by the name that its folder had where it was written: nobody knows
+        how a checkout will be called (`name-main`, `name_v2`)."""
+        if len(parts) < 2 or not is_package(self._root) or not is_strange(parts[0]):
+            return None
+        found = self._under(self._root, parts[1:])
+        return found if isinstance(found, ModuleFile) else None
 
     def _from_package_above(self, parts: list[str]) -> ModuleFile | None:
         """A module that counts from a package around the entry, where nothing else is meant: `PYTHONPATH=a/b/models`,

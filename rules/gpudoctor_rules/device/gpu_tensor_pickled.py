@@ -76,6 +76,7 @@ class GpuTensorPickled(Rule):
                     *([("and sent to all ranks", sender.location)] if sender is not None else []),
                 ],
                 confidence=Confidence.DEFINITE if event.sent else Confidence.LIKELY,
+                cause=event.location if place != event.location else None,
             )
 
 

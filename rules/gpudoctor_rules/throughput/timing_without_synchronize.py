@@ -112,11 +112,21 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     if loop is None:
         return work[-1]
     inside = range(since.order, until.order)
-    others = [e for e in program.log[loop.entered :] if e.order not in inside and same_round(e, since)]
-    if any(isinstance(event, HostSync) and in_every_round(program, event, loop) for event in others):
+    others = [e for e in program.log[loop.entered :] if e.order not in inside and _within_round(e, since)]
+    # What waits in the case in which the clock is read need not do so in the others.
+    if any(
+        isinstance(e, HostSync) and (until.condition.implies(e.condition) or in_every_round(program, e, loop))
+        for e in others
+    ):
         return work[-1]
     # Whole rounds are right on average: the queue is bounded, so each waits for an earlier one.
     return work[-1] if any(_is_work(program, e) and until.condition.implies(e.condition) for e in others) else None
+
+
+def _within_round(event: Event, clock: ClockRead) -> bool:
+    """It happens in the same round of the loops around the clock, be it in a loop of its own."""
+    rounds = [(loop.identity, loop.pass_) for loop in clock.loops]
+    return [(loop.identity, loop.pass_) for loop in event.loops[: len(rounds)]] == rounds
 
 
 def _is_waited_for(work: Event, since: ClockRead, between: Sequence[Event]) -> bool:

@@ -128,6 +128,14 @@ class TestAbsolute:
         assert find("train.py", "kit") == "first/kit/__init__.py"
         assert find("train.py", "two") is None, "two folders could be meant"
 
+    def test_root_that_is_a_package_by_another_name(self) -> None:
+        lay("kit-main/pyproject.toml", "kit-main/__init__.py", "kit-main/train.py", "kit-main/loader/data.py")
+        lay("kit-main/loader/__init__.py", "kit-main/numpy.py")
+        assert find("kit-main/train.py", "kit.loader.data") == "kit-main/loader/data.py"
+        assert find("kit-main/train.py", "kit.train") == "kit-main/train.py", "the folder around it is meant"
+        assert find("kit-main/train.py", "kit") is None, "any library could be meant"
+        assert find("kit-main/train.py", "scipy.train") is None, "a library that is known"
+
     def test_nothing_is_looked_for_beside_an_unmarked_folder(self) -> None:
         lay("here/train.py", "here/other/kit.py")
         assert Project("here/train.py").root == str(Path.cwd() / "here")
