@@ -124,8 +124,9 @@ class ToldToAll:
         """Values become text."""
         self.written_under_any_name: list[Callable[[LibraryContext, Value, Values, Values, ast.AST], None]] = []
         """An entry or an attribute is written whose name is not known: the owner, the name, what is written."""
-        self.dropped: list[Callable[[LibraryContext, ast.Call, Values, Callable[[], list[Value]]], None]] = []
-        """Nothing takes what a call returns; the last argument finds what the method was called on."""
+        self.dropped: list[Callable[[LibraryContext, ast.Call, Values, Callable[[], list[Value]], bool], None]] = []
+        """Nothing takes what a call returns; the last arguments find what the method was called on, and say whether a
+        notebook shows what it returns."""
         self.sets_made: list[Callable[[LibraryContext, Values, list[Values]], None]] = []
         """`{a, b}`, which is a list to us."""
         self.handled: list[Callable[[LibraryContext, Handled, Location], None]] = []

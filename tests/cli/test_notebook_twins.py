@@ -26,6 +26,8 @@ UNLIKE = {
     "GPU104/bad_wrapped_by_option.py",
     # A comment above the cell that a statement leaves stays where it is.
     "GPU110/bad_converted_last.py",
+    # A notebook shows what the last statement of a cell comes to.
+    "GPU203/bad_model_stays_on_the_cpu.py",
     # Classes alone are a file that others import, and no notebook.
     "GPU214/bad_local_names.py",
 }

@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 @told(HOOKS.dropped)
-def _note_dropped(do: LibraryContext, call: ast.Call, values: Values, receivers: Callable[[], list[Value]]) -> None:
+def _note_dropped(
+    do: LibraryContext, call: ast.Call, values: Values, receivers: Callable[[], list[Value]], shown: bool
+) -> None:
     # Only dropped objects are mistakes: `DDP(model)`, `convert_sync_batchnorm(model)`.
     dropped = [value for value in values.restrict(do.path) if isinstance(value, Allocated) or _is_agreed(value)]
+    # `x.float()` at the end of a cell is there to be looked at.
+    dropped = [value for value in dropped if not (shown and isinstance(value, Tensor))]
     if not dropped:
         return
     called_on = receivers()

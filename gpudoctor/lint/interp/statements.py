@@ -60,7 +60,18 @@ def _expression(m: Evaluator, node: ast.Expr) -> None:
     values = m.evaluate(node.value)
     if isinstance(node.value, ast.Call) and not m.unreachable:
         for told in HOOKS.dropped:
-            told(m, node.value, values, partial(_receivers, m, node.value))
+            told(m, node.value, values, partial(_receivers, m, node.value), _is_shown(m, node))
+
+
+def _is_shown(m: Evaluator, node: ast.Expr) -> bool:
+    """A notebook shows what the last statement of a cell comes to."""
+    cells = m.frame.file.source.cells
+    if cells is None:
+        return False
+    body = m.frame.file.source.tree.body
+    at = next((index for index, statement in enumerate(body) if statement is node), None)
+    after = body[at + 1 : at + 2] if at is not None else [node]
+    return all(cells.offset(each.lineno) != cells.offset(node.lineno) for each in after)
 
 
 def _assign(m: Evaluator, node: ast.Assign) -> None:
