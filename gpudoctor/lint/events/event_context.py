@@ -72,6 +72,11 @@ class EventContext:
     called_by_decorator: tuple[bool, ...] = ()
     """Whether the caller was given what it called to open each of `frames`, as the inner function of a decorator is."""
 
+    @property
+    def importing(self) -> bool:
+        """A module does it when the program imports it."""
+        return any(isinstance(frame, tuple) and frame[0] == "module" for frame in self.frames[1:])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Event:

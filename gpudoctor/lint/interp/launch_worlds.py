@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.discovery.classify import Classified, is_test
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.launched_numbers import Sizes
     from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+
+E = TypeVar("E", bound=Event)
 
 NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
@@ -196,18 +198,30 @@ def _is_distributed(program: Program) -> bool:
     """Something in it only makes sense with several processes."""
     if program.plays_alone and program.world is not LaunchWorld.SPAWN:
         return False
-    if program.world is LaunchWorld.SPAWN or program.has(InitGroup, UseManaged, Collective):
+    if program.world is LaunchWorld.SPAWN or any(_its_own(program, InitGroup, UseManaged, Collective)):
         return True
     # Only a launcher sets these, so who reads them expects to be started by one.
-    if any(event.name in LAUNCHERS for event in program.events(EnvironmentRead)):
+    if any(event.name in LAUNCHERS for event in _its_own(program, EnvironmentRead)):
         return True
-    if any(event.name == "local_rank" for event in program.events(ArgumentDeclared)):
+    if any(event.name == "local_rank" for event in _its_own(program, ArgumentDeclared)):
         return True
     if any(event.kind in (WrapperKind.DDP, WrapperKind.FSDP) for event in program.events(Wrap)):
         return True
     shards = any(event.sampler.distributed for event in program.events(MakeSampler))
     # A DistributedSampler beside DataParallel is a mistake of its own, in one process.
     return shards and not _uses_data_parallel(program)
+
+
+def _its_own(program: Program, *kinds: type[E]) -> Iterator[E]:
+    """What happens in it; of a program that trains nothing, not what modules do when they are imported: a package that
+    asks at once whether a launcher has started it does so in its tools for one process as well."""
+    trains = program.has(Backward)
+    return (event for event in program.events(*kinds) if trains or not event.context.importing or _insists(event))
+
+
+def _insists(event: Event) -> bool:
+    """`os.environ["RANK"]`, which ends whatever was not started by a launcher."""
+    return isinstance(event, EnvironmentRead) and event.default is None
 
 
 def _uses_data_parallel(program: Program) -> bool:
