@@ -46,6 +46,8 @@ class ClipGradients(Event):
     """By one norm of them all, and not one by one."""
     plain: bool = False
     """It is told whose gradients, and the bound, and nothing else."""
+    of_all_shards: bool = False
+    """The norm is that of the shards of all ranks together."""
 
 
 @dataclass(frozen=True, kw_only=True)

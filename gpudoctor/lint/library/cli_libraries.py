@@ -156,7 +156,7 @@ def _start_one(call: Call, choices: list[Value]) -> Values | None:
 
 
 def _start(call: Call, value: Value) -> Values:
-    settings = dict(_settings(call, value))
+    settings = dict(settings_of(call, value))
     # `def main(**settings)`: fire hands over whatever the user gives.
     given = Unknown(Anonymous("a setting", call.place), "chosen at the start", "a setting", config=True)
     rest = (singleton(given),) if call.name == "fire.Fire" and _takes_any(value) else None
@@ -186,23 +186,38 @@ def _methods(cls: Class) -> Iterator[str]:
     return (each.name for each in cls.node.body if hasattr(each, "args") and hasattr(each, "name"))
 
 
-def _settings(call: Call, value: Value) -> Iterator[tuple[str, Values]]:
-    """The parameters of what is started. Defaults are overridden on the command line, so they decide no branch."""
-    for name in _parameters(call.do, value):
-        call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
-        yield name, singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
+def settings_of(call: Call, value: Value) -> Iterator[tuple[str, Values]]:
+    """The parameters of what is started, or the fields of what is made. Defaults are overridden on the command line,
+    so they decide no branch."""
+    for name, default in _parameters(call.do, value).items():
+        left_out = single_of(default)
+        call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=left_out)
+        note_default(call, name, default)
+        declared = declared_by(call, name, default)
+        chosen = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
+        yield name, chosen if declared is None else declared
 
 
-def _parameters(do: LibraryContext, value: Value) -> list[str]:
+def _parameters(do: LibraryContext, value: Value) -> dict[str, Values | None]:
+    """The names, with their defaults where there are any."""
     if isinstance(value, BoundMethod):
-        return _parameters(do, value.function)[1:]
+        return _but_the_first(_parameters(do, value.function))
     if isinstance(value, Function):
         names = value.node.args
-        return [each.arg for each in (*names.posonlyargs, *names.args, *names.kwonlyargs)]
+        positional = [each.arg for each in (*names.posonlyargs, *names.args)]
+        last = positional[len(positional) - len(value.defaults) :]
+        known = {**dict(zip(last, value.defaults, strict=True)), **dict(value.keyword_defaults)}
+        return {name: known.get(name) for name in (*positional, *(each.arg for each in names.kwonlyargs))}
     if isinstance(value, Class):
         only = single_of(find_in_class(do, value, "__init__"))
-        return _parameters(do, only)[1:] if only is not None else list(fields_of(value))
-    return []
+        if only is not None:
+            return _but_the_first(_parameters(do, only))
+        return {name: find_in_class(do, value, name) for name in fields_of(value)}
+    return {}
+
+
+def _but_the_first(parameters: dict[str, Values | None]) -> dict[str, Values | None]:
+    return dict(list(parameters.items())[1:])
 
 
 @MODELS.name("absl.flags.FLAGS", "gflags.FLAGS", "tensorflow.app.flags.FLAGS")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.contents import fields_of, known_items
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import ModuleState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
@@ -10,13 +10,13 @@ from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instanc
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult, Setting
+from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import SpreadByMap
-from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
+from gpudoctor.lint.library.cli_libraries import settings_of
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
 from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
@@ -103,11 +103,7 @@ def _chosen(call: Call, cls: Value | None) -> Values:
         return singleton(_settings_of(call, cls.name))
     if not isinstance(cls, Class):
         return call.unknown(Anonymous("configuration", call.allocation_site()), "a configuration", config=True)
-    names = fields_of(cls)
-    chosen = {name: singleton(Unknown(Setting(name), "chosen at the start", name, config=True)) for name in names}
-    for name in chosen:
-        call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",))
-    return call.do.call(singleton(cls), Arguments((), chosen), call.node)
+    return call.do.call(singleton(cls), Arguments((), dict(settings_of(call, cls))), call.node)
 
 
 @MODELS.attribute(Instance, "args")

@@ -15,10 +15,11 @@ from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, c
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
-from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
@@ -281,8 +282,8 @@ def _attribute(call: Call[Wrapper]) -> Values:
             return singleton(Method(wrapper, name))
         said = declared_attribute(call)
         return said if said is not NOT_ANSWERED else call.do.attribute(core_of(wrapper), name, call.node)
-    # FSDP has one of its own, for which all ranks send their parts.
-    if name == "state_dict" and wrapper.kind is WrapperKind.FSDP:
+    # FSDP has its own, for which all ranks send their parts.
+    if name in ("state_dict", "clip_grad_norm_") and wrapper.kind is WrapperKind.FSDP:
         return singleton(Method(wrapper, name))
     # These give back the object that they are called on, and a `forward` every wrapper has of its own.
     if own is None and (name in GIVE_THEMSELVES or name == "forward"):
@@ -309,6 +310,13 @@ def _no_sync(call: Call[Wrapper]) -> Values:
     if call.name == "no_sync":
         call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(ContextManager(f"torch.{call.name}", call.receiver))
+
+
+@MODELS.method(Wrapper, "clip_grad_norm_")
+def _clip(call: Call[Wrapper]) -> Values:
+    """FSDP adds up the norms of all shards."""
+    call.emit(ClipGradients, call=call.name, modules=frozenset({core_of(call.receiver)}), of_all_shards=True)
+    return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
 
 
 @MODELS.method(Unknown, "no_sync")

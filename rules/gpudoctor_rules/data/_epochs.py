@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence
+from gpudoctor.lint.domain.container import Range
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Value
+from gpudoctor.lint.domain.symbols import Compares
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Unknown, Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, SetEpoch, Streamed
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
+from gpudoctor.lint.flow.condition import Atom, Literal
 from gpudoctor.record import dataclass
 from gpudoctor_rules.data._passes import (
     LearningPass,
@@ -63,11 +66,25 @@ class Repeated:
         return self.training.loader.label
 
     @property
+    def needs(self) -> list[Literal]:
+        """That a second epoch comes, where the user says how many there are."""
+        counts = [each.stop.single for each in self.epochs.source or () if isinstance(each, Range) and _from_0(each)]
+        return [
+            Literal(Atom(Compares(">", count, Const(1)), text=f"{count.label} > 1"), True)
+            for count in counts
+            if isinstance(count, Unknown)
+        ]
+
+    @property
     def confidence(self) -> Confidence:
         """Definite where the program leaves no doubt that the sampler shuffles."""
         # `shuffle` left out means True for a `DistributedSampler`, unlike for a loader.
         shuffles = self.sampler.shuffle is None or self.sampler.shuffle.all(lambda value: value == TRUE)
         return Confidence.DEFINITE if shuffles else Confidence.LIKELY
+
+
+def _from_0(rounds: Range) -> bool:
+    return rounds.start.single == Const(0)
 
 
 def repeated_samplers(program: Program) -> Iterator[Repeated]:

@@ -77,6 +77,7 @@ class MissingSetEpoch(Rule):
                     *((f"`{other.sampler.label}` is not told either", other.sampler.place) for other in others),
                 ],
                 confidence=each.confidence,
+                needs=each.needs,
                 repair=_tell(program, each),
             )
 

@@ -56,7 +56,7 @@ class ClipOfOneShard(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for clip in program.events(ClipGradients):
-            wrap = _sharding(program, clip) if clip.by_norm else None
+            wrap = _sharding(program, clip) if clip.by_norm and not clip.of_all_shards else None
             if wrap is None or clip.location in told:
                 continue
             told.add(clip.location)
