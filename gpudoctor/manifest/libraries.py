@@ -326,6 +326,18 @@ def _models() -> Iterator[LibraryEntry]:
     yield LibraryEntry("peft", shadowed=True, begins_evaluating=ALL)
     yield LibraryEntry("pytorch_transformers pytorch_pretrained_bert", models=ALL)
     yield LibraryEntry("segmentation_models_pytorch", losses=("losses.",))
+    # Its engines take charge, and are not among these.
+    yield LibraryEntry(
+        "monai",
+        shadowed=True,
+        harmless=("data.", "inferers.", "losses.", "metrics.", "networks.", "transforms.", "utils."),
+        modules=("networks.nets.", "networks.blocks.", "networks.layers.", "losses."),
+        losses=("losses.",),
+        aliases={
+            "monai.data.DataLoader": "torch.utils.data.DataLoader",
+            "monai.data.ThreadDataLoader": "torch.utils.data.DataLoader",
+        },
+    )
     yield LibraryEntry(
         "timm",
         shadowed=True,

@@ -38,7 +38,9 @@ if TYPE_CHECKING:
 READY_DATASETS = (
     "torchvision.datasets.*", "torchaudio.datasets.*", "torchtext.datasets.*", "torch.utils.data.TensorDataset",
     "torch.utils.data.ConcatDataset", "torch.utils.data.ChainDataset", "torch.utils.data.StackDataset",
-    "torch_geometric.datasets.*",
+    "torch_geometric.datasets.*", "monai.data.Dataset", "monai.data.ArrayDataset", "monai.data.CacheDataset",
+    "monai.data.CacheNTransDataset", "monai.data.ImageDataset", "monai.data.LMDBDataset",
+    "monai.data.PersistentDataset", "monai.data.SmartCacheDataset",
 )  # fmt: skip
 
 

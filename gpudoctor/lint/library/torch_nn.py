@@ -44,7 +44,10 @@ _DEVICE_DEPTH = 5
 """Parts of parts whose device is looked at."""
 
 
-@MODELS.callable("torch.nn.*", "torchvision.models.*", "timm.*", "segmentation_models_pytorch.*")
+@MODELS.callable(
+    "torch.nn.*", "torchvision.models.*", "timm.*", "segmentation_models_pytorch.*", "monai.networks.*",
+    "monai.losses.*",
+)  # fmt: skip
 def _layer(call: Call) -> Values:
     """A layer of torch.nn, or a ready model of a library."""
     if is_tool(call.name):
