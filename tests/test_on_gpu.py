@@ -64,7 +64,7 @@ def made_up() -> dict[str, dict[str, Any]]:
             "recorder, ended": {"entries": [{**OPEN, "done": True}]},
             "recorder, open": {"entries": [OPEN]},
             "watchdog": {"text": "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=2"},
-            "ras": {"answer": "NCCL version 2.28.9"},
+            "ras": {"answer": "NCCL version 2.28.9", "read": []},
         },
         "speed": {
             "products": {"tflops": {"float32": 50.0, "bfloat16": 600.0}},
@@ -74,7 +74,10 @@ def made_up() -> dict[str, dict[str, Any]]:
         },
         "costs": {**costs, "GPU804": {"with_it": 1.0, "without": 9.0}},
         "watched": {"pageable": WATCHED, "pinned": WATCHED, "stuck": {"verdict": verdict}},
-        "missing_rank": {"missing": {"hang_verdict": {"kind": "rank missing", "ranks": [1]}}},
+        "missing_rank": {
+            "missing": {"hang_verdict": {"kind": "rank missing", "ranks": [1]}},
+            "ras": {"answer": "{}", "read": [{"rank": 1, "calls": 1, "most": 2}]},
+        },
         "probed": {"probe": {"report": {"checks": [{"name": "shards", "verdict": "pass"}], "steps": [STEP]}}},
     }
 
@@ -101,6 +104,8 @@ WRONG: dict[str, tuple[str, ...]] = {
     "one that waits is told as open": ("nccl", "recorder, open", "entries"),
     "the watchdog writes what it is known for": ("nccl", "watchdog", "text"),
     "RAS answers at its address": ("nccl", "ras"),
+    "its answer is read: nobody is behind": ("nccl", "ras", "read"),
+    "RAS tells the rank that has not called": ("missing_rank", "ras"),
     "the time of copies is the profiler's": ("watched", "pageable", "profile", "steps"),
     "a kernel that is stuck is told as one": ("watched", "stuck", "verdict"),
     "a rank that is missing is named": ("missing_rank", "missing", "hang_verdict", "ranks"),
@@ -117,6 +122,7 @@ INSTEAD: dict[str, Any] = {
     "entries": [{**OPEN, "done": True}],
     "text": "something else",
     "ras": {"error": "ConnectionRefusedError"},
+    "read": [{"rank": 0}],
     "steps": 640,
     "verdict": {"kind": "rank missing"},
     "ranks": [0],

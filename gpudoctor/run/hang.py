@@ -108,10 +108,11 @@ class Watch:
         if any(each.waits for each in found):
             found = (*found, *self._on_other_nodes(found))
         waits = {each.rank for each in found if each.waits} & {each.rank for each in still}
+        found = tuple(replace(each, works=self._computing(each)) for each in found)
         # Who has ended, or does not answer, is not where the others are.
         apart = any(each.silence for each in found) or _apart(found)
         long = max(now - each.since for each in still) > _MUCH_LONGER * self._patience
-        return found if waits and (long or (apart and not self._at_work(found))) else ()
+        return found if waits and (long or (apart and not any(each.works for each in found))) else ()
 
     def _on_other_nodes(self, found: Sequence[Waiting]) -> Iterator[Waiting]:
         """Ranks of which NCCL says that they are not where the others are, and that cannot be asked here."""
@@ -179,10 +180,11 @@ class Watch:
                     # Each thread of the rank is a file to read: not while all is well.
                     known.worked = now, busy_seconds(known.pid)
 
-    def _at_work(self, found: Sequence[Waiting]) -> bool:
-        """Some rank that waits for nobody has been computing since it was first seen to stand still."""
-        elsewhere = {each.rank for each in found if not each.waits and not each.silence}
-        return any(_computes(each) for each in self._ranks.values() if each.rank in elsewhere)
+    def _computing(self, found: Waiting) -> bool:
+        """It waits for nobody, and has been computing since it was first seen to stand still."""
+        if found.waits or found.silence:
+            return False
+        return any(_computes(each) for each in self._ranks.values() if each.rank == found.rank)
 
     def _meet(self, path: Path) -> _FollowedRank | None:
         """A process counts as a rank from when it makes a process group, and listens."""

@@ -58,7 +58,8 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
     elsewhere = [each for each in waiting if not each.waits and each.collective is None]
     if elsewhere:
         ranks = tuple(each.rank for each in elsewhere)
-        text = f"{_named(ranks)} did not come to what the others wait in."
+        slow = ", but computes, and may only be slow" if all(each.works for each in elsewhere) else ""
+        text = f"{_named(ranks)} did not come to what the others wait in{slow}."
         return HangVerdict(HangKind.RANK_MISSING, ranks, text)
     if len({_standing(each) for each in waiting}) > 1:
         apart = _minority(waiting)

@@ -21,7 +21,8 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PORT = 28028
+PORT = 28028
+"""Where the service listens, if NCCL_RAS_ADDR does not say otherwise."""
 _GATHER = 2
 """Seconds that the service may take to hear of the others."""
 _PATIENCE = 3.0
@@ -57,10 +58,10 @@ def ranks_apart(pids: Iterable[int]) -> tuple[RasRank, ...]:
     """What the service of one of these processes says; empty where none of them has one, or all ranks are alike."""
     for pid in pids:
         variables = dict(_environment(pid))
-        port = _number(variables.get("NCCL_RAS_ADDR", "").rpartition(":")[2]) or _PORT
+        port = _number(variables.get("NCCL_RAS_ADDR", "").rpartition(":")[2]) or PORT
         if _listens(pid, port):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                return _read(_ask(port), _number(variables.get("WORLD_SIZE", "")))
+                return read(ask(port), _number(variables.get("WORLD_SIZE", "")))
     return ()
 
 
@@ -99,7 +100,12 @@ def _link(entry: Path) -> str:
     return ""
 
 
-def _ask(port: int) -> str:
+def ask(port: int) -> str:
+    """The answer to a question for the state of all ranks.
+
+    Raises:
+        OSError: Nobody listens, or nothing comes.
+    """
     with socket.create_connection(("localhost", port), timeout=_PATIENCE) as line:
         line.sendall(f"timeout {_GATHER}\nset format json\nverbose status\n".encode())
         answer, deadline = bytearray(), time.monotonic() + _PATIENCE
@@ -108,8 +114,13 @@ def _ask(port: int) -> str:
     return answer.decode("utf-8", "replace")
 
 
-def _read(answer: str, world: int | None) -> tuple[RasRank, ...]:
-    """What is said of the communicator of all ranks: in others they have other numbers."""
+def read(answer: str, world: int | None) -> tuple[RasRank, ...]:
+    """What an answer says of the communicator of all ranks, the largest where `world` is not known: in others they have
+    other numbers.
+
+    Raises:
+        ValueError, KeyError, TypeError, AttributeError: It is no answer as it is known.
+    """
     begin = answer.find("{")
     found = _of_json(json.loads(answer[begin:]), world) if begin >= 0 else _of_text(answer, world)
     return tuple(sorted({each.rank: each for each in found}.values(), key=lambda each: each.rank))

@@ -135,6 +135,7 @@ def _nccl(parts: Parts) -> Iterator[Assumption]:
     yield _judged("the watchdog writes what it is known for", "logs/error_texts.py", said, bool)
     ras = facts.get("ras")
     yield _judged("RAS answers at its address", "NCCL 2.24 and later", ras, lambda seen: "answer" in seen)
+    yield _judged("its answer is read: nobody is behind", "run/ras.py", ras, lambda seen: seen.get("read") == [])
 
 
 def _runs(parts: Parts) -> Iterator[Assumption]:
@@ -164,6 +165,13 @@ def _runs(parts: Parts) -> Iterator[Assumption]:
         "run/hang_verdict.py",
         verdict,
         lambda seen: (seen.get("kind"), seen.get("ranks")) == ("rank missing", [1]),
+    )
+    behind = parts.get("missing_rank", {}).get("ras")
+    yield _judged(
+        "RAS tells the rank that has not called",
+        "run/ras.py",
+        behind,
+        lambda seen: [(each["rank"], each["calls"], each["most"]) for each in seen.get("read", ())] == [(1, 1, 2)],
     )
 
 

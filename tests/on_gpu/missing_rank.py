@@ -42,7 +42,7 @@ def examine(tell: Tell, here: Here) -> None:
 
     def ask() -> None:
         time.sleep(25)
-        asked.update(nccl._ras())
+        asked.update(nccl.ras_answer())
 
     thread = threading.Thread(target=ask)
     thread.start()

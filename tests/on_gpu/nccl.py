@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.plain import plain
+from gpudoctor.run import ras
 from tests.on_gpu.part import gpudoctor, json_of, run
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 ASKS = "the flight recorder, the watchdog and RAS, and what gpudoctor makes of them"
 SECONDS = 100.0
 GPUS = 1
-_RAS = ("127.0.0.1", 28028)
-"""Where the service listens since NCCL 2.24, if NCCL_RAS_ADDR does not say otherwise."""
 _CYCLES = 4_000_000_000
 """For which a kernel sleeps: some two seconds."""
 
@@ -65,7 +64,7 @@ def _healthy(tell: Tell) -> None:
     torch.cuda._sleep(_CYCLES)
     work = dist.all_reduce(value, async_op=True)
     tell("recorder, open", entries=listener.collectives(), raw=_last_raw())
-    tell("ras", **_ras())
+    tell("ras", **ras_answer())
     work.wait()
     torch.cuda.synchronize()
     dist.destroy_process_group()
@@ -91,18 +90,17 @@ def _last_raw() -> dict[str, Any]:
     return {}
 
 
-def _ras() -> dict[str, Any]:
-    """What the service answers to a question for its status."""
+def ras_answer() -> dict[str, Any]:
+    """What the service answers to gpudoctor's question, and what gpudoctor reads in it."""
     try:
-        with socket.create_connection(_RAS, timeout=5) as line:
-            line.settimeout(10)
-            line.sendall(b"verbose status\n")
-            parts = []
-            while part := line.recv(65536):
-                parts.append(part)
+        answer = ras.ask(ras.PORT)
     except OSError as error:
-        return {"address": list(_RAS), "error": f"{type(error).__name__}: {error}"}
-    return {"address": list(_RAS), "answer": b"".join(parts).decode(errors="replace")[:4000]}
+        return {"port": ras.PORT, "error": f"{type(error).__name__}: {error}"}
+    try:
+        read = plain(ras.read(answer, None))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return {"port": ras.PORT, "answer": answer[:8000], "unread": f"{type(error).__name__}: {error}"}
+    return {"port": ras.PORT, "answer": answer[:8000], "read": read}
 
 
 def _watchdog(tell: Tell, here: Here) -> None:

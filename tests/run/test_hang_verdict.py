@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.record import replace
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
 from gpudoctor.run.recording import RecordedCollective, Waiting
 
@@ -48,6 +49,15 @@ def test_what_keeps_the_ranks(waiting: list[Waiting], kind: HangKind, ranks: tup
     verdict = verdict_of(waiting)
     assert verdict is not None
     assert (verdict.kind, verdict.ranks) == (kind, ranks)
+
+
+def test_who_computes_may_only_be_slow() -> None:
+    works, stands = replace(elsewhere(1), works=True), elsewhere(2)
+    slow, mixed = verdict_of([in_collective(0), works]), verdict_of([in_collective(0), works, stands])
+    assert slow is not None
+    assert mixed is not None
+    assert slow.text == "Rank 1 did not come to what the others wait in, but computes, and may only be slow."
+    assert "slow" not in mixed.text
 
 
 def test_no_hang_no_verdict() -> None:

@@ -151,6 +151,14 @@ time.sleep(0.5)
     assert (watched.status, watched.report["hang"]) == (0, [])
 
 
+def test_a_rank_that_computes_for_long_is_told_as_one_that_may_be_slow(tmp_path: Path) -> None:
+    computes = "        if epoch == 1 and dist.get_rank() == 1:\n            while True: sum(range(10**5))\n"
+    (tmp_path / "train.py").write_text(TRAINING + computes)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
+    assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [1]}
+    assert "but computes, and may only be slow" in " ".join(watched.err.split())
+
+
 OTHER_NODE = """
 import json, os, socket, subprocess, sys, threading, time
 import torch
@@ -161,13 +169,13 @@ if rank == 0:
 dist.init_process_group("gloo", "file://" + os.path.abspath("meet"), rank=rank, world_size=2)
 dist.all_reduce(torch.ones(1))
 def answer():
-    line, _ = server.accept()
-    while not line.recv(4096).endswith(b"status\\n"):
-        pass
     ranks = [{"rank": r, "host": f"node{r}", "pid": 7, "collective_counts": {"AllReduce": 2 - r}} for r in range(2)]
     told = {"communicators": [{"size": 2, "ranks": ranks, "missing_ranks": []}]}
-    line.sendall(b"OK\\nOK\\n" + json.dumps(told).encode())
-    line.close()
+    while True:
+        line, _ = server.accept()
+        with line:
+            if line.recv(4096):
+                line.sendall(b"OK\\nOK\\n" + json.dumps(told).encode())
 if rank == 0:
     server = socket.create_server(("localhost", int(os.environ["NCCL_RAS_ADDR"].rpartition(":")[2])))
     threading.Thread(target=answer, daemon=True).start()

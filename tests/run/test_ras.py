@@ -121,7 +121,7 @@ class StandIn:
 @pytest.fixture
 def answering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
     stand_in = StandIn(request.param)
-    monkeypatch.setattr(ras, "_PORT", stand_in.port)
+    monkeypatch.setattr(ras, "PORT", stand_in.port)
     yield stand_in
     stand_in.close()
 
@@ -160,14 +160,14 @@ def test_the_service_of_another_job_is_not_asked(answering: StandIn) -> None:
 
 def test_without_a_service_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("localhost", 0)) as taken:
-        monkeypatch.setattr(ras, "_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(ras, "PORT", taken.getsockname()[1])
     assert ranks_apart([os.getpid()]) == ()
 
 
 def test_a_service_that_says_nothing_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ras, "_PATIENCE", 0.2)
     with socket.create_server(("localhost", 0)) as mute:
-        monkeypatch.setattr(ras, "_PORT", mute.getsockname()[1])
+        monkeypatch.setattr(ras, "PORT", mute.getsockname()[1])
         assert ranks_apart([os.getpid()]) == ()
 
 

@@ -516,6 +516,8 @@ class Waiting:
     silence: str = ""
     steps: int = 0
     """That it had made."""
+    works: bool = False
+    """It computes while the others wait for it, and may only be slow."""
     told: str = ""
     """What NCCL says of it, where it is on another node and could not be asked itself."""
 
