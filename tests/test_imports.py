@@ -37,7 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "gpudoctor.required_version": {"gpudoctor", "gpudoctor.errors"},
     # --- what a program is, on paper: no torch in `flow`, no syntax in anything up to `program` ---
-    "gpudoctor.lint.flow": set(),
+    "gpudoctor.lint.flow": {"gpudoctor.diagnostic"},
     "gpudoctor.lint.domain": {"gpudoctor.lint.flow", "gpudoctor.diagnostic"},
     "gpudoctor.lint.events": {
         "gpudoctor.lint.domain",

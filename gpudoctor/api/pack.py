@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Dataset, Loader, Sampler,
 from gpudoctor.lint.domain.device import Device, on_cpu, on_gpu
 from gpudoctor.lint.domain.function import Library, Method, Namespace
 from gpudoctor.lint.domain.group import ManagedObject, Work
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, chain_of, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -434,7 +434,6 @@ __all__ = [
     "calls_behind",
     "chain_of",
     "comes_to",
-    "core_of",
     "dataclass",
     "entered_in",
     "field",

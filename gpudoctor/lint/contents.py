@@ -328,5 +328,5 @@ def hidden_in(do: LibraryContext, owner: Value) -> Divergence:
             break
         if do.flag(at, SettingState.hides_rank) is not NO:
             return MAYBE_BY_RANK
-        at = at.term.of if isinstance(at, Unknown) and isinstance(at.term, (Attribute, Item)) else None
+        at = at.term.of if isinstance(at.term, (Attribute, Item)) else None
     return Divergence.NONE

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.launched_numbers import Sizes
-from gpudoctor.lint.domain.module import UNSEEN, Module, core_of
+from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
@@ -44,7 +44,7 @@ from gpudoctor.lint.events.process import (
 )
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
-from gpudoctor.lint.flow.condition import Condition, Divergence, Literal, PassedBy
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
 
@@ -68,6 +68,10 @@ if TYPE_CHECKING:
 
 
 E = TypeVar("E", bound=Event)
+
+
+_MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"})
+"""Variables by which processes find each other."""
 
 
 class LaunchWorld(enum.Enum):
@@ -356,11 +360,12 @@ class Program:
         for event in self.events(Escape):
             values.update(event.values)
             # Who gets the wrapper gets at the model through `.module`.
-            values.update(map(core_of, event.values))
+            values.update(value.core for value in event.values)
         return Gone.of(values, self._note_gone)
 
     def _note_gone(self, value: Value) -> None:
-        into = next((each for each in self.events(Escape) if value in {*each.values, *map(core_of, each.values)}), None)
+        escapes = (each for each in self.events(Escape) for given in each.values if value in (given, given.core))
+        into = next(escapes, None)
         # Such a sampler was read, and is known for what it leaves out.
         if into is None or into.into != SILENT_SAMPLER:
             self._note_unread(into, value.label)
@@ -403,7 +408,7 @@ class Program:
     def of_unknown_model(self) -> Location | None:
         """Where gradients are asked for, if no call of a model is known that they may come from."""
         backward = tuple(self.events(Backward))
-        known = any(_is_known(core_of(each.module)) for each in self.events(Forward))
+        known = any(_is_known(each.module.core) for each in self.events(Forward))
         # Whoever trains bare parameters calls no model, and all that the loss comes from is known.
         known = known or self.has(TakeGradient) or all(_of_bare_parameters(each) for each in backward)
         return backward[0].location if backward and not known else None
@@ -503,6 +508,14 @@ class Program:
         found = (each for each in shared if each not in self.taken_on)
         return sorted(found, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
 
+    def awaits_others(self) -> Location | None:
+        """Where a group is made whose other processes, address and rank somebody else must have prepared."""
+        prepared = {event.name for event in self.events(EnvironmentWrite)} & _MEETING
+        if self.world is LaunchWorld.SPAWN or prepared or self.frameworks:
+            return None
+        made = (each for each in self.events(InitGroup) if each.condition == ALWAYS and each.init_method is None)
+        return next((each.location for each in made if each.rank is None and each.world_size is None), None)
+
     def by_one_process(self, event: Event) -> bool:
         """The process that starts the others does this, or the only one there is."""
         if self.world is not LaunchWorld.SPAWN:
@@ -597,7 +610,7 @@ class Program:
 
     def within(self, module: Value) -> frozenset[Value]:
         """The module under all wrappers, with all its parts."""
-        core = core_of(module)
+        core = module.core
         known = self._within.get(core)
         if known is not None:
             return known
@@ -701,10 +714,10 @@ def is_whole(dataset: Value, shuffled: bool) -> bool:
         # A stream is often split between ranks inside of `__iter__`, out of sight.
         return dataset.iterable is False and not dataset.sharded and not dataset.draws
     # What shuffles has an index, so it is no stream that may be cut elsewhere.
-    read = isinstance(dataset, Unknown) and bool(dataset.escaped_from)
+    read = bool(dataset.escaped_from)
     known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
     return known and shuffled
 
 
-def _in_text(place: object) -> tuple[str, int, int]:
-    return (place.path, place.line, place.column) if isinstance(place, Location) else ("", 0, 0)
+def _in_text(place: Location | None) -> tuple[str, int, int]:
+    return (place.path, place.line, place.column) if place is not None else ("", 0, 0)

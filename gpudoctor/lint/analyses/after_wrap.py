@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
@@ -37,7 +37,7 @@ def any_wrapped(do: LibraryContext) -> bool:
 def is_trainable(do: LibraryContext, module: Value) -> bool | None:
     """Whether a wrapper finds a parameter that takes a gradient; None where that is not known."""
     # A wrapper around a wrapper asks the same parameters.
-    core = core_of(module)
+    core = module.core
     if is_frozen(do, core):
         return False if do.flag(core, ModuleState.taken_apart) is NO else None
     # A loss has no weights: nothing but its own constructor could give it any.
@@ -49,14 +49,14 @@ def part_added(
     do: LibraryContext, parent: Value, part: Value, name: str, parameters: bool | None, place: Location
 ) -> None:
     """A module takes in another one, or parameters of its own, which matters where it is wrapped already."""
-    core = core_of(parent)
+    core = parent.core
     # `resnet.fc = nn.Linear(n, classes)`: what was loaded before is not what this program saves.
     if isinstance(core, Module) and core.cls is None and do.flag(core, ModuleState.restored) is not NO:
         do.emit(PartExchanged, at=place, parent=core, part=part)
     if not any_wrapped(do):
         return
     # `model.head = model.head.cuda()` puts back what was there.
-    if core_of(part) in do.parts.get(core, ()):
+    if part.core in do.parts.get(core, ()):
         return
     # While its own constructor runs, nobody has wrapped it.
     if isinstance(core, Module) and (core.cls is None or do.flag(core, ModuleState.constructed) is not NO):

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, Proce
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
@@ -65,10 +65,10 @@ _ROOMY = frozenset({"arange", "linspace", "logspace", "randperm", "eye", "tril_i
 _SIZED = frozenset({"zeros", "ones", "empty", "randn", "rand", "full"})
 
 
-def root_of(call: Call, kind: str, place: object) -> Hashable | None:
+def root_of(call: Call, kind: str, device: Value | None) -> Hashable | None:
     """The identity of a tensor that surely is made on the CPU, as torch does by itself, or on one GPU that is named,
     and holds more than a number; None otherwise."""
-    chosen = _on_one_gpu(call.do, place) if "device" in call.keywords else place == CPU
+    chosen = _on_one_gpu(call.do, device) if "device" in call.keywords else device == CPU
     if "out" in call.keywords or call.open_ended or not chosen:
         return None
     if kind in _ROOMY:
@@ -86,9 +86,9 @@ def root_of(call: Call, kind: str, place: object) -> Hashable | None:
     return call.allocation_site() if sized or listed else None
 
 
-def _on_one_gpu(do: LibraryContext, place: object) -> bool:
+def _on_one_gpu(do: LibraryContext, device: Value | None) -> bool:
     """It is the same GPU for all copies of a model: the first one, or one by its number."""
-    named = isinstance(place, Device) and place.type == "cuda" and (place.index is None or _number(place) is not None)
+    named = device is not None and device.is_cuda and (device.index is None or _number(device) is not None)
     # Inside of a copy "cuda" is its own GPU.
     return named and do.state(PROCESS, ProcessState.replicas_by) is None
 
@@ -162,7 +162,7 @@ def _check_copies(do: LibraryContext, there: list[Tensor], by: str, place: Locat
 
 def _number(device: Value | None) -> int | None:
     # The index of a rank is another GPU on each rank, and the same one within it.
-    return device.literal_index if isinstance(device, Device) and device.type == "cuda" else None
+    return device.literal_index if device is not None and device.is_cuda else None
 
 
 def note_kept(do: LibraryContext, owner: Module, name: str, value: Tensor, place: Location) -> None:
@@ -275,7 +275,7 @@ def _note_unused(do: LibraryContext, core: Module, reads: set[Hashable], events:
 
 
 def _only_module(values: Values | None) -> Module | None:
-    only = core_of(values.single) if values is not None and values.single is not None else None
+    only = values.single.core if values is not None and values.single is not None else None
     return only if isinstance(only, Module) else None
 
 
@@ -291,7 +291,7 @@ def _may_be_used(do: LibraryContext, core: Module, part: Module) -> bool:
 def _modules(do: LibraryContext, values: Values | None) -> set[Value]:
     """The modules that a value is or holds, with their parts."""
     found: set[Value] = set()
-    todo: list[Value] = [core_of(value) for value in values or ()]
+    todo: list[Value] = [value.core for value in values or ()]
     while todo:
         each = todo.pop()
         if each in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
-from gpudoctor.lint.domain.module import Module, Wrapper, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Const, Value, Values
 from gpudoctor.lint.events.model import GradientFlag
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 def is_frozen(do: LibraryContext, module: Value) -> bool:
     """All parameters of a module were told to take no gradient, on every path that leads here."""
-    return do.flag(core_of(module), ModuleState.frozen) is YES
+    return do.flag(module.core, ModuleState.frozen) is YES
 
 
 def freeze(do: LibraryContext, module: Value, frozen: bool) -> None:
     """The parameters of a module take a gradient or none from here on."""
-    core = core_of(module)
+    core = module.core
     do.set_flag(core, ModuleState.frozen, frozen)
     if not frozen:
         for parent, parts in list(do.parts.items()):
@@ -35,7 +35,7 @@ def take_apart(do: LibraryContext, module: Value) -> None:
     """Parts that are not followed are taken out of a module: a frozen one may learn again by way of them."""
     # Of a model that learns anyway nothing changes.
     if is_frozen(do, module):
-        do.set_flag(core_of(module), ModuleState.taken_apart)
+        do.set_flag(module.core, ModuleState.taken_apart)
 
 
 @MODELS.method(Module, "requires_grad_")
@@ -61,7 +61,7 @@ def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, pla
             _told(do, tensor.batch_of, values, place)
     # `p.data = p.data.unsqueeze(0)`
     elif name == "data" and tensor.batch_of is not None:
-        do.set_flag(core_of(tensor.batch_of), ModuleState.data_exchanged)
+        do.set_flag(tensor.batch_of.core, ModuleState.data_exchanged)
 
 
 def _told(do: LibraryContext, module: Value, values: Values, place: Location) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Const, Value, Values, text_of
+from gpudoctor.lint.domain.value import Value, Values, int_of, text_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass, field
 
@@ -40,10 +40,7 @@ class Device(Value):
 
     @property
     def literal_index(self) -> int | None:
-        """The index where the program wrote it as a number."""
-        if isinstance(self.index, Const) and isinstance(self.index.value, int):
-            return self.index.value
-        return None
+        return int_of(self.index)
 
     def differs_from(self, other: Value) -> bool:
         # `device != torch.device("cpu")` asks for the kind of it: which GPU a rank has makes no difference.

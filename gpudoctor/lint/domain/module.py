@@ -105,12 +105,11 @@ class StateDict(Allocated):
     owner: Value
     prefixed: bool = False
 
+    @property
+    def state_of(self) -> Value:
+        return self.owner
+
 
 def chain_of(value: Value) -> tuple[Wrapper, ...]:
     """The wrappers around a model, outermost first; none where it is not wrapped."""
     return value.chain if isinstance(value, Wrapper) else ()
-
-
-def core_of(value: Value) -> Value:
-    """The module under all wrappers; the value itself where there is none."""
-    return value.core

@@ -49,6 +49,9 @@ class Rank(Value):
     def divergence(self) -> Divergence:
         return Divergence.RANK
 
+    def counts(self, *kinds: enum.Enum) -> bool:
+        return self.kind in kinds
+
     def as_number(self) -> Rank:
         return replace(self, as_text=False)
 
@@ -80,6 +83,9 @@ class Size(Value):
     """It was multiplied from two counts: `nodes * gpus`."""
     of_part: bool = False
     """It counts a group that may be a part of the world."""
+
+    def counts(self, *kinds: enum.Enum) -> bool:
+        return self.kind in kinds
 
     def as_number(self) -> Size:
         return replace(self, as_text=False)

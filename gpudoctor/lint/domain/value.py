@@ -99,6 +99,11 @@ class Value:
         """What lies under all wrappers."""
         return self
 
+    @property
+    def state_of(self) -> Value:
+        """Of a state dict, what it is the state of; else the value itself, which may be written as its own state."""
+        return self
+
     def wrapped_by(self, *kinds: Enum) -> bool:
         """A wrapper of one of these kinds is around it, or it is one itself."""
         return False
@@ -130,6 +135,30 @@ class Value:
     @property
     def is_accelerator(self) -> bool:
         """A device with memory of its own."""
+        return False
+
+    @property
+    def index(self) -> Value | None:
+        """Of a device, which of its kind it is; None where that is the current one of the process."""
+        return None
+
+    @property
+    def literal_index(self) -> int | None:
+        """The same, where the program wrote it as a number."""
+        return None
+
+    def counts(self, *kinds: Enum) -> bool:
+        """It is a rank of one of these kinds, or the number of what they say."""
+        return False
+
+    @property
+    def modules(self) -> frozenset[Value]:
+        """Of an optimizer or of parameters: the modules whose parameters it holds."""
+        return frozenset()
+
+    @property
+    def complete(self) -> bool:
+        """Of these: nothing unknown is among what it holds."""
         return False
 
     @property

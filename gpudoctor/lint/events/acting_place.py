@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.symbols import OneOf
 from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.flow.condition import Literal
 
@@ -72,7 +72,7 @@ def under_the_test(event: Event, tests: Iterable[Literal]) -> Location:
 def _by_decorator(event: Event, at: int, asked: set[Literal]) -> bool:
     """The test stands around whatever function is given to it: that function must change, or how it is decorated."""
     tests = asked & event.context.conditions_at_entry[at].literals
-    return event.context.called_by_decorator[at] or not any(isinstance(each.atom.place, Location) for each in tests)
+    return event.context.called_by_decorator[at] or all(each.atom.place is None for each in tests)
 
 
 def first_asked(test: Literal) -> Literal:

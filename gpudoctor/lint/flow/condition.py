@@ -11,6 +11,7 @@ import enum
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.interning import interned, rank_of, ranked
 from gpudoctor.record import dataclass
 
@@ -113,7 +114,7 @@ class Atom:
     key: Hashable
     divergence: Divergence = Divergence.NONE
     text: str = ""
-    place: object = None
+    place: Location | None = None
     ranks: str = ""
     switch: bool = False
     every: tuple[Literal, ...] = ()

@@ -84,7 +84,7 @@ def _library_name(values: Values) -> str:
     only = values.single
     if isinstance(only, Library):
         return only.name
-    if isinstance(only, Unknown) and only.escaped_from:
+    if only is not None and only.escaped_from:
         return only.escaped_from
     return only.name if isinstance(only, ContextManager) else ""
 

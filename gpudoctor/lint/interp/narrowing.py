@@ -145,7 +145,7 @@ def _entry(m: Evaluator, node: ast.Subscript) -> Held | None:
 
 def _are_several(values: Values) -> bool:
     if len(values.bindings) == 1:
-        return isinstance(values.bindings[0].value, Unknown) and isinstance(values.bindings[0].value.term, Widened)
+        return isinstance(values.bindings[0].value.term, Widened)
     return len(values.bindings) <= MAX_TOGETHER
 
 

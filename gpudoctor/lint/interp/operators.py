@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.constant_folding import compared, is_nan, whole_number
 from gpudoctor.lint.domain.function import Class, Library
@@ -25,6 +26,9 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equal
 from gpudoctor.lint.flow.interning import is_interned
 from gpudoctor.lint.library.library_names import is_canonical
 from gpudoctor.lint.library.register import HOOKS
+
+if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
 
 OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.NotEq: ast.Eq,
@@ -104,7 +108,7 @@ def _factor(value: Value) -> Value | None:
     return value if isinstance(value, Size) else value.times if isinstance(value, Unknown) else None
 
 
-def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
+def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: Location) -> Value:
     """One comparison of two values."""
     if isinstance(left, Library):
         known = HOOKS.library_compared[0](op, left, right)
@@ -158,7 +162,9 @@ SETTLED = (Divergence.NONE, MAYBE_BY_RANK)
 in what it is read from."""
 
 
-def open_test(asked: IsTrue | Compares, text: str, place: object, apart_from: Divergence = Divergence.NONE) -> Truth:
+def open_test(
+    asked: IsTrue | Compares, text: str, place: Location | None = None, apart_from: Divergence = Divergence.NONE
+) -> Truth:
     """A test that is not decided: the same question has the same answer wherever it is asked."""
     values = (asked.value,) if isinstance(asked, IsTrue) else (asked.left, asked.right)
     divergence = Divergence.NONE
@@ -239,7 +245,7 @@ def _is_option(value: Value) -> bool:
     return isinstance(value, Rank) and value.source is RankSource.ARGUMENT
 
 
-def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: str, place: object) -> Value:
+def _compare_rank(op: ast.cmpop, rank: Rank, other: Value, swapped: bool, text: str, place: Location) -> Value:
     bound = constant_of(other)
     # `os.environ["RANK"] == "0"` compares two texts and is right.
     number = whole_number(bound) if isinstance(bound, str) and rank.as_text else None
@@ -278,14 +284,14 @@ def _counts(size: Value, rank: Rank) -> bool:
     return size.kind is SizeKind.WORLD or size.kind in COUNTED[rank.kind]
 
 
-def _rank_below(rank: Rank, bound: int, text: str, place: object) -> Value:
+def _rank_below(rank: Rank, bound: int, text: str, place: Location) -> Value:
     # `rank < 1` is `rank == 0`: one atom, so guards of both kinds meet.
     if bound == 1:
         return _rank_test(rank, "==", 0, "rank 0", text, place)
     return _rank_test(rank, "<", bound, f"ranks below {bound}", text, place)
 
 
-def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, place: object) -> Value:
+def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, place: Location) -> Value:
     if rank.kind is RankKind.LOCAL and ranks and rank.source is not RankSource.SPAWN_INDEX:
         # Local rank 0 is one process for each node.
         ranks = f"local {ranks}"
@@ -309,14 +315,14 @@ def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Val
         return FALSE
     if isinstance(op, (ast.Eq, ast.Is)):
         # A world of one process needs nothing of what is judged here.
-        return FALSE if bound < 2 else open_test(Compares("==", size, other), f"{size!r} == {bound}", None)
+        return FALSE if bound < 2 else open_test(Compares("==", size, other), f"{size!r} == {bound}")
     below = isinstance(op, ast.Lt) is not swapped
     if below:
-        return FALSE if bound <= 2 else open_test(Compares("<", size, other), f"{size!r} < {bound}", None)
-    return TRUE if bound < 2 else open_test(Compares(">", size, other), f"{size!r} > {bound}", None)
+        return FALSE if bound <= 2 else open_test(Compares("<", size, other), f"{size!r} < {bound}")
+    return TRUE if bound < 2 else open_test(Compares(">", size, other), f"{size!r} > {bound}")
 
 
-def contains(items: list[Value], left: Value, text: str, place: object) -> Value:
+def contains(items: list[Value], left: Value, text: str, place: Location) -> Value:
     """`left in items`, item by item."""
     open_parts: list[Literal] = []
     for item in items:
@@ -332,12 +338,12 @@ def contains(items: list[Value], left: Value, text: str, place: object) -> Value
     return disjunction(open_parts, text, place)
 
 
-def conjunction(parts: list[Literal], text: str, place: object) -> Truth:
+def conjunction(parts: list[Literal], text: str, place: Location) -> Truth:
     """All of the literals hold."""
     return Truth(_composite(AllOf, AnyOf, parts, text, place))
 
 
-def disjunction(parts: list[Literal], text: str, place: object) -> Truth:
+def disjunction(parts: list[Literal], text: str, place: Location) -> Truth:
     """One of the literals holds."""
     return Truth(_composite(AnyOf, AllOf, parts, text, place))
 
@@ -345,7 +351,7 @@ def disjunction(parts: list[Literal], text: str, place: object) -> Truth:
 _Kind = type[AllOf] | type[AnyOf]
 
 
-def _composite(kind: _Kind, opposite: _Kind, parts: list[Literal], text: str, place: object) -> Literal:
+def _composite(kind: _Kind, opposite: _Kind, parts: list[Literal], text: str, place: Location) -> Literal:
     negated = [part.negated() for part in parts]
     # `not a and not b` after `a or b`: one atom with two signs, so that the two tests decide each other.
     if is_interned(opposite(frozenset(negated))):
@@ -354,7 +360,7 @@ def _composite(kind: _Kind, opposite: _Kind, parts: list[Literal], text: str, pl
     return Literal(_atom(kind, parts, text, place), True)
 
 
-def _atom(kind: _Kind, parts: list[Literal], text: str, place: object) -> Atom:
+def _atom(kind: _Kind, parts: list[Literal], text: str, place: Location) -> Atom:
     divergence = Divergence.NONE
     for part in parts:
         divergence |= part.atom.divergence

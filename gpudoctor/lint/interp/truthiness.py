@@ -35,6 +35,7 @@ from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.flow.store import Delta
     from gpudoctor.lint.interp.evaluator import Evaluator
 
@@ -370,7 +371,7 @@ def _are_answers(values: Values) -> bool:
 def _is_switch(values: Values) -> bool:
     """A setting beside answers is one too: `args.world_size > 1 or args.distributed`."""
     only = values.single
-    return isinstance(only, Unknown) and only.config
+    return only is not None and only.config
 
 
 def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, node: ast.AST) -> Values:
@@ -405,14 +406,14 @@ def _by_item(
     return told
 
 
-def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: object) -> Value:
+def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: Location) -> Value:
     if isinstance(op, (ast.In, ast.NotIn)):
         result = _member(m, left, right, text, place)
         return negate(result) if isinstance(op, ast.NotIn) else result
     return compare(op, left, right, text, place)
 
 
-def _member(m: Evaluator, left: Value, right: Value, text: str, place: object) -> Value:
+def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location) -> Value:
     # `"RANK" in os.environ` tells which launcher started the program.
     ask = HOOKS.memberships.get(type(right))
     answer = ask(m, left, right) if ask is not None else None

@@ -113,7 +113,7 @@ def _enter_object(m: Evaluator, value: Value, inside: Body, node: ast.AST) -> No
     opening = find_method(m, value, "__enter__")
     if opening is None:
         # Code that was not read may let one rank in after the other; a file or a progress bar lets everybody in.
-        open_to_all = isinstance(value, Unknown) and (isinstance(value.term, OpenFile) or shows(value.escaped_from))
+        open_to_all = isinstance(value.term, OpenFile) or shows(value.escaped_from)
         unread = isinstance(value, Unknown) and not open_to_all
         _inside(m, "unread" if unread else "", inside, singleton(value))
         return

@@ -6,7 +6,7 @@ from gpudoctor.lint.analyses.state_dicts import origin, written
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
@@ -30,7 +30,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     content = call.given(effect.content)
     found = () if effect.by_parts else written(call.do, content)
     states, when = tuple((name, each.value) for name, each in found), tuple(each.condition for _, each in found)
-    places = [device_of(call.do, state.owner if isinstance(state, StateDict) else state) for _, state in states]
+    places = [device_of(call.do, state.state_of) for _, state in states]
     on_cpu = bool(places) and all(place is not None and place.single == CPU for place in places)
     call.emit(
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=path, spelled=spelled,
@@ -101,11 +101,11 @@ def _get_state(call: Call) -> Values:
     full = options is not None and options.all(lambda value: _is_full(call, value))
     for value in call.arg(0, "model") or ():
         # What is whole on each rank needs nobody else.
-        if full and call.do.flag(core_of(value), ModuleState.sharded) is not NO:
+        if full and call.do.flag(value.core, ModuleState.sharded) is not NO:
             call.emit(ShardedState, call=call.name.rpartition(".")[2], owner=value, gathers=True)
         # Without it each rank gets its part, as from the model itself.
-        elif options is None and "model_state" in call.name and hands_out_shards(call.do, core_of(value)):
-            return singleton(StateDict(call.allocation_site(), call.place, call.label, core_of(value)))
+        elif options is None and "model_state" in call.name and hands_out_shards(call.do, value.core):
+            return singleton(StateDict(call.allocation_site(), call.place, call.label, value.core))
     return singleton(call.result(fresh=True))
 
 
@@ -146,7 +146,7 @@ def _load_state(call: Call[Module | Wrapper]) -> Values:
         LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
     )  # fmt: skip
     note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None)
-    call.do.set_flag(core_of(call.receiver), ModuleState.restored)
+    call.do.set_flag(call.receiver.core, ModuleState.restored)
     return singleton(NONE)
 
 

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.function import class_of
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
@@ -63,7 +63,7 @@ def _forward(call: Call) -> Values:
 def forward(call: Call, module: Value | None) -> Values:
     """A forward call. A module without parameters is an operation like any other."""
     assert module is not None
-    core = core_of(module)
+    core = module.core
     if isinstance(core, Module) and core.cls is not None:
         check_initialised(call.do, core, "", core.cls.place)
         note_used(call.do, core)
@@ -134,7 +134,7 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.
     for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
-        study(replace(call, arguments=Arguments((singleton(output),))), part, core_of(part), device)
+        study(replace(call, arguments=Arguments((singleton(output),))), part, part.core, device)
     forget_what_forward_sets(call.do, core)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, class_of(core)))

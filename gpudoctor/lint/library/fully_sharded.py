@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState
 from gpudoctor.lint.domain.function import ContextManager, Method
-from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Value, Values
 from gpudoctor.lint.events.model import ForwardTalks, ShardingRefused, Wrap
@@ -38,7 +38,7 @@ def _in_place(call: Call) -> Values:
     given = call.arg(0, "module") or singleton(NONE)
     # Several modules in a list are sharded as one.
     for value in flatten(call.do, list(given)):
-        core = core_of(value)
+        core = value.core
         parts = parts_of_kind(call, value) if isinstance(value, Unknown) else None
         if isinstance(value, Unknown) and parts is None:
             note_parts_sharded(call.do, value)
@@ -67,7 +67,7 @@ def _tensor_parallel(call: Call) -> Values:
     """It cuts the layers up among the ranks of a mesh, in place: their forwards get what they need from each other."""
     given = call.given("module") or singleton(NONE)
     for value in given:
-        core = core_of(value)
+        core = value.core
         if isinstance(core, Module):
             call.emit(ForwardTalks, module=core)
             note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, call.given("device_mesh")))

@@ -42,7 +42,7 @@ def _hide(do: LibraryContext, owner: Value, key: Values, new: Values, node: ast.
 
 
 def _are_attributes(value: Value) -> bool:
-    return isinstance(value, Unknown) and isinstance(value.term, CallResult) and value.term.function == "builtins.vars"
+    return isinstance(value.term, CallResult) and value.term.function == "builtins.vars"
 
 
 def hide_rank(do: LibraryContext, owner: Value, given: Iterable[Values]) -> bool:

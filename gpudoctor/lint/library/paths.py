@@ -191,7 +191,7 @@ def _search_in(do: LibraryContext, folders: Values, *, first: bool) -> None:
 def _items(do: LibraryContext, value: Value) -> Iterable[Values] | None:
     """What a list of folders holds that the program itself has put there."""
     # `[folder] + sys.path`.
-    if isinstance(value, Unknown) and isinstance(value.term, Operation) and value.term.operator == "+":
+    if isinstance(value.term, Operation) and value.term.operator == "+":
         return map(singleton, (value.term.left, value.term.right))
     if isinstance(value, ListOf):
         return map(singleton, flatten(do, [value]))

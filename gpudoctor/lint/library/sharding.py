@@ -8,7 +8,7 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ObjectState, ProcessState, TensorState
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, Library
-from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, core_of
+from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
 from gpudoctor.lint.domain.tensor import Extent, Tensor
@@ -30,7 +30,7 @@ _DEEP = 12
 def left_whole(do: LibraryContext, model: Value) -> tuple[Module, ...]:
     """The parts with parameters that are on each rank as they are, where other parts of the model are sharded; none
     where the model itself is, or something around it, or where it is not known which parts are."""
-    core = core_of(model)
+    core = model.core
     # Most programs shard nothing.
     if do.flag(PROCESS, ProcessState.model_sharded) is NO or model.synchronises:
         return ()
@@ -52,7 +52,7 @@ def note_sharded(do: LibraryContext, core: Value, stays_on_cpu: bool = False) ->
 def hands_out_shards(do: LibraryContext, state: Value) -> bool:
     """A state, or a model that is written as such, surely is the part of this rank alone: `fully_shard` has cut up the
     model, or a part of it, and nobody has replaced what the state holds."""
-    owner = state.owner if isinstance(state, StateDict) else state
+    owner = state.state_of
     if isinstance(state, StateDict) and do.flag(state, TensorState.rewritten) is not NO:
         return False
     return not owner.synchronises and is_sharded(do, owner)
@@ -63,24 +63,24 @@ def is_sharded(do: LibraryContext, model: Value) -> bool:
     # Most programs shard nothing.
     if do.flag(PROCESS, ProcessState.model_sharded) is NO:
         return False
-    parts = [core_of(model)]
+    parts = [model.core]
     for each in parts:
         if do.flag(each, ModuleState.holds_shards) is YES:
             return True
-        parts += [core for child in children_of(do, each) if (core := core_of(child)) not in parts]
+        parts += [core for child in children_of(do, each) if (core := child.core) not in parts]
     return False
 
 
 def note_copied(do: LibraryContext, model: Value, place: Location) -> None:
     """A copy is made of a model, parameters and all: a sharded one refuses that."""
-    core = core_of(model)
+    core = model.core
     if isinstance(core, Module) and is_sharded(do, core):
         do.emit(ShardingRefused, at=place, module=core, why="copy")
 
 
 def note_loaded(call: Call, model: Value, state: Value | None, from_file: bool) -> None:
     """A state is loaded into a model: one that is sharded in place takes none that is whole."""
-    core = core_of(model)
+    core = model.core
     if not isinstance(core, Module) or model.synchronises or not is_sharded(call.do, core):
         return
     owner = state.owner if isinstance(state, StateDict) else None
@@ -102,7 +102,7 @@ def parts_of_kind(call: Call, value: Unknown) -> list[Module] | None:
         return None
     parts: list[Value] = [owner]
     for each in parts:
-        parts += [core for child in children_of(call.do, each) if (core := core_of(child)) not in parts]
+        parts += [core for child in children_of(call.do, each) if (core := child.core) not in parts]
     # Parts that were not seen may be of the kind as well.
     known = [each for each in parts if isinstance(each, Module) and _is_of_kind(each, kinds)]
     return known or None
@@ -182,7 +182,7 @@ class _Walk:
         self.whole: list[Module] = []
 
     def look_at(self, part: Value, depth: int) -> None:
-        core = core_of(part)
+        core = part.core
         if core in self._seen or not isinstance(core, Module):
             return
         self._seen.add(core)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
@@ -125,11 +125,11 @@ def _copy(call: Call) -> Values:
         return singleton(NONE)
     given = call.args[0]
     # `deepcopy(model.module if wrapped else model)`: one copy of one model.
-    cores = dict.fromkeys(map(core_of, given))
+    cores = dict.fromkeys(each.core for each in given)
     for core in cores if call.name == "copy.deepcopy" else ():
         note_copied(call.do, core, call.place)
     copies: dict[Value, Value] = {core: _copied(call, core) for core in cores if isinstance(core, Module)}
-    return given.map(lambda value: copies.get(core_of(value), value)) if copies else given
+    return given.map(lambda value: copies.get(value.core, value)) if copies else given
 
 
 def _copied(call: Call, core: Module) -> Module:

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
 from gpudoctor.lint.domain.group import Cluster, ManagedObject
-from gpudoctor.lint.domain.module import Module, Wrapper, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
 from gpudoctor.lint.domain.tensor import Tensor
@@ -183,7 +183,7 @@ def _shows(call: Call, effect: ShowEffect) -> Values:
 @MODELS.effect(GiveBackEffect)
 def _gives_back(call: Call, effect: GiveBackEffect) -> Values:
     given = call.given(effect.given) or singleton(NONE)
-    return given.map(core_of) if effect.unwrapped else given
+    return given.map(lambda value: value.core) if effect.unwrapped else given
 
 
 @MODELS.effect(BackpropagateEffect)

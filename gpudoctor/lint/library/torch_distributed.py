@@ -43,6 +43,7 @@ from gpudoctor.manifest.effects import BetweenTwoEffect, CollectiveEffect, Group
 if TYPE_CHECKING:
     import ast
 
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
@@ -369,7 +370,7 @@ def _wait_for_unknown(call: Call) -> Values:
 
 
 @MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")
-def _world(do: LibraryContext, place: object) -> Values:
+def _world(do: LibraryContext, place: Location) -> Values:
     return singleton(NONE)
 
 

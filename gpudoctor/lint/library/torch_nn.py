@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, Module
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.function import BoundMethod
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult, ParameterName
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -129,7 +129,7 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
 def adopt(do: LibraryContext, parent: Value, child: Value) -> None:
     """A module becomes part of another one."""
     note_used(do, child)
-    do.parts.setdefault(parent, set()).add(core_of(child))
+    do.parts.setdefault(parent, set()).add(child.core)
     # A new head on a frozen model learns.
     if is_frozen(do, parent) and not is_frozen(do, child):
         freeze(do, parent, False)
@@ -179,7 +179,7 @@ def learns_itself(do: LibraryContext, core: Module) -> bool:
 
 def has_parameters(do: LibraryContext, value: Value) -> bool | None:
     """Whether a module has parameters; None where that is not known."""
-    core = core_of(value)
+    core = value.core
     if not isinstance(core, Module):
         return None
     if core.parameters is not None:
@@ -234,7 +234,7 @@ def _common(answers: Iterable[bool | None]) -> bool | None:
 
 def has_buffers(do: LibraryContext, value: Value) -> bool | None:
     """Whether a module has buffers; None where that is not known."""
-    core = core_of(value)
+    core = value.core
     if not isinstance(core, Module):
         return None
     if core.buffers is not None:
@@ -325,7 +325,7 @@ def note_used(do: LibraryContext, value: Value) -> None:
 
     Until then another method may register it, and one whose layers are only read misses nothing.
     """
-    module = core_of(value)
+    module = value.core
     if not isinstance(module, Module) or module.cls is None or do.flag(module, ModuleState.constructed) is NO:
         return
     for entry in items_held(do.state(module, ModuleState.plain_containers)):
@@ -374,7 +374,7 @@ def initialise(do: LibraryContext, module: Value) -> None:
 
 def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None:
     """Where a module is, None where that is not known: its parts may have been moved without it."""
-    core = core_of(value)
+    core = value.core
     if not isinstance(core, Module):
         return None
     # FSDP moves shards to the GPU itself, so a CPU module under it is no mistake; on a mesh of CPUs they stay.
@@ -420,12 +420,12 @@ def _move(call: Call[Module | Wrapper]) -> Values:
     use(call, devices, "move", call.argument_places.get("0"))
     call.emit(Move, subject=module, device=devices, call=call.name, dtype=dtype, to_dtype=named_dtype(call))
     if devices is not None:
-        put_on(call.do, core_of(module), devices)
+        put_on(call.do, module.core, devices)
     # `.to(*args)` or `.to(cfg.target)` may be a device as well as a dtype.
     elif call.open_ended or not dtype:
         put_on(
             call.do,
-            core_of(module),
+            module.core,
             singleton(Unknown(Anonymous("moved", call.allocation_site()), "an unknown device")),
         )
     return singleton(module)
@@ -439,7 +439,7 @@ def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
         if part not in seen:
             seen.add(part)
             do.set_state(part, ModuleState.device, devices)
-            waiting += map(core_of, children_of(do, part))
+            waiting += (child.core for child in children_of(do, part))
             held = do.state(part, ModuleState.children)
             # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
             if held is not None and not held.all(lambda known: isinstance(known, TupleOf)):
@@ -458,7 +458,7 @@ def _returns_itself(call: Call[Module | Wrapper]) -> Values:
         known = (
             Unknown(Anonymous("mode", call.allocation_site()), "a mode that is not known") if training is None else None
         )
-        call.do.set_own_attribute(core_of(module), "training", singleton(known or (TRUE if training else FALSE)))
+        call.do.set_own_attribute(module.core, "training", singleton(known or (TRUE if training else FALSE)))
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
         to_dtype = {"half": "float16", "float": "float32", "double": "float64"}.get(call.name, call.name)
@@ -502,7 +502,7 @@ def _iterate_parameters(call: Call[Parameters]) -> Values:
 @MODELS.method(Wrapper, *INNER_MODULES, "buffers", "named_buffers")
 def _inner_modules(call: Call[Module | Wrapper]) -> Values:
     take_apart(call.do, call.receiver)
-    call.do.set_flag(core_of(call.receiver), ModuleState.inner_modules_asked)
+    call.do.set_flag(call.receiver.core, ModuleState.inner_modules_asked)
     return call.unknown(
         MethodResult(call.receiver, call.name), "parts of a module", escaped_from="torch.nn.Module.modules"
     )

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, Te
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import ContextManager
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
@@ -70,7 +70,7 @@ def _taken_from(do: LibraryContext, value: Unknown) -> set[Value]:
     for each in provenance_of(value):
         match each:
             case MethodResult(Module() | Wrapper() as owner, method) if method in INNER_MODULES:
-                whole = core_of(owner)
+                whole = owner.core
                 part = Module(("some part", whole), owner.place, owner.label, made_by="a part of a module")
                 do.parts.setdefault(whole, set()).add(part)
                 found.add(part)

@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.function import (
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
-from gpudoctor.lint.domain.rank import Size, SizeKind
+from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, text_of
@@ -65,7 +65,7 @@ def _kept_by_unread_code(do: LibraryContext, owner: Value, name: str, values: Va
 @told(HOOKS.arrays_compared)
 def _compare_arrays(do: LibraryContext, values: list[Value], node: ast.AST) -> Values | None:
     """`predicted == labels` of NumPy is an array of answers, made of the same share of the data."""
-    arrays = [each for each in values if isinstance(each, Unknown) and computes(each.escaped_from)]
+    arrays = [each for each in values if computes(each.escaped_from)]
     if len(arrays) < len(values):
         return None
     divergence = Divergence.NONE
@@ -129,7 +129,7 @@ def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place
     reached = _reached(do, [value for each in given for value in each])
     note_opened(do, reached)
     _note_functions(do, reached)
-    told = any(isinstance(value, Size) and value.kind is SizeKind.WORLD for value in reached)
+    told = any(value.counts(SizeKind.WORLD) for value in reached)
     values, may_begin = tuple(filter(_matters, reached)), told or begins_group(into)
     do.emit(Escape, at=place, into=into, values=values, may_begin_group=may_begin, trains=TRAINS.fits(into))
     for each in reached if may_begin else ():
@@ -224,7 +224,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     if computes(made_by):
         # numpy sums this rank's numbers and asks nobody else.
         shards |= shares_of(do, known)
-        if isinstance(value, Unknown) and isinstance(value.term, Attribute) and value.term.of is not None:
+        if isinstance(value.term, Attribute) and value.term.of is not None:
             shards |= shards_in(do, [value.term.of])
     if any(isinstance(each, Tensor) for each in given):
         return _with_shards(_unread(do, given, node), shards)
@@ -270,7 +270,7 @@ def _entries_by_name(do: LibraryContext, values: Values) -> list[tuple[str, Valu
 
 def _note_logged(do: LibraryContext, value: Unknown, node: ast.AST) -> None:
     logger = value.term.of if isinstance(value.term, Attribute) else None
-    if isinstance(logger, Unknown) and logger.escaped_from in LOGGERS and _method_of(value) not in _CLOSE:
+    if logger is not None and logger.escaped_from in LOGGERS and _method_of(value) not in _CLOSE:
         do.emit(UseLogger, at=do.place(node), logger=logger)
 
 

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library, Method, class_of
-from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
@@ -177,10 +177,10 @@ def _wraps(call: Call, effect: WrapEffect) -> Values:
     for wrapper in wrappers:
         # With several GPUs it moves nothing, and with one it brings the model there.
         if only is not None:
-            put_on(call.do, core_of(wrapper), singleton(_gpu(call, only)))
+            put_on(call.do, wrapper.core, singleton(_gpu(call, only)))
         # Sharding brings the parameters to the GPU by itself.
         if kind is WrapperKind.FSDP:
-            note_sharded(call.do, core_of(wrapper))
+            note_sharded(call.do, wrapper.core)
     return wrappers
 
 
@@ -224,7 +224,7 @@ def _engine(call: Call, class_name: str, model: Value, one_of_several: bool) -> 
 
 
 def _optimizer(call: Call, models: Values) -> Optimizer:
-    modules = frozenset(core_of(model) for model in models if model.is_model)
+    modules = frozenset(model.core for model in models if model.is_model)
     complete = bool(modules) and all(model.is_model for model in models)
     library = call.name.partition(".")[0]
     return Optimizer(call.allocation_site(), call.place, "the optimizer", call.name, modules, complete, library)
@@ -281,7 +281,7 @@ def _attribute(call: Call[Wrapper]) -> Values:
         if call.declared is not None:
             return singleton(Method(wrapper, name))
         said = declared_attribute(call)
-        return said if said is not NOT_ANSWERED else call.do.attribute(core_of(wrapper), name, call.node)
+        return said if said is not NOT_ANSWERED else call.do.attribute(wrapper.core, name, call.node)
     # FSDP has its own, for which all ranks send their parts.
     if name in ("state_dict", "clip_grad_norm_") and wrapper.kind is WrapperKind.FSDP:
         return singleton(Method(wrapper, name))
@@ -298,7 +298,7 @@ def _attribute(call: Call[Wrapper]) -> Values:
     # What `nn.Module` has, the wrapper has itself; all else is only on `.module`.
     if wrapper_has(wrapper, name):
         return singleton(Method(wrapper, name)) if name in MODULE_API or name in METHODS else _plain(call)
-    inner_has = _has_attribute(call, core_of(wrapper), name)
+    inner_has = _has_attribute(call, wrapper.core, name)
     # AttributeError: 'DistributedDataParallel' object has no attribute …
     call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
     return call.do.attribute(wrapper.inner, name, call.node)
@@ -315,7 +315,7 @@ def _no_sync(call: Call[Wrapper]) -> Values:
 @MODELS.method(Wrapper, "clip_grad_norm_")
 def _clip(call: Call[Wrapper]) -> Values:
     """FSDP adds up the norms of all shards."""
-    call.emit(ClipGradients, call=call.name, modules=frozenset({core_of(call.receiver)}), of_all_shards=True)
+    call.emit(ClipGradients, call=call.name, modules=frozenset({call.receiver.core}), of_all_shards=True)
     return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Method
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Unknown, Value
@@ -98,7 +98,7 @@ def _holds(program: Program, owner: Value, core: Value) -> bool:
     # Gradients may be cleared by way of the optimizer or of the model itself.
     modules = owner.modules if isinstance(owner, (Optimizer, Parameters)) else frozenset([owner])
     # Both ways round: an optimizer may hold one layer of the model, or a whole of which the model is a part.
-    return any(core in program.within(each) or core_of(each) in program.within(core) for each in modules)
+    return any(core in program.within(each) or each.core in program.within(core) for each in modules)
 
 
 def is_repeated(event: Event) -> bool:

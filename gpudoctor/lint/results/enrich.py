@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Location, Related, Severity
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import Unknown, Value
+from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.option_defaults import comes_to, only_where, only_with
@@ -110,7 +110,7 @@ def _made_at(event: Event) -> Iterator[Location]:
 
 
 def _is_widened(value: Value) -> bool:
-    return isinstance(value, Unknown) and isinstance(value.term, Widened)
+    return isinstance(value.term, Widened)
 
 
 def _where_options_lead(finding: Finding, program: Program) -> Finding:

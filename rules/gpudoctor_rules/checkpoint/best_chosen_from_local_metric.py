@@ -28,7 +28,7 @@ import os
 from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor
@@ -65,7 +65,7 @@ class BestChosenFromLocalMetric(Rule):
             for guard in save.local_guards if save.checkpoint and not save.collective else ():
                 loader, place = _validated_by(guard, trained), guard.atom.place
                 # One test of several parts is one mistake.
-                if loader is None or not isinstance(place, Location) or (place.path, place.line) in told:
+                if loader is None or place is None or (place.path, place.line) in told:
                     continue
                 told.add((place.path, place.line))
                 yield self.found(

@@ -70,13 +70,17 @@ class SaveGuardedByLocalRank(Rule):
             if place in told:
                 continue
             told.add(place)
+            asked = guards[0].atom.place
             yield self.found(
                 at=place,
                 message=f"Local rank 0 of each node writes {shown(save)}: on several nodes with one disk they all "
                 "write it at the same time.",
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program, save)}:`.",
-                because=[("the local rank is tested here", _place(guards[0])), ("and here it happens", save.location)],
-                cause=_place(guards[0]),
+                because=[
+                    ("the local rank is tested here", asked),
+                    ("and here it happens", save.location),
+                ],
+                cause=asked,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -118,7 +122,3 @@ def _is_of_the_node(path: Value) -> bool:
     if isinstance(path, Const):
         return isinstance(path.value, str) and path.value.startswith(OF_ONE_NODE)
     return isinstance(path, Unknown) and any(word in path.label.upper() for word in VARIABLES)
-
-
-def _place(guard: Literal) -> Location | None:
-    return guard.atom.place if isinstance(guard.atom.place, Location) else None

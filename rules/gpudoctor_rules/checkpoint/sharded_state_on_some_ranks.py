@@ -37,7 +37,6 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -83,7 +82,7 @@ class ShardedStateOnSomeRanks(Rule):
                 if writes
                 else "Call it on all ranks, and keep only the writing of the file inside of the test.",
                 because=[
-                    *(("only some ranks pass here", _place(guard)) for guard in event.rank_guards),
+                    *(("only some ranks pass here", guard.atom.place) for guard in event.rank_guards),
                     *(("called from here", call) for call in event.context.calls[-2:]),
                     ("and here it happens", event.location),
                 ],
@@ -136,7 +135,3 @@ def _is_answered(event: ShardedState | Save, others: list[ShardedState | Save]) 
 
 def _name(event: ShardedState | Save) -> str:
     return event.call.rpartition(".")[2]
-
-
-def _place(guard: Literal) -> Location | None:
-    return guard.atom.place if isinstance(guard.atom.place, Location) else None

@@ -125,7 +125,7 @@ def _beside_the_rank(atom: Atom) -> Iterator[Literal]:
 def left_at(event: Event) -> Location | None:
     """The test with which other ranks have left before: whoever changes it mends all that they miss."""
     guards = event.rank_guards
-    return place_of(guards[0]) if guards and not any(guard.holds for guard in guards) else None
+    return guards[0].atom.place if guards and not any(guard.holds for guard in guards) else None
 
 
 def _takes_turns(guard: Literal) -> bool:
@@ -167,7 +167,7 @@ def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
     told: dict[Location, str] = {}
     for event in events:
         for guard in event.rank_guards:
-            if (place := place_of(guard)) is not None:
+            if (place := guard.atom.place) is not None:
                 told.setdefault(place, _passed_by(guard))
         for call in calls_behind(event, event.rank_guards):
             told.setdefault(call, "this call leads there")
@@ -179,9 +179,3 @@ def _passed_by(guard: Literal) -> str:
     if not guard.atom.ranks:
         return "not every rank goes the same way here"
     return f"only {guard.atom.ranks} continues here" if guard.holds else f"{guard.atom.ranks} leaves here"
-
-
-def place_of(guard: Literal) -> Location | None:
-    """Where the test stands."""
-    # Tests that come from a model of a library, as a decorator, stand nowhere in the source.
-    return guard.atom.place if isinstance(guard.atom.place, Location) else None

@@ -34,7 +34,6 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
-from gpudoctor_rules.collective._sides import place_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -103,7 +102,7 @@ class CollectivesInDifferentOrder(Rule):
                 message=f"Here some ranks call `{others[at]}` while the others call `{names[at]}`: on the two sides of "
                 "a test on the rank, the same collectives stand in different orders.",
                 remedy="Put them into the same order on both sides, or call them once, outside of the test.",
-                because=[("the ranks part here", place_of(guard)), ("the others are here then", mine[at].location)],
+                because=[("the ranks part here", guard.atom.place), ("the others are here then", mine[at].location)],
             )
 
 

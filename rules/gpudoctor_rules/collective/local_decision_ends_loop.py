@@ -45,7 +45,7 @@ from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._errors import passed_over
-from gpudoctor_rules.collective._sides import place_of, story, without_partner
+from gpudoctor_rules.collective._sides import story, without_partner
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class LocalDecisionEndsLoop(Rule):
                 because=[*_tests(event), (f"{missed.name} needs every rank", missed.event.location)],
                 # Values may agree on all ranks for reasons that lint cannot see, as equal data.
                 confidence=Confidence.LIKELY,
-                cause=next((place_of(first_asked(guard)) for guard in event.local_guards), None),
+                cause=next((first_asked(guard).atom.place for guard in event.local_guards), None),
             )
         yield from self._left_out(program, together, told)
         for caught, step in passed_over(program, together):
@@ -122,17 +122,17 @@ class LocalDecisionEndsLoop(Rule):
             first = first_asked(guard)
             yield self.found(
                 # Nothing is wrong with the step itself, which may lie in a helper that is right elsewhere.
-                at=place_of(guard) or place,
+                at=guard.atom.place or place,
                 message=f"`{guard.atom.text}` is about this rank's own data. Where it decides otherwise, the rank "
                 f"leaves out {step.name}, and the others wait for it there.",
                 remedy="Share the decision first: `all_reduce` a flag, or take the step with a loss of 0.",
                 because=[
-                    *([] if first == guard else [("each rank decides for itself here", place_of(first))]),
+                    *([] if first == guard else [("each rank decides for itself here", first.atom.place)]),
                     *(("this call leads there", call) for call in calls_behind(step.event, [guard])[:1]),
                     (f"{step.name} needs every rank", place),
                 ],
                 confidence=Confidence.LIKELY,
-                cause=place_of(first),
+                cause=first.atom.place,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -226,4 +226,4 @@ def _subject(event: LeaveLoop) -> str:
 
 
 def _tests(event: LeaveLoop) -> list[tuple[str, Location | None]]:
-    return [*(("each rank decides for itself here", place_of(guard)) for guard in event.local_guards), *story([event])]
+    return [*(("each rank decides for itself here", guard.atom.place) for guard in event.local_guards), *story([event])]

@@ -114,7 +114,7 @@ def _learns_alone(program: Program, step: TrainingStep, backwards: list[Backward
     return not any(not each.rank_guards and _feeds(program, each, optimizer) for each in together)
 
 
-def _feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
+def _feeds(program: Program, backward: Backward, optimizer: Value) -> bool:
     """The backward leaves gradients in something that the optimizer holds."""
     held = [program.within(each) for each in optimizer.modules]
     return any(program.within(call.module) & parts for call in program.calls_in_graph(backward) for parts in held)

@@ -39,7 +39,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import FALSE
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -114,7 +114,7 @@ class WrappedForwardOnSomeRanks(Rule):
             message=f"`{event.module.label or 'the model'}`, which `fully_shard` has sharded, is called by "
             f"{ranks_in_words(event)}. {_GATHERS}",
             remedy=_TOGETHER,
-            because=[*story(events), ("the model is sharded here", sharded[core_of(event.module)].location)],
+            because=[*story(events), ("the model is sharded here", sharded[event.module.core].location)],
             severity=Severity.ERROR,
             confidence=Confidence.DEFINITE,
             cause=left_at(event),
@@ -144,13 +144,13 @@ def _sharded_in_place(program: Program) -> dict[Value, Wrap]:
 
 
 def _shards(event: Forward, sharded: Mapping[Value, Wrap]) -> bool:
-    wrap = sharded.get(core_of(event.module))
+    wrap = sharded.get(event.module.core)
     return wrap is not None and wrap.order < event.order and not _through_wrapper(event)
 
 
 def _wrapped_at(event: Forward, sharded: Mapping[Value, Wrap]) -> Hashable:
     """Each rank may have made its wrapper on a path of its own: the line that wraps is what they share."""
-    wrap = None if _through_wrapper(event) else sharded.get(core_of(event.module))
+    wrap = None if _through_wrapper(event) else sharded.get(event.module.core)
     return wrap.location if wrap is not None else _wrapper(event).place
 
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Text, Unknown, Value
+from gpudoctor.lint.domain.value import Text, Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import Divergence
@@ -164,6 +164,6 @@ def _is_input(value: Value) -> bool:
 
 def _name_of(value: Value, loader: Loader) -> str:
     parts = value.parts if isinstance(value, Text) else (value,)
-    known = (part for part in parts if isinstance(part, (Unknown, Tensor)) and loader in part.shards)
+    known = (part for part in parts if loader in part.shards)
     label = next((part.label for part in known if part.label), "")
     return f"`{label}`" if label else "What is shown here"

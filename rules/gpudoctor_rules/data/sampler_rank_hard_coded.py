@@ -224,7 +224,7 @@ def _plays_ranks(program: Program, replicas: Value | None) -> bool:
 def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -> bool:
     if rank.kind is not RankKind.LOCAL:
         return False
-    over_nodes = replicas is None or (isinstance(replicas, Size) and replicas.kind is SizeKind.WORLD)
+    over_nodes = replicas is None or replicas.counts(SizeKind.WORLD)
     # A spawned process counts like its node, and a count of devices belongs to one node: both mean a single one, but
     # where the program itself counts its nodes.
     if rank.source is RankSource.SPAWN_INDEX:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Const, Value
+from gpudoctor.lint.domain.value import Value, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
@@ -60,7 +59,7 @@ def _lives_on_own(program: Program, wrap: Wrap) -> bool:
 
 def _is_chosen_own(program: Program, wrap: Wrap, device: Value) -> bool:
     """`cuda` of a rank that has made its own GPU the current one before, whatever else was chosen on the way."""
-    if not isinstance(device, Device) or not current_gpu(device):
+    if not current_gpu(device):
         return False
     before = [each for each in choices(program) if each.order < wrap.order and each.purpose == "set_device"]
     return bool(before) and all(_own(each.device) for each in before)
@@ -111,4 +110,4 @@ def one_visible(program: Program) -> bool:
 
 def _is_list(value: Value) -> bool:
     # A list of several GPUs narrows nothing to one process; one that is not known may.
-    return isinstance(value, Const) and isinstance(value.value, str) and "," in value.value
+    return "," in (text_of(value) or "")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import Const, Unknown, Values, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ def certain(values: Values | None) -> Device | None:
     return only if isinstance(only, Device) else None
 
 
-def one_gpu(device: Device) -> bool:
+def one_gpu(device: Value) -> bool:
     """The same GPU on every rank, because the program wrote its number."""
     # `cuda:0` means one card to all; an index that is computed may differ from rank to rank.
-    return device.type == "cuda" and device.literal_index is not None
+    return device.is_cuda and device.literal_index is not None
 
 
-def current_gpu(device: Device) -> bool:
+def current_gpu(device: Value) -> bool:
     """`cuda` without a number: the current device of the process."""
-    return device.type == "cuda" and device.index is None
+    return device.is_cuda and device.index is None
 
 
 def differ(one: Device, other: Device) -> bool:

@@ -26,13 +26,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Value, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.placement import Crossed
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.program import Program
 
 
@@ -70,6 +69,6 @@ class ActivationCrossesDevices(Rule):
             )
 
 
-def _gpu(value: Value) -> str:
-    device = value.device if isinstance(value, Tensor) else None
-    return f"cuda:{device.literal_index}" if isinstance(device, Device) else "another GPU"
+def _gpu(tensor: Tensor) -> str:
+    device = tensor.device
+    return f"cuda:{device.literal_index}" if device is not None and device.is_cuda else "another GPU"

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
@@ -104,7 +104,7 @@ def _come_together(program: Program) -> bool:
 
 def _is_of(program: Program, move: Move, wrap: Wrap) -> bool:
     """What is moved is the model that is wrapped, a part of it, or a batch."""
-    core = core_of(move.subject)
+    core = move.subject.core
     return not isinstance(core, Module) or core in program.within(wrap.inner) or wrap.inner in program.within(core)
 
 
@@ -166,7 +166,7 @@ def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
 def _what(event: DeviceUsed | Move, device: Device) -> str:
     if isinstance(event, DeviceUsed):
         return "Every rank chooses its GPU by the same number"
-    label = f"`{getattr(event.subject, 'label', 'This')}`"
+    label = f"`{event.subject.label or 'This'}`"
     if one_gpu(device):
         return f"{label} is moved to a GPU by its number"
     return f"{label} is moved to the current GPU, which no rank has chosen"
@@ -174,7 +174,7 @@ def _what(event: DeviceUsed | Move, device: Device) -> str:
 
 def _is_model(move: Move) -> bool:
     """A module that may have weights; a loss function without them takes up no GPU."""
-    module = core_of(move.subject)
+    module = move.subject.core
     # A criterion is moved by habit; blaming its line would hide the one that matters.
     return isinstance(module, Module) and module.parameters is not False
 

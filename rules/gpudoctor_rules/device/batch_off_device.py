@@ -144,7 +144,7 @@ def _moved_in_vain(program: Program) -> set[Value | None]:
 
 
 def _source(tensor: Tensor) -> str:
-    label = getattr(tensor.batch_of, "label", "")
+    label = tensor.batch_of.label if tensor.batch_of is not None else ""
     # `for batch in batch` would read as if a thing yielded itself.
     return f"`{label}`" if label and label != tensor.label else "its loader"
 
@@ -162,4 +162,4 @@ def _partner(program: Program, event: Mixed, other: Tensor | None) -> str:
 
 
 def _chosen(other: Tensor | None) -> Location | None:
-    return other.device.place if other is not None and isinstance(other.device, Device) else None
+    return other.device.place if other is not None and other.device is not None else None

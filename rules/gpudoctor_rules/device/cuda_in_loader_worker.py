@@ -27,7 +27,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.value import NONE, Const, name_of, single_of
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
@@ -84,8 +83,7 @@ def _used_before(program: Program, event: Event) -> bool:
     # Without CUDA in the parent each worker would open it for itself, which is slow, and works.
     return any(
         used.order < event.order
-        and isinstance(used.device, Device)
-        and used.device.type == "cuda"
+        and used.device.is_cuda
         and used.purpose in ("move", "set_device", "factory")
         and event.condition.implies(used.condition)
         for used in program.events(DeviceUsed)

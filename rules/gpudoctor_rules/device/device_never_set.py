@@ -33,7 +33,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Wrap
@@ -105,7 +104,7 @@ def _uses(program: Program) -> Iterator[Event]:
     nccl, shown = _over_nccl(program), False
     for event in program.events(Collective, DeviceUsed, Wrap):
         if isinstance(event, DeviceUsed):
-            if event.certain and isinstance(event.device, Device) and current_gpu(event.device):
+            if event.certain and current_gpu(event.device):
                 yield event
         elif isinstance(event, Collective) and event.group is None and _without_tensor(event, shown):
             if nccl:

@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Const, Text, Value, Values, text_of
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -103,7 +102,7 @@ def _others(uses: list[DeviceUsed]) -> list[tuple[str, Location]]:
 
 
 def _rank_of(device: Value) -> Rank | None:
-    index = device.index if isinstance(device, Device) else None
+    index = device.index
     # Who numbers his processes himself, by an argument or as children of one, knows how many nodes there are.
     own = (RankSource.SPAWN_INDEX, RankSource.ARGUMENT)
     if isinstance(index, Rank) and index.kind is RankKind.GLOBAL and index.source not in own:
@@ -125,17 +124,17 @@ def _one_node(program: Program) -> bool:
     writes = [write for write in program.events(EnvironmentWrite) if write.name == "LOCAL_RANK"]
     # `os.environ["LOCAL_RANK"] = str(rank)`.
     texts = [value for write in writes for value in write.value]
-    if any(_is_global(part) for value in texts for part in (value.parts if isinstance(value, Text) else (value,))):
+    if any(
+        part.counts(RankKind.GLOBAL)
+        for value in texts
+        for part in (value.parts if isinstance(value, Text) else (value,))
+    ):
         return True
     written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
     # `except KeyError:` makes a group of one, for who starts no launcher: its address says nothing of the others.
     several = (init for init in program.events(InitGroup) if init.world_size is None or init.world_size.single != ONE)
     methods = [init.init_method for init in several if init.init_method is not None]
     return any(_is_here(values) for values in (*written, *methods))
-
-
-def _is_global(value: Value) -> bool:
-    return isinstance(value, Rank) and value.kind is RankKind.GLOBAL
 
 
 def _is_here(values: Values) -> bool:

@@ -30,8 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.module import Module, StateDict, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Scheduler
 from gpudoctor.lint.domain.value import NONE, Value, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save
@@ -40,7 +39,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
-from gpudoctor_rules.device._places import managed
+from gpudoctor_rules.device._places import managed, one_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -116,7 +115,7 @@ def _onto(program: Program, use: LoadState, named: str, saved: Save | None) -> s
 def _gpu_of_all(load: Load) -> str:
     """The one GPU that is written there for all ranks; an empty text where there is none."""
     only = single_of(load.map_location)
-    if isinstance(only, Device) and only.type == "cuda" and only.literal_index is not None:
+    if only is not None and one_gpu(only):
         return f"cuda:{only.literal_index}"
     text = text_of(only) or ""
     return text if text.startswith("cuda:") else ""
@@ -148,7 +147,7 @@ def _from_cpu(program: Program, saved: Save | None) -> bool:
 def _published(program: Program, use: LoadState) -> bool:
     """Weights for a model that gets another head then, for a part of another model, or for one of a library that is
     taken apart: they come from elsewhere, and such files are made to be loaded without a GPU."""
-    models = {core_of(each.target) for each in _uses(program, use)}
+    models = {each.target.core for each in _uses(program, use)}
     if any(each.parent in models and each.order > use.order for each in program.events(PartExchanged)):
         return True
     parts = _parts(program)
@@ -174,14 +173,14 @@ def _parts(program: Program) -> frozenset[Value]:
 
 def _called(program: Program) -> set[Value]:
     """The models that are wrapped or called."""
-    wrapped = {core_of(each.inner) for each in program.events(Wrap)}
-    return wrapped | {core_of(each.module) for each in program.events(Forward)}
+    wrapped = {each.inner.core for each in program.events(Wrap)}
+    return wrapped | {each.module.core for each in program.events(Forward)}
 
 
 def _writes_its_kind(program: Program, use: LoadState) -> bool:
     """The program saves checkpoints like this one: the same model or optimizer, or an entry of the same name."""
     entries = {each.entry for each in _uses(program, use) if each.entry}
-    owners = {core_of(each.target) for each in _uses(program, use) if not each.entry}
+    owners = {each.target.core for each in _uses(program, use) if not each.entry}
     return any(
         # What is in it is not known.
         not save.states
@@ -192,7 +191,7 @@ def _writes_its_kind(program: Program, use: LoadState) -> bool:
 
 
 def _owner(state: Value) -> Value:
-    return core_of(state.owner if isinstance(state, StateDict) else state)
+    return state.state_of.core
 
 
 def _saved(program: Program, load: Load) -> Save | None:

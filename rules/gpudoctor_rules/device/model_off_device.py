@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device, on_cpu
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import Condition
@@ -64,10 +64,10 @@ class ModelOffDevice(Rule):
         if managed(program):
             return
         # There the constructor of DDP has ended the program before any forward.
-        stopped = {core_of(wrap.inner) for wrap in fails_at_wrap(program)}
+        stopped = {wrap.inner.core for wrap in fails_at_wrap(program)}
         told: set[Value] = set()
         for event in program.events(Forward):
-            core = core_of(event.module)
+            core = event.module.core
             # Unread code that was handed the model may have moved it.
             if core in told or core in program.escaped or core in stopped or not _at_odds(event):
                 continue
@@ -83,7 +83,7 @@ class ModelOffDevice(Rule):
                 because=[
                     ("the model is made here, on the CPU, and never moved", core.place),
                     (_hope(event.module), _wrapped(event.module)),
-                    ("the device of the input is chosen here", where.place if isinstance(where, Device) else None),
+                    ("the device of the input is chosen here", where.place if where is not None else None),
                 ],
                 repair=_move(program, event, core, where),
                 needs=_shared(program, core),
@@ -92,7 +92,7 @@ class ModelOffDevice(Rule):
 
 def _shared(program: Program, core: Value) -> Condition:
     """What had to hold for all calls in which the model is at odds with its inputs: they are told as one."""
-    calls = (each for each in program.events(Forward) if core_of(each.module) == core and _at_odds(each))
+    calls = (each for each in program.events(Forward) if each.module.core == core and _at_odds(each))
     return reduce(Condition.intersection, (each.condition for each in calls))
 
 

@@ -37,7 +37,6 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 
@@ -56,7 +55,8 @@ class TensorMadeOnCpu(Rule):
         # What a module keeps should be a buffer: GPU211 says so. A move that was dropped is the cause: GPU203.
         kept = {each.tensor.root for each in program.events(TensorKept)}
         dropped = {each.location for each in program.events(Discard)}
-        kept |= {each.subject.root for each in program.events(Move) if _is_in(each, dropped)}  # type: ignore[attr-defined]
+        moved = (each.subject for each in program.events(Move) if each.location in dropped)
+        kept |= {subject.root for subject in moved if isinstance(subject, Tensor)}
         told: set[Location] = set()
         for event in program.events(ConstantMixed):
             # Each operation is one mistake: a tensor may be moved for one of them.
@@ -77,22 +77,16 @@ class TensorMadeOnCpu(Rule):
             )
 
 
-def _there(other: Value) -> str:
-    label = other.label if isinstance(other, Tensor) else ""
+def _there(other: Tensor) -> str:
+    label = other.label
     # What is computed on the spot has no name to ask.
     named = label and label[-1] not in ")." and " " not in label
     return f"`device={label}.device`" if named else "give it that device"
 
 
-def _make_there(tensor: Tensor, other: Value) -> Repair | None:
-    if not isinstance(other, Tensor):
-        return None
+def _make_there(tensor: Tensor, other: Tensor) -> Repair:
     to: Code = (Source(tensor.place), ".to(", Holds(other), ".device)")
     return Repair("Make it where the other one is", (Replace(tensor.place, to),))
-
-
-def _is_in(move: Move, dropped: set[Location]) -> bool:
-    return isinstance(move.subject, Tensor) and move.location in dropped
 
 
 def _met(event: ConstantMixed) -> str:

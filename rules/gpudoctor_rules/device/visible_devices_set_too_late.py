@@ -29,7 +29,6 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.knowledge import Escape
@@ -98,7 +97,7 @@ def _set_in_time(program: Program, start: Event) -> bool:
 def _only_the_first(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:
     """`"0"` names the GPU that is used anyway."""
     several = any(wrap.kind is WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
-    indices = {each.device.literal_index for each in used if isinstance(each.device, Device) and each.device.index}
+    indices = {each.device.literal_index for each in used if each.device.index}
     return write.value.all(lambda value: value == Const("0")) and not several and indices <= {0}
 
 

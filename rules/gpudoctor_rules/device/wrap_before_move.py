@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import NONE, Const, name_of
 from gpudoctor.lint.events.model import Wrap
@@ -68,13 +68,13 @@ class WrapBeforeMove(Rule):
             if wrap.led_there in told:
                 continue
             told.add(wrap.led_there)
-            model = name_of(core_of(wrap.inner))
+            model = name_of(wrap.inner.core)
             yield self.found(
                 at=wrap.location,
                 message=f"{model} is still on the CPU when DistributedDataParallel {_how(wrap)}: "
                 "every rank ends with an error here.",
                 remedy="Move the model to the GPU of its rank before the wrap: `.to(local_rank)`.",
-                because=[("the model is made here, on the CPU", getattr(core_of(wrap.inner), "place", None))],
+                because=[("the model is made here, on the CPU", wrap.inner.core.place)],
                 repair=_move(program, wrap),
                 by=wrap,
             )
@@ -108,7 +108,7 @@ def fails_at_wrap(program: Program) -> list[Wrap]:
     gpu_only = _gpu_only(program)
     wraps = (wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP and on_cpu(wrap.model_device))
     # Without `device_ids` DDP trains on the CPU with gloo: only NCCL refuses.
-    return [wrap for wrap in wraps if core_of(wrap.inner) not in program.escaped and (_has_ids(wrap) or gpu_only)]
+    return [wrap for wrap in wraps if wrap.inner.core not in program.escaped and (_has_ids(wrap) or gpu_only)]
 
 
 def _has_ids(wrap: Wrap) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.module import chain_of
 from gpudoctor.lint.domain.value import Const, Unknown, name_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 
@@ -34,8 +34,8 @@ def prepares_unseen(program: Program) -> bool:
 
 def is_prepared(program: Program, value: Value) -> bool:
     """The object, or the one under its wrappers, is handed to a framework on some path."""
-    core = core_of(value)
-    return any(value in (each.given, each.made) or core_of(each.given) == core for each in handed_over(program))
+    core = value.core
+    return any(value in (each.given, each.made) or each.given.core == core for each in handed_over(program))
 
 
 def handed_over(program: Program) -> Iterator[Prepare]:
@@ -45,7 +45,7 @@ def handed_over(program: Program) -> Iterator[Prepare]:
 
 def preparing(program: Program, model: Value) -> Prepare | None:
     """Where a framework made this wrapper, or one that lies in it."""
-    chain = model.chain if isinstance(model, Wrapper) else ()
+    chain = chain_of(model)
     return next((each for each in handed_over(program) if each.made in chain), None)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper
+from gpudoctor.lint.domain.module import Wrapper, chain_of
 from gpudoctor.lint.domain.symbols import MethodResult
 from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -21,8 +21,7 @@ STEPS = "gradient_accumulation_steps"
 
 def made_at(program: Program, engine: Value) -> UseManaged | None:
     """Where the engine was made, with its configuration."""
-    places = (each.place for each in (engine.chain if isinstance(engine, Wrapper) else ()))
-    found = set(places)
+    found = {each.place for each in chain_of(engine)}
     charges = (each for each in program.events(UseManaged) if each.framework == DEEPSPEED)
     return next((each for each in charges if each.location in found), None)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import shares_nothing
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Unknown
@@ -72,4 +71,4 @@ def averages_by_hand(program: Program) -> bool:
 def _may_be_weights(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.origin in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT)
-    return isinstance(value, Unknown) or core_of(value).is_model
+    return isinstance(value, Unknown) or value.core.is_model

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.domain.value import Const, Unknown, in_code
+from gpudoctor.lint.domain.value import Const, in_code
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
@@ -109,7 +109,7 @@ class AccumulateMissing(Rule):
 def _is_several(number: Value | None) -> bool:
     if isinstance(number, Const):
         return isinstance(number.value, int) and number.value > 1
-    return isinstance(number, Unknown) and number.config
+    return number is not None and number.config
 
 
 def _step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -113,7 +113,7 @@ def _trained_at(program: Program, event: SpreadByMap) -> Event | None:
             given = (each.inner,)
         elif isinstance(each, Escape) and _is_trainer(program, each):
             given = each.values
-        if any(event.model in program.within(value) for value in map(core_of, given) if value.is_model):
+        if any(event.model in program.within(value) for value in (each.core for each in given) if value.is_model):
             return each
     return None
 

@@ -29,7 +29,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.questions.gradient_use import stepped_after
@@ -108,7 +107,7 @@ def _may_be_restored(program: Program, off: GradientSync) -> bool:
 
 def _used_after(program: Program, off: GradientSync) -> tuple[Backward, OptimizerStep] | None:
     """A backward through the model from there on, and the step that finds none of its gradients."""
-    core = core_of(off.target)
+    core = off.target.core
     for backward in program.events(Backward):
         calls = program.calls_in_graph(backward) if backward.order > off.order else ()
         if not any(core in program.within(call.module) for call in calls):
@@ -121,10 +120,10 @@ def _used_after(program: Program, off: GradientSync) -> tuple[Backward, Optimize
 
 def _reduce_before(off: GradientSync, backward: Backward, step: OptimizerStep) -> Repair:
     """Ask what decides whether a step follows, where that is asked in the same iteration; else leave the call out."""
-    tests = [each for each in step.condition.difference(off.condition) if isinstance(each.atom.place, Location)]
+    tests = [each for each in step.condition.difference(off.condition) if each.atom.place is not None]
     asks = len(tests) == 1 and tests[0].holds and same_round(off, step)
     place = tests[0].atom.place if asks else None
-    if isinstance(place, Location):
+    if place is not None:
         return Repair("Reduce the gradients before each step", (Replace(off.location, (Source(place),), part="0"),))
     return Repair("Leave the gradients to be reduced", (Delete(off.location),))
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
@@ -114,7 +114,7 @@ def _divides_by(charge: UseManaged, backward: Backward, number: Value) -> bool:
 
 def _asks_accelerator(number: Value) -> bool:
     """`accelerator.gradient_accumulation_steps`."""
-    return isinstance(number, Unknown) and isinstance(number.term, Attribute) and number.term.name == STEPS
+    return number is not None and isinstance(number.term, Attribute) and number.term.name == STEPS
 
 
 def _undivided(at: Location) -> Repair:

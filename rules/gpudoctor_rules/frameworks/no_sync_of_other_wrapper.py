@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, WrapperKind, chain_of
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
@@ -115,8 +115,8 @@ class NoSyncOfOtherWrapper(Rule):
 
 def _asked(event: GradientSync) -> Module | None:
     """The model that is asked itself, or through a wrapper that passes on what it is asked: `torch.compile`."""
-    core = core_of(event.target)
-    chain = event.target.chain if isinstance(event.target, Wrapper) else ()
+    core = event.target.core
+    chain = chain_of(event.target)
     passed_on = all(each.kind is WrapperKind.COMPILED for each in chain)
     return core if isinstance(core, Module) and passed_on else None
 
@@ -134,7 +134,7 @@ def _switch(program: Program, event: GradientSync) -> Repair | None:
     known = (steps[0] if steps else event).context.conditions_at_entry[-1]
     tests = [each for each in event.condition.difference(known) if each.atom.divergence & Divergence.BATCH_INDEX]
     place = tests[0].atom.place if len(tests) == 1 else None
-    if not isinstance(place, Location):
+    if place is None:
         return None
     last = ("not (", Source(place), ")") if tests[0].holds else (Source(place),)
     return Repair(

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, WrapperKind, chain_of
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.data_loading import Iterate
@@ -248,17 +248,15 @@ def _pass_of(rank: Process, given: Pass) -> Pass | None:
 
 def _on_its_own(module: Value) -> Module | None:
     """The model that is called where no wrapper is around it that knows of other processes."""
-    core = core_of(module)
-    chain = module.chain if isinstance(module, Wrapper) else ()
+    core = module.core
+    chain = chain_of(module)
     return core if isinstance(core, Module) and all(each.kind is WrapperKind.COMPILED for each in chain) else None
 
 
 def _is_left_out(program: Program, model: Module) -> bool:
     """It was never handed over or wrapped, nor is it a part of what was, nor has it such parts."""
     related = program.within(model)
-    taken = [core_of(each.given) for each in handed_over(program)] + [
-        core_of(each.inner) for each in program.events(Wrap)
-    ]
+    taken = [each.given.core for each in handed_over(program)] + [each.inner.core for each in program.events(Wrap)]
     if any(each in related or model in program.within(each) for each in taken):
         return False
     return not any(related & program.within(value) for value in program.escaped if value.is_model)
@@ -281,6 +279,6 @@ def _trained_beside(program: Program, optimizer: Optimizer, step: OptimizerStep)
         if backward.order > step.order or backward.condition.excludes(step.condition):
             continue
         prepared = prepared_for(program, backward)
-        if prepared is not None and holds(program, optimizer, core_of(prepared.made)):
+        if prepared is not None and holds(program, optimizer, prepared.made.core):
             return prepared
     return None

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
@@ -66,7 +66,7 @@ class RootNotSharded(Rule):
             if not is_repeated(backward):
                 continue
             for call in program.calls_in_graph(backward):
-                model = core_of(call.module)
+                model = call.module.core
                 whole = _trained_whole(program, backward, call) if model not in told else []
                 shard = _last_shard(program, call) if whole else None
                 if shard is None:
@@ -102,7 +102,7 @@ class RootNotSharded(Rule):
 
 def _trained_whole(program: Program, backward: Backward, call: Forward) -> list[Module]:
     """The parts that no call takes, and that an optimizer changes by the gradients of this backward."""
-    model = core_of(call.module)
+    model = call.module.core
     related = program.within(model)
     if not call.left_whole or not call.graph or _in_other_hands(program, model):
         return []

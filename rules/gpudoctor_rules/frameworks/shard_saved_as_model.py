@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import StateDict, core_of
 from gpudoctor.lint.domain.value import Const, name_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import Wrap
@@ -110,7 +109,7 @@ def _goes_into_one_file(save: Save) -> bool:
 
 def _model_of(program: Program, save: Save) -> Value:
     """The model whose state it is."""
-    owners = [core_of(each.owner if isinstance(each, StateDict) else each) for _, each in save.states]
+    owners = [each.state_of.core for _, each in save.states]
     return next((each for each in owners if _sharded_at(program, each) is not None), owners[0])
 
 

@@ -30,9 +30,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState
@@ -67,7 +67,7 @@ class StateNotBroadcast(Rule):
             model = _model_of(optimizer) if optimizer is not None else None
             if model is None or program.within(model) & program.escaped:
                 continue
-            loads = [each for each in program.events(LoadState) if core_of(each.target) == model]
+            loads = [each for each in program.events(LoadState) if each.target.core == model]
             by_some = next((each for each in loads if each.rank_guards), None)
             if by_some is None and (loads or _seeded_alike(program, wrap)):
                 continue
@@ -96,7 +96,7 @@ def _optimizer_of(wrap: UseManaged) -> Optimizer | None:
 
 def _model_of(optimizer: Optimizer) -> Module | None:
     """The one model that it trains, where the project has made it."""
-    models = {core_of(each) for each in optimizer.modules}
+    models = {each.core for each in optimizer.modules}
     only = models.pop() if len(models) == 1 else None
     known = isinstance(only, Module) and (only.cls is not None or only.made_by.startswith("torch.nn."))
     return only if isinstance(only, Module) and known else None
@@ -112,7 +112,7 @@ def _sends_state(program: Program) -> bool:
 def _is_a_number(sent: Collective) -> bool:
     """`hvd.broadcast(torch.tensor(epoch), root_rank=0)`."""
     given = sent.subject or ()
-    return bool(given) and all(isinstance(each, Tensor) and each.origin is TensorOrigin.FACTORY for each in given)
+    return bool(given) and all(each.origin is TensorOrigin.FACTORY for each in given)
 
 
 def _seeded_alike(program: Program, wrap: UseManaged) -> bool:

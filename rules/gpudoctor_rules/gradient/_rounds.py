@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -130,4 +129,4 @@ def _gets_at(event: Event, wrapper: Wrapper | None) -> bool:
         return event.limit
     if not isinstance(event, Escape) or wrapper is None:
         return False
-    return any(core_of(value) == wrapper.core for value in event.values)
+    return any(value.core == wrapper.core for value in event.values)

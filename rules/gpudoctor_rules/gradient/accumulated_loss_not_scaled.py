@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Compares, IsTrue, Operation, asked_of
@@ -148,4 +147,4 @@ def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool
 def _gets_at(program: Program, event: Escape, optimizer: Optimizer) -> bool:
     """Code that could not be read is handed the gradients, and may scale them."""
     held = frozenset().union(*(program.within(module) for module in optimizer.modules))
-    return any(isinstance(v, Parameters) or v == optimizer or core_of(v) in held for v in event.values)
+    return any(isinstance(v, Parameters) or v == optimizer or v.core in held for v in event.values)

@@ -31,7 +31,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.acting_place import parting
@@ -137,7 +136,7 @@ class GradientAveragedTwice(Rule):
             subject = single_of(event.subject)
             if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
                 continue
-            owner = core_of(subject.batch_of) if subject.batch_of is not None else None
+            owner = subject.batch_of.core if subject.batch_of is not None else None
             if owner in parts and comes_behind(event, backward) and not event.condition.excludes(backward.condition):
                 # What averages for models without a wrapper is not wrong, but to call it here.
                 place = parting(event, backward)

@@ -32,7 +32,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -90,7 +89,7 @@ def _gradients_of(event: Collective) -> Value | None:
         return None
     if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
         return None
-    return core_of(subject.batch_of) if subject.batch_of is not None else None
+    return subject.batch_of.core if subject.batch_of is not None else None
 
 
 def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward | None:
@@ -99,7 +98,7 @@ def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward 
     fed = [
         each
         for each in before
-        if any(program.within(core_of(call.module)) & program.within(owner) for call in program.calls_in_graph(each))
+        if any(program.within(call.module.core) & program.within(owner) for call in program.calls_in_graph(each))
     ]
     surely = all(_is_own_mean(program, each) and not event.condition.excludes(each.condition) for each in fed)
     return fed[-1] if fed and surely else None

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
@@ -114,7 +114,7 @@ class NoSyncMisplaced(Rule):
     def _never(self, program: Program, switch: GradientSync) -> Iterator[Finding]:
         for backward in program.events(Backward):
             wrapper = averaging_wrapper(program, backward)
-            if wrapper is None or wrapper.core != core_of(switch.target) or backward.order < switch.order:
+            if wrapper is None or wrapper.core != switch.target.core or backward.order < switch.order:
                 continue
             step = next((e for e in program.events(OptimizerStep) if _takes(program, e, backward)), None)
             if step is None or not backward.complete or switch.condition.difference(step.condition):
@@ -171,7 +171,7 @@ def _opened(program: Program, backward: Backward, wrapper: Wrapper) -> GradientS
     near = [
         each
         for each in program.events(GradientSync)
-        if core_of(each.target) == wrapper.core
+        if each.target.core == wrapper.core
         and each.order < backward.order
         # The `with` may stand around a call of a helper.
         and frames[: len(each.context.frames)] == each.context.frames

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
@@ -111,8 +111,8 @@ def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrap | None:
 
 def _averaged(program: Program, backward: Backward, wrap: Wrap) -> bool:
     """The wrapper was called in this round, which arms its averaging, or the program averages by hand."""
-    core = core_of(wrap.inner)
-    called = any(core_of(call.module) == core and same_round(call, backward) for call in program.events(Forward))
+    core = wrap.inner.core
+    called = any(call.module.core == core and same_round(call, backward) for call in program.events(Forward))
     by_hand = any(
         event.order > backward.order and not event.waits and _near(event, backward)
         for event in program.events(Collective)

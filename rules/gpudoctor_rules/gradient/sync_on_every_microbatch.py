@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import Wrapper, core_of
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
@@ -114,7 +114,7 @@ def _reduces(program: Program, backward: Backward) -> bool:
     if wrapper is None and backward.managed != "accelerate":
         return False
     return not any(
-        wrapper is None or not isinstance(event.target, Wrapper) or core_of(event.target) == wrapper.core
+        wrapper is None or not isinstance(event.target, Wrapper) or event.target.core == wrapper.core
         for event in program.events(GradientSync)
     )
 

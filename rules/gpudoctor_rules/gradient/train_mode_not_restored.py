@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
@@ -64,7 +64,7 @@ class TrainModeNotRestored(Rule):
         told: set[Value] = set()
         first: dict[Value, Forward] = {}
         for call in _training_calls(program):
-            core = core_of(call.module)
+            core = call.module.core
             earlier = first.setdefault(core, call)
             # Trained in evaluation mode from the beginning, it is meant.
             if core in told or core in program.escaped or earlier.training is not True or not _held(program, core):
@@ -89,12 +89,12 @@ class TrainModeNotRestored(Rule):
         return any(len(rank.training_passes) > 1 for rank in recording.ranks)
 
     def _finding(self, program: Program, core: Value, switch: ModeChange, call: Forward) -> Finding:
-        before = [e for e in program.events(ModeChange) if core_of(e.module) == core and e.order < switch.order]
+        before = [e for e in program.events(ModeChange) if e.module.core == core and e.order < switch.order]
         label = switch.module.label or "model"
         return self.found(
             switch.location,
             f"`{label}` stays in evaluation mode from here on, also while it is trained: nothing switches it back.",
-            remedy=f"Call `{getattr(call.module, 'label', '') or label}.train()` at the beginning of each epoch.",
+            remedy=f"Call `{call.module.label or label}.train()` at the beginning of each epoch.",
             because=[
                 *(("training mode was switched on here, once", e.location) for e in before[-1:] if e.training),
                 ("and this call trains it, after the first validation without dropout", call.location),
@@ -144,9 +144,9 @@ def _switched_off(program: Program, core: Value, first: Forward, call: Forward) 
         if _ends_loop_of(event, call):
             continue
         # Who switches parts, or a module around it, knows what he does.
-        if core_of(event.module) in program.within(core) or core in program.within(event.module):
+        if event.module.core in program.within(core) or core in program.within(event.module):
             last = event
-    if last is None or last.training is not False or core_of(last.module) != core:
+    if last is None or last.training is not False or last.module.core != core:
         return None
     # One that is told once, after the training, is followed by another phase and not by another epoch.
     return last if around & {loop.identity for loop in last.loops} else None

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Const, Value, name_of, single_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -129,4 +129,4 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
 
 
 def _named(wrap: Wrap) -> str:
-    return name_of(core_of(wrap.inner))
+    return name_of(wrap.inner.core)

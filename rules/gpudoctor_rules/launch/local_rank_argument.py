@@ -36,7 +36,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Const, Value, single_of
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -241,14 +240,14 @@ def _other_spelling(event: ArgumentDeclared) -> tuple[RepairStep, ...]:
 
 def _is_other_rank(device: Value) -> bool:
     """The GPU is chosen by a rank that the process group or the environment gave, where the option is left out."""
-    index = device.index if isinstance(device, Device) else None
+    index = device.index
     # The global rank from the group is GPU205's business.
     return isinstance(index, Rank) and index.kind is RankKind.LOCAL and index.source is not RankSource.ARGUMENT
 
 
 def _is_by_option(use: DeviceUsed) -> bool:
     """The GPU that a process is set to, and can be no other one, is what the option says."""
-    index = use.device.index if isinstance(use.device, Device) else None
+    index = use.device.index
     chosen = use.purpose == "set_device" and use.certain
     return chosen and isinstance(index, Rank) and index.kind is RankKind.LOCAL and index.source is RankSource.ARGUMENT
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.rule import Rule
 
@@ -67,13 +67,12 @@ class NameBoundOnSomeRanks(Rule):
             # The ranks end at the first of them: what one test has left out is one mistake.
             told.add(event.guard.atom.key)
             where = event.guard.atom.ranks if not event.guard.holds else f"the ranks besides {event.guard.atom.ranks}"
-            place = event.guard.atom.place
             yield self.found(
                 at=event.location,
                 message=f"`{event.name}` is assigned on {where} only, and all ranks read it here: the others end with "
                 f"`{event.error}`.",
                 remedy=REMEDY,
-                because=[("this test lets only some ranks assign it", place if isinstance(place, Location) else None)],
+                because=[("this test lets only some ranks assign it", event.guard.atom.place)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -151,7 +151,7 @@ def _certain(program: Program, event: Event) -> bool:
     if event.condition.divergence & Divergence.UNREAD:
         return False
     asked = (literal.atom.place for literal in event.condition)
-    if any(isinstance(place, Location) and place.path != program.entry for place in asked):
+    if any(place is not None and place.path != program.entry for place in asked):
         return False
     return program.world.several_processes or not event.condition
 

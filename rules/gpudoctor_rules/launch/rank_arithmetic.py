@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of, text_of
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
@@ -181,7 +181,7 @@ def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool
         spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
         return len(spawns) == 1 and int_of(single_of(spawns[0].nprocs)) != 1
     # A number beside a number is meant for one process alone, perhaps.
-    return isinstance(size, Size) and size.kind is SizeKind.WORLD and not program.has(Spawn)
+    return size is not None and size.counts(SizeKind.WORLD) and not program.has(Spawn)
 
 
 def _end_of_equals(program: Program) -> str:
@@ -204,7 +204,7 @@ def _is_beyond(rank: Rank, size: Value | None) -> bool:
     base, factor = rank.formula
     # A node's own number times its GPUs, beside all processes of the launcher, is right.
     counts_tasks = isinstance(base, Rank) and base.kind is RankKind.GLOBAL and base.formula is None
-    return counts_tasks and isinstance(factor, Size) and factor.kind in ON_ONE_MACHINE
+    return counts_tasks and factor.counts(*ON_ONE_MACHINE)
 
 
 def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> bool:
@@ -219,11 +219,11 @@ def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> b
         return False
     # What an option says may be numbered over all nodes by whoever passes it.
     launched = program.world is LaunchWorld.TORCHRUN and rank.source in LAUNCHED
-    return launched and (size is None or (isinstance(size, Size) and size.kind is SizeKind.WORLD))
+    return launched and (size is None or size.counts(SizeKind.WORLD))
 
 
 def _is_here(address: Value) -> bool:
-    return isinstance(address, Const) and address.value in ("localhost", "127.0.0.1")
+    return text_of(address) in ("localhost", "127.0.0.1")
 
 
 def _remedy(program: Program) -> str:

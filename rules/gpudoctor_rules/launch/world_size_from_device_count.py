@@ -107,7 +107,7 @@ class WorldSizeFromDeviceCount(Rule):
 def _device_count(values: Values | None) -> Size | None:
     """The count of devices, where it can be nothing else."""
     only = single_of(values)
-    return only if isinstance(only, Size) and only.kind is SizeKind.DEVICES else None
+    return only if isinstance(only, Size) and only.counts(SizeKind.DEVICES) else None
 
 
 def _is_launched(rank: Values | None) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -38,7 +37,7 @@ def evaluations(program: Program) -> Iterator[Evaluation]:
         loop = start.loop or _drawing_loop(program, start)
         if loop is None or not loop.repeats or trains(program, loop):
             continue
-        call = next((e for e in program.during(loop, Forward) if core_of(e.module) in trained), None)
+        call = next((e for e in program.during(loop, Forward) if e.module.core in trained), None)
         # Who leaves early looks at a few batches, which costs little.
         if call is not None and not any(e.how != "continue" for e in _leaves(program, loop)):
             yield Evaluation(start.loader, start, loop, call)
@@ -56,7 +55,7 @@ def _drawing_loop(program: Program, start: Iterate) -> Loop | None:
 def _trained(program: Program) -> set[Value]:
     forwards = program.forwards
     calls = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
-    cores = {core_of(call.module) for call in calls if call is not None}
+    cores = {call.module.core for call in calls if call is not None}
     optimizers = {event.optimizer for event in program.events(OptimizerStep)}
     known = [each for each in optimizers if isinstance(each, Optimizer) and each.complete]
     # A backbone that only computes features for a trained head is in the graph, too.

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.knowledge import Escape
@@ -116,7 +116,7 @@ class EvaluationBuildsGraph(Rule):
             does.append("builds a graph that nothing uses, which takes memory and time")
             remedy.append("Put the loop under `with torch.no_grad():`.")
         if learner is not None:
-            name = getattr(core_of(learner.module), "label", "") or "model"
+            name = learner.module.core.label or "model"
             does.append(
                 f"runs `{name}` in training mode: its running statistics learn from this data, and the score with them"
             )
@@ -159,7 +159,7 @@ def _stays_asleep(program: Program, trained: list[Event], call: Forward) -> bool
     following = next((event for event in trained if event.order > call.order), None)
     if following is None:
         return False
-    core = core_of(call.module)
+    core = call.module.core
     # `generator.train()` wakes no discriminator.
     modes = (each for each in program.events(ModeChange) if each.training and _wakes(program, each, core))
     return not any(call.order < each.order < following.order for each in modes)
@@ -167,7 +167,7 @@ def _stays_asleep(program: Program, trained: list[Event], call: Forward) -> bool
 
 def _wakes(program: Program, change: ModeChange, core: Value) -> bool:
     """What is switched is the model, has it as a part, or is not known."""
-    switched = core_of(change.module)
+    switched = change.module.core
     return not isinstance(switched, Module) or core == switched or core in program.within(switched)
 
 
@@ -210,8 +210,8 @@ def _learns(program: Program, call: Forward, loop: Loop) -> bool:
         each.over == loop.over for event in program.events(Backward) for each in event.loops
     ):
         return False
-    core = core_of(call.module)
+    core = call.module.core
     forwards = program.forwards
     trained = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
     # A network that is only used, never trained, may stay in the mode in which it was made.
-    return any(core_of(each.module) == core for each in trained if each is not None)
+    return any(each.module.core == core for each in trained if each is not None)

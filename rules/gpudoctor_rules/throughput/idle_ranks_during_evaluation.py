@@ -42,7 +42,6 @@ from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
     from gpudoctor_rules.throughput._evaluation import Evaluation
@@ -77,7 +76,7 @@ class IdleRanksDuringEvaluation(Rule):
                 "results with `dist.all_reduce`.",
                 because=[
                     ("it iterates over its batches here", each.loop.location),
-                    *(("the others go on here", _place_of(guard)) for guard in each.start.rank_guards[:1]),
+                    *(("the others go on here", guard.atom.place) for guard in each.start.rank_guards[:1]),
                     (f"and wait at this {_name(waits)}", waits.location),
                 ],
             )
@@ -136,10 +135,6 @@ def _together(program: Program) -> Iterator[Event]:
         wrappers = (wrapper for call in calls if isinstance(call.module, Wrapper) for wrapper in call.module.chain)
         if isinstance(event, Collective) or any(wrapper.kind.synchronises for wrapper in wrappers):
             yield event
-
-
-def _place_of(guard: Literal) -> Location | None:
-    return guard.atom.place if isinstance(guard.atom.place, Location) else None
 
 
 def _name(event: Event) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:
     """The last wrap in `DistributedDataParallel` before an event of a model that has this module in it."""
-    core = core_of(module)
+    core = module.core
     # `replicate` hooks a module that stays what it is: what it makes of later changes was not looked at.
     wraps = [
         wrap
@@ -33,12 +33,12 @@ def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
     or never trained again."""
     # Evaluation may call the wrapper as well; what counts is a call that is differentiated.
     used = {identity for backward in program.events(Backward) for identity in backward.forwards}
-    core = core_of(wrap.inner)
+    core = wrap.inner.core
     # The first one that happens decides: a call that is too late, or a wrap that is in time.
     for call in program.events(Forward, Wrap):
         if call.order <= event.order or call.condition.excludes(event.condition):
             continue
-        if isinstance(call, Wrap) and core_of(call.inner) == core:
+        if isinstance(call, Wrap) and call.inner.core == core:
             return None
         if isinstance(call, Forward) and _calls(call, core) and call.graph and call.identity in used:
             return call
@@ -48,4 +48,4 @@ def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
 def _calls(call: Forward, core: Value) -> bool:
     """The wrapper is called: what goes past it is averaged by nobody anyway."""
     module = call.module
-    return module.wrapped_by(WrapperKind.DDP) and core_of(module) == core
+    return module.wrapped_by(WrapperKind.DDP) and module.core == core

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.knowledge import Prepare
@@ -58,14 +58,14 @@ def begin_alike(one: Location, other: Location) -> bool:
 
 def bare(module: Value) -> Module | None:
     """The module that is called where no parallel wrapper is around it; compiled ones count as themselves."""
-    core = core_of(module)
+    core = module.core
     return core if isinstance(core, Module) and not _is_parallel(module) else None
 
 
 def is_wrapper_of(value: Value, wrap: Wrap | Wrapping) -> bool:
     """The value wraps the module of this wrap, be it by another wrapper around it."""
     # A later wrapper around the same module, as by a framework, arms the averaging just as well.
-    return value == wrap.wrapper or (_is_parallel(value) and core_of(value) == core_of(wrap.inner))
+    return value == wrap.wrapper or (_is_parallel(value) and value.core == wrap.inner.core)
 
 
 def _is_parallel(value: Value) -> bool:

@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, OneOf
 from gpudoctor.lint.domain.value import name_of
@@ -77,7 +77,7 @@ class AttributeOnWrapper(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._asked_of_wrappers(program)
         for event in program.events(BareAsked):
-            wraps = [wrap for wrap in program.events(Wrap) if core_of(wrap.inner) == event.model]
+            wraps = [wrap for wrap in program.events(Wrap) if wrap.inner.core == event.model]
             if program.is_caught(event, ERROR) or _may_be_told_apart(event, wraps):
                 continue
             sometimes = bool(wraps) or len(program.worlds) > 1

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Const, Value, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.loop_rounds import batch_loop
@@ -130,13 +130,9 @@ def _batch_of(call: Forward) -> int | None:
 def _is_handled(program: Program, model: Value) -> bool:
     """The layers are converted, or some part of the model is kept in evaluation mode."""
     held = program.within(model)
-    core = core_of(model)
+    core = model.core
     # Parts may be converted one by one, and a whole may be that holds the model.
-    synced = any(
-        core_of(sync.module) in held or core in program.within(sync.module) for sync in program.events(SyncNorm)
-    )
+    synced = any(sync.module.core in held or core in program.within(sync.module) for sync in program.events(SyncNorm))
     # Fine-tuned detectors keep the statistics that they were trained with.
-    frozen = any(
-        mode.training is not True and core_of(mode.module) in held - {core} for mode in program.events(ModeChange)
-    )
+    frozen = any(mode.training is not True and mode.module.core in held - {core} for mode in program.events(ModeChange))
     return synced or frozen

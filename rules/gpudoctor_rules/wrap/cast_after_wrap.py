@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu, on_gpu
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.repair.repair import MoveUp, Repair
@@ -57,7 +57,7 @@ class CastAfterWrap(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()
         for move in program.events(Move):
-            if move.led_there in told or not isinstance(core_of(move.subject), Module):
+            if move.led_there in told or not isinstance(move.subject.core, Module):
                 continue
             wrap = ddp_around(program, move.subject, move)
             change = _change(program, move, wrap) if wrap is not None else ""
@@ -102,7 +102,7 @@ def _change(program: Program, move: Move, wrap: Wrap) -> str:
 
 def _type_of(program: Program, move: Move) -> str:
     """The type of a model's numbers at this moment, an empty text where that is not known."""
-    core = core_of(move.subject)
+    core = move.subject.core
     # `.half()` of the whole casts its parts.
     casts = [
         each

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
 from gpudoctor.rule import Rule
 
@@ -94,4 +94,4 @@ def _read_later(program: Program, write: ReplicaWrite) -> ReplicaRead | None:
 def _is_bare(call: Forward, write: ReplicaWrite) -> bool:
     """The model itself runs, which then has what its forward sets."""
     copied = call.module.wrapped_by(WrapperKind.DATA_PARALLEL)
-    return core_of(call.module) == write.module and not copied and not call.condition.excludes(write.condition)
+    return call.module.core == write.module and not copied and not call.condition.excludes(write.condition)

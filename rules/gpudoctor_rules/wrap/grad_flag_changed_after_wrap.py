@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import ParameterName
 from gpudoctor.lint.domain.value import FALSE, NONE, name_of
@@ -118,11 +117,11 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
 
 def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
     """Other parameters of the model go on learning: one that is frozen as a whole has nothing to wait for."""
-    if core_of(flag.module) != core_of(wrap.inner):
+    if flag.module.core != wrap.inner.core:
         whole = [
             each
             for each in program.events(GradientFlag)
-            if wrap.order < each.order < flag.order and core_of(each.module) == core_of(wrap.inner)
+            if wrap.order < each.order < flag.order and each.module.core == wrap.inner.core
         ]
         return not whole or whole[-1].on is True
     # `if "head" not in name:`, a test that picks some of the parameters.
@@ -131,7 +130,7 @@ def _only_a_part(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
 
 def _frozen(program: Program, flag: GradientFlag, order: int) -> bool:
     """The layers that the flag is about were frozen at a moment of the program."""
-    core = core_of(flag.module)
+    core = flag.module.core
     # Of a model that is frozen but for some layers it is not known whether these are among them.
     earlier = [
         each for each in program.events(GradientFlag) if each.order < order and core in program.within(each.module)
@@ -141,7 +140,7 @@ def _frozen(program: Program, flag: GradientFlag, order: int) -> bool:
 
 def _joined_later(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
     """The layers were put into the model after the wrap, which knows nothing of them: that is GPU115."""
-    core = core_of(flag.module)
+    core = flag.module.core
     return any(
         added.order > wrap.order and core in program.within(added.part) and added.part != added.parent
         for added in program.events(PartAdded)
@@ -151,10 +150,10 @@ def _joined_later(program: Program, flag: GradientFlag, wrap: Wrap) -> bool:
 def _set_back(program: Program, flag: GradientFlag, call: Forward) -> bool:
     """The flag is set to the contrary, or to what is not known, before the model is trained again."""
     # `requires_grad(model, False)` before the step of the other network, and True after it.
-    core = core_of(flag.module)
+    core = flag.module.core
     return any(
         flag.order < each.order < call.order
         and each.on is not flag.on
-        and (core in program.within(each.module) or core_of(each.module) in program.within(core))
+        and (core in program.within(each.module) or each.module.core in program.within(core))
         for each in program.events(GradientFlag)
     )

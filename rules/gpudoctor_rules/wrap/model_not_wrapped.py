@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind, chain_of, core_of
+from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
@@ -131,7 +131,7 @@ class ModelNotWrapped(Rule):
 
 def _wrap(program: Program, model: Module, call: Forward) -> Repair:
     """Behind the last move of the model, or where it is made: there it is on its GPU."""
-    moves = [move for move in program.events(Move) if core_of(move.subject) == model and move.order < call.order]
+    moves = [move for move in program.events(Move) if move.subject.core == model and move.order < call.order]
     at = moves[-1].location if moves else model.place
     # A program that also runs on CPUs moves to a device that it has chosen; without ids the wrapper serves both.
     for_gpus = bool(moves) and moves[-1].call == "cuda" and on_gpu(call.device)
@@ -182,7 +182,7 @@ def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:
 
 def _in_one_process(module: Value) -> Module | None:
     """The model that is called where no wrapper around it knows of other processes."""
-    core = core_of(module)
+    core = module.core
     chain = chain_of(module)
     alone = all(each.kind in (WrapperKind.COMPILED, WrapperKind.DATA_PARALLEL) for each in chain)
     return core if isinstance(core, Module) and alone else None
@@ -196,7 +196,7 @@ def _alone(program: Program, model: Module) -> bool:
     if any(each.module.cls in classes for each in program.events(ForwardTalks)):
         return False
     for wrap in program.events(Wrap):
-        core = core_of(wrap.inner)
+        core = wrap.inner.core
         # DataParallel serves the GPUs of one process, and tells the other processes nothing.
         if wrap.kind is WrapperKind.DATA_PARALLEL:
             continue

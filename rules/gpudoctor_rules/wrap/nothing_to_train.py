@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import GradientFlag, Wrap
@@ -92,10 +92,10 @@ def _fails(wrap: Wrap) -> bool:
 
 def _frozen_at(program: Program, wrap: Wrap) -> GradientFlag | None:
     """Where its parameters were last told to take no gradient."""
-    core = core_of(wrap.inner)
+    core = wrap.inner.core
     # `p.requires_grad = False` in a loop is logged once for each round that was followed.
     flags = (flag for flag in program.events(GradientFlag) if flag.order < wrap.order and flag.on is False)
-    return max((flag for flag in flags if core_of(flag.module) == core), key=lambda flag: flag.order, default=None)
+    return max((flag for flag in flags if flag.module.core == core), key=lambda flag: flag.order, default=None)
 
 
 def _handed_on(program: Program, wrap: Wrap, since: GradientFlag | None) -> bool:
@@ -104,6 +104,6 @@ def _handed_on(program: Program, wrap: Wrap, since: GradientFlag | None) -> bool
     begin = since.order if since is not None else 0
     held = program.within(wrap.inner) | {wrap.inner}
     return any(
-        begin < escape.order < wrap.order and not held.isdisjoint(map(core_of, escape.values))
+        begin < escape.order < wrap.order and any(value.core in held for value in escape.values)
         for escape in program.events(Escape)
     )

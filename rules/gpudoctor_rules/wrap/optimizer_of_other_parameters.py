@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
 from gpudoctor.lint.events.model import Wrap
@@ -131,13 +131,13 @@ class OptimizerOfOtherParameters(Rule):
             for event in program.events(MakeOptimizer)
             if event.optimizer != held and not event.condition.excludes(made.condition)
         ]
-        other = next((e for e in optimizers if _modules(e.optimizer) == held.modules), None)
+        other = next((e for e in optimizers if e.optimizer.modules == held.modules), None)
         before = [e for e in program.events(Backward) if e.order < step.order]
         if other is None or not before or not _all_known(program, held):
             return None
         wrapped = {wrap.wrapper.core for wrap in program.events(Wrap) if isinstance(wrap.wrapper, Wrapper)}
         calls = [program.forwards[identity] for identity in before[-1].forwards if identity in program.forwards]
-        for core in [core_of(call.module) for call in calls if call.graph]:
+        for core in [call.module.core for call in calls if call.graph]:
             if core in wrapped and isinstance(core, Module) and _is_free(program, core):
                 return self.found(
                     made.location,
@@ -149,12 +149,8 @@ class OptimizerOfOtherParameters(Rule):
         return None
 
 
-def _modules(optimizer: Value) -> frozenset[Value]:
-    return optimizer.modules if isinstance(optimizer, Optimizer) else frozenset()
-
-
 def _names(held: Optimizer) -> str:
-    return name_of(core_of(min(held.modules, key=repr)))
+    return name_of(min(held.modules, key=repr).core)
 
 
 def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) -> Wrap | None:
@@ -165,8 +161,8 @@ def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) 
         if wrap.kind is not WrapperKind.FSDP or keeps or wrap.opaque or not made.order < wrap.order < step.order:
             continue
         # Layers are sharded one by one, before the whole.
-        inside = any(core_of(wrap.inner) in program.within(each) for each in held.modules)
-        if (inside or _related(program, held, core_of(wrap.inner))) and wrap.condition.implies(made.condition):
+        inside = any(wrap.inner.core in program.within(each) for each in held.modules)
+        if (inside or _related(program, held, wrap.inner.core)) and wrap.condition.implies(made.condition):
             return wrap
     return None
 
@@ -180,7 +176,7 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     calls = [program.forwards[identity] for each in grads for identity in each.forwards if identity in program.forwards]
     # A set of them has no order that runs agree about.
     calls.sort(key=lambda call: call.order)
-    trained = [core_of(call.module) for call in calls if call.graph]
+    trained = [call.module.core for call in calls if call.graph]
     if any(_related(program, held, core) for core in trained):
         return None
     for core in trained:

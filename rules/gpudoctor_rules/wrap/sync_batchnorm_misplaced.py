@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
-from gpudoctor.lint.domain.module import Module, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.value import NONE, Const, Value, name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import ModeChange, SyncNorm, Wrap
@@ -149,7 +149,7 @@ class SyncBatchnormMisplaced(Rule):
 
 def _concerns(program: Program, module: Value, wrap: Wrap) -> bool:
     """The layers are in the wrapped model, or the wrapped one is a part of the converted one."""
-    return core_of(module) in program.within(wrap.inner) or core_of(wrap.inner) in program.within(module)
+    return module.core in program.within(wrap.inner) or wrap.inner.core in program.within(module)
 
 
 def _converted(program: Program, wrap: Wrap) -> bool:

@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import NONE, TRUE, name_of
 from gpudoctor.lint.events.model import Forward, SyncNorm
 from gpudoctor.lint.events.training_step import Backward
@@ -107,8 +107,8 @@ def _copies_buffers(program: Program, call: Forward) -> bool:
     if not copies or any(each.broadcast_buffers not in (NONE, TRUE) for each in copies):
         return False
     # Its backward needs no running statistics, and they are alike on all ranks.
-    core = core_of(wrapper)
-    synced = (core_of(sync.module) for sync in program.events(SyncNorm))
+    core = wrapper.core
+    synced = (sync.module.core for sync in program.events(SyncNorm))
     return not any(core in program.within(each) or each in program.within(core) for each in synced)
 
 

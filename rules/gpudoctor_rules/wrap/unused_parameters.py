@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.rule import Rule
@@ -105,9 +105,9 @@ def _has_another_use(program: Program, unused: UnusedPart) -> bool:
     """It is called from elsewhere, or told to take no gradient."""
     held = program.within(unused.part)
     # A loss may call the layer beside the model; its gradient arrives all the same.
-    called = any(core_of(call.module) in held for call in program.events(Forward))
+    called = any(call.module.core in held for call in program.events(Forward))
     frozen = any(
-        flag.on is not True and (unused.part in program.within(flag.module) or core_of(flag.module) in held)
+        flag.on is not True and (unused.part in program.within(flag.module) or flag.module.core in held)
         for flag in program.events(GradientFlag)
     )
     return called or frozen or unused.part in program.escaped

@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import TRUE, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.rule import Rule
@@ -65,7 +65,7 @@ class UnusedSearchAlwaysOn(Rule):
         told: set[Location] = set()
         wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP]
         # Networks that take turns leave each other's parameters without a gradient.
-        if len({core_of(wrap.inner) for wrap in wraps}) > 1:
+        if len({wrap.inner.core for wrap in wraps}) > 1:
             return
         for wrap in wraps:
             # What an option decides is the business of whoever starts the program.
@@ -109,9 +109,9 @@ def _is_needed(program: Program, wrap: Wrap) -> bool:
     """Some parameters may be without a gradient in some steps."""
     # Whatever concerns a part of the model concerns the search.
     held = program.within(wrap.inner)
-    flags = any(flag.order > wrap.order and core_of(flag.module) in held for flag in program.events(GradientFlag))
+    flags = any(flag.order > wrap.order and flag.module.core in held for flag in program.events(GradientFlag))
     added = any(part.order > wrap.order and part.parent in held for part in program.events(PartAdded))
     # A step that calls a part of the model alone uses nothing of the rest.
-    apart = any(call.graph and core_of(call.module) in held - {core_of(wrap.inner)} for call in program.events(Forward))
+    apart = any(call.graph and call.module.core in held - {wrap.inner.core} for call in program.events(Forward))
     unused = any(part.module in held for part in program.events(UnusedPart))
     return flags or added or apart or unused

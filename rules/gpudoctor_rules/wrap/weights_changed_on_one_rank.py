@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Module, core_of
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import LoadState
@@ -58,7 +58,7 @@ class WeightsChangedOnOneRank(Rule):
         told: set[tuple[Location, ...]] = set()
         for event in program.events(LoadState, WeightsDrawn):
             module = _changed(event)
-            wrap = ddp_around(program, module, event) if isinstance(core_of(module), Module) else None
+            wrap = ddp_around(program, module, event) if isinstance(module.core, Module) else None
             if wrap is None or event.led_there in told:
                 continue
             # To send weights around by hand is as good as another wrap.
@@ -110,7 +110,7 @@ def _elsewhere_too(program: Program, event: Event) -> bool:
     """Other ranks change the weights of the same model at another place."""
     return any(
         other.location != event.location
-        and core_of(_changed(other)) == core_of(_changed(event))
+        and _changed(other).core == _changed(event).core
         # `if rank == 0: load(a) else: load(b)`, or a later load of all.
         and (bool(other.rank_guards) or other.order > event.order)
         for other in program.events(LoadState, WeightsDrawn)

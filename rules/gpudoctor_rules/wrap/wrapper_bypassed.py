@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
@@ -84,7 +84,7 @@ class WrapperBypassed(Rule):
                 if any(begin_alike(missed.location, place) for missed in program.events(AttributeMissed)):
                     continue
                 # Backward for the gradients of inputs, as in an attack, changes no weights.
-                if stepped_after(program, backward, core_of(call.module)) is not None:
+                if stepped_after(program, backward, call.module.core) is not None:
                     told.add(place)
                     unusual = bool(program.unusual(place, (call.location,)))
                     yield unusual, self._finding(program, call, wrap, place)
@@ -116,7 +116,7 @@ class WrapperBypassed(Rule):
         return recording.distributed and recording.trained
 
     def _finding(self, program: Program, call: Forward, wrap: Wrapping, place: Location) -> Finding:
-        wrapper, inner = _shown(wrap), core_of(wrap.inner)
+        wrapper, inner = _shown(wrap), wrap.inner.core
         if wrap.kind is WrapperKind.DATA_PARALLEL:
             harm = "so one GPU computes the whole batch and the others idle."
             # Where the wrapper trains elsewhere, nothing is wrong with the result: one more pass is slow.
@@ -150,7 +150,7 @@ def _shown(wrap: Wrapping) -> str:
 
 def _call_wrapper(call: Forward, wrap: Wrapping) -> Repair | None:
     # A part of the model, or another method than `forward`, has no such way.
-    if call.reached_at is not None or core_of(call.module) != core_of(wrap.inner):
+    if call.reached_at is not None or call.module.core != wrap.inner.core:
         return None
     return Repair("Call the wrapper", (Replace(call.location, (Holds(wrap.wrapper),), part="function"),))
 
@@ -160,7 +160,7 @@ def _place(call: Forward, wrap: Wrapping | None, backward: Backward) -> Location
     # `model.module.loss(x)` is the line to change, not the layer call deep inside of `loss`.
     if call.reached_at is not None:
         return call.reached_at
-    part = wrap is not None and core_of(call.module) != core_of(wrap.inner)
+    part = wrap is not None and call.module.core != wrap.inner.core
     return parting(call, backward) if part else call.location
 
 

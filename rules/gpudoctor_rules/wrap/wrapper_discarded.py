@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -116,7 +116,7 @@ def _goes_on(program: Program, event: Discard, model: Value) -> bool:
     # `with raises(ValueError): accelerator.prepare(model)` ends the use of the model.
     # `model.forward(x)` is followed as any method is: what shows of it are the calls of its parts.
     parts = program.within(model)
-    called = any(each.order > event.order and core_of(each.module) in parts for each in program.events(Forward))
+    called = any(each.order > event.order and each.module.core in parts for each in program.events(Forward))
     return called or model in program.escaped or not isinstance(model, Module)
 
 

@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.container import Range, Slice
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, core_of
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Text, Truth, Unknown, Value, name_of
@@ -113,7 +113,7 @@ def test_wrappers_are_taken_off_one_by_one():
     assert wrapped.chain == (wrapped, compiled)
     assert wrapped.wrapped_by(WrapperKind.COMPILED)
     assert not wrapped.wrapped_by(WrapperKind.FSDP, WrapperKind.DATA_PARALLEL)
-    assert core_of(wrapped) == core_of(model) == model
+    assert wrapped.core == model.core == model
 
 
 def test_which_wrappers_average_gradients():

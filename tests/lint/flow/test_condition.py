@@ -6,6 +6,7 @@ from itertools import product
 
 import pytest
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import (
     ALWAYS,
     Atom,
@@ -153,8 +154,8 @@ def test_parts_of_parts_follow_too():
 
 
 def test_atoms_are_known_by_their_key():
-    again = Atom(("==", "rank", 0), text="rank == 0", place=1)
-    assert Atom(("==", "rank", 0), text="is_master", place=2) == again
+    again = Atom(("==", "rank", 0), text="rank == 0", place=Location("a.py", 1))
+    assert Atom(("==", "rank", 0), text="is_master", place=Location("a.py", 2)) == again
     assert Atom(("==", "rank", 1)) != again
     assert again != "rank == 0"
     assert all_of(Literal(again, True)) == all_of(Literal(Atom(("==", "rank", 0)), True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.module import core_of
 from gpudoctor.lint.events.collective import Collective, Discard, LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -158,7 +157,7 @@ def test_two_visits_of_one_line_make_two_things(paper):
     )
     one, two = found.events(Wrap)
     assert one.wrapper != two.wrapper
-    assert core_of(one.wrapper) != core_of(two.wrapper)
+    assert one.wrapper.core != two.wrapper.core
     assert one.location == two.location
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.lint.domain.module import WrapperKind, core_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler, SetEpoch
 from gpudoctor.lint.events.files import Load, Save
@@ -203,11 +203,11 @@ def test_a_gan_has_two_of_everything(paper):
         reveal([core for core in (g.module, d.module)])  #: [Generator, Critic]
         """
     )
-    names = {event.identity: core_of(event.module).cls.label for event in found.events(Forward)}
+    names = {event.identity: event.module.core.cls.label for event in found.events(Forward)}
     by_critic, by_both = ({names[each] for each in event.forwards} for event in found.events(Backward)[:2])
     assert by_critic == {"Critic"}
     assert by_both == {"Generator", "Critic"}
-    steps = [{core_of(module).cls.label for module in event.optimizer.modules} for event in found.events(OptimizerStep)]
+    steps = [{module.core.cls.label for module in event.optimizer.modules} for event in found.events(OptimizerStep)]
     assert steps[:2] == [{"Critic"}, {"Generator"}]
 
 
