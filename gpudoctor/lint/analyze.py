@@ -16,8 +16,9 @@ from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.interp.limits import MAX_ALL_SECONDS, MIN_PART_SECONDS
 from gpudoctor.lint.process_state import with_room
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.program_facts import AsStarted, said_of
-from gpudoctor.lint.results.starting_facts import awaits_others, facts_of
+from gpudoctor.lint.program_facts import AsStarted
+from gpudoctor.lint.results.starting_facts import facts_of
+from gpudoctor.lint.results.worlds import with_starts, with_worlds
 from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.runtime.workers import in_processes, processes_for
 from gpudoctor.lint.source.file import Sources, shown_path
@@ -123,37 +124,12 @@ class _StartedEntry:
 
     def programs(self, started: AsStarted) -> list[Program]:
         """The programs of one way of starting it."""
-        launch = self._request.launch
         with self._part(f"executing {self._entry.source.shown} symbolically"):
-            programs = self._in(launch, started)
-            if launch != "auto":
-                return programs
-            if started.several:
-                return self._as_several(programs, started)
-            return self._as_one(programs, started) if started.differs else programs
+            return self._in(self._request.launch, started)
         return []
 
     def _in(self, launch: str, started: AsStarted) -> list[Program]:
         return programs_of(self._entry, self._what, self._project, launch, started)
-
-    def _as_several(self, programs: list[Program], started: AsStarted) -> list[Program]:
-        # As one process nobody starts it.
-        several = [each for each in programs if each.world.several_processes]
-        if several or not started.surely:
-            return several or programs
-        # It knows of one process only, and each of them will train a model of its own.
-        as_several = self._in(LaunchWorld.TORCHRUN.value, started)
-        return [each for each in as_several if each.assumptions.group_before is not None] or programs
-
-    def _as_one(self, programs: list[Program], started: AsStarted) -> list[Program]:
-        # A framework starts the others, if need be, and so does the program itself.
-        if any(each.frameworks for each in programs):
-            return programs
-        known = [each for each in programs if each.world is not LaunchWorld.TORCHRUN]
-        if known or not started.alone:
-            return known
-        # That it cannot do without the others is a rule's to say.
-        return [each for each in self._in(LaunchWorld.SINGLE.value, started) if awaits_others(each) is None]
 
     def judged(self, programs: list[Program], started: AsStarted) -> tuple[list[list[Finding]], list[Coverage]]:
         """What the rules say of each program, with fixes, and what was followed of it."""
@@ -190,7 +166,7 @@ class _StartedEntry:
             if facts is not None and facts.group is not None and alone is not None:
                 # Whether it goes on without a launcher shows where it is followed without one.
                 single = self._in(LaunchWorld.SINGLE.value, alone)
-                facts = replace(facts, group_alone=not any(awaits_others(program) for program in single))
+                facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
             return facts
         return None
 
@@ -226,7 +202,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
             continue
         here = examined.programs(way)
         found, covered = examined.judged(here, way)
-        findings.append((way, _with_worlds(found, certain=not way.differs), here))
+        findings.append((way, with_worlds(found, certain=not way.differs), here))
         coverage += covered
         if not programs:
             facts = examined.facts(here, ways)
@@ -240,7 +216,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
     limits = tuple(dict.fromkeys((*project.limits, *cut, *failures.limits)))
     return EntryResult(
         entry.source.shown,
-        findings=_with_starts((way, each) for way, each, _ in findings),
+        findings=with_starts((way, each) for way, each, _ in findings),
         files=frozenset().union(*(program.files for program in programs)),
         unreadable=tuple(project.unreadable),
         failures=tuple(failures.seen),
@@ -265,34 +241,6 @@ def _makes_no_difference(programs: list[Program], one: AsStarted, other: AsStart
     if not (one.several and other.several) or one.given != other.given or one.surely != other.surely:
         return False
     return not any(each.size_matters or each.frameworks for each in programs)
-
-
-def _with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
-    """The findings of all ways of starting it, each with those in which it happens."""
-    first: dict[object, Finding] = {}
-    starts: dict[object, list[str]] = {}
-    for way, findings in found:
-        for each in findings:
-            key = each.code, each.location, each.message
-            first.setdefault(key, each)
-            starts.setdefault(key, []).extend(way.starts)
-    return tuple(replace(each, started_by=said_of(tuple(dict.fromkeys(starts[key])))) for key, each in first.items())
-
-
-def _with_worlds(found: list[list[Finding]], *, certain: bool) -> tuple[Finding, ...]:
-    """The findings of all worlds. What happens however the program is launched names no world; it is not `certain`
-    where launch files start it in other ways, too."""
-    places = [{(each.code, each.location) for each in findings} for findings in found]
-    everywhere = set.intersection(*places) if places and certain else set()
-    # A program for several processes alone says so of all its findings: whoever reads them thinks in ranks.
-    if len(found) == 1 and all(each.world != LaunchWorld.SINGLE.value for each in found[0]):
-        everywhere = set()
-    return tuple(
-        # Repairs speak of values, which end here.
-        replace(each, repair=None, world="" if (each.code, each.location) in everywhere else each.world)
-        for findings in found
-        for each in findings
-    )
 
 
 def _fixed(

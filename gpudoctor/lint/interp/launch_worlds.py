@@ -70,11 +70,41 @@ def programs_of(
     started: AsStarted = NOT_STARTED,
 ) -> list[Program]:
     """The entry executed in each world that it is written for, with what its launch files say of the start."""
-    forget_keys()
     start = _Start(entry, what, started)
+    programs = _in_worlds(start, project, launch)
+    if launch != "auto":
+        return programs
+    if started.several:
+        return _as_several(start, project, programs)
+    return _as_one(start, project, programs) if started.differs else programs
+
+
+def _in_worlds(start: _Start, project: Project, launch: str) -> list[Program]:
+    forget_keys()
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
     return [replace(program, worlds=worlds) for program in programs]
+
+
+def _as_several(start: _Start, project: Project, programs: list[Program]) -> list[Program]:
+    # As one process nobody starts it.
+    several = [each for each in programs if each.world.several_processes]
+    if several or not start.started.surely:
+        return several or programs
+    # It knows of one process only, and each of them will train a model of its own.
+    as_several = _in_worlds(start, project, LaunchWorld.TORCHRUN.value)
+    return [each for each in as_several if each.assumptions.group_before is not None] or programs
+
+
+def _as_one(start: _Start, project: Project, programs: list[Program]) -> list[Program]:
+    # A framework starts the others, if need be, and so does the program itself.
+    if any(each.frameworks for each in programs):
+        return programs
+    known = [each for each in programs if each.world is not LaunchWorld.TORCHRUN]
+    if known or not start.started.alone:
+        return known
+    # That it cannot do without the others is a rule's to say.
+    return [each for each in _in_worlds(start, project, LaunchWorld.SINGLE.value) if each.awaits_others() is None]
 
 
 def with_names(

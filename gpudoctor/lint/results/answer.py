@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Location, Problem
 from gpudoctor.lint.request import Outcome
+from gpudoctor.lint.results.all_programs import told_once
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.results.positions import Places
-from gpudoctor.lint.results.unfollowed import told_once
 from gpudoctor.lint.size_limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile
 

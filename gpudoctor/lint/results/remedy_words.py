@@ -11,7 +11,7 @@ from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.source.file import SourceFile
@@ -38,31 +38,32 @@ def in_words_of(source: SourceFile | None, finding: Finding) -> Finding:
     asked = [each for each in OBJECTS if each in finding.remedy]
     if source is None or (not asked and _SHORT.search(finding.remedy) is None):
         return finding
-    known = _imported(source.tree)
+    nodes = [*walk(source.tree)]
+    known = _imported(nodes)
 
     def called(match: re.Match[str]) -> str:
         return _name(f"{USUAL[match[1]]}.{match[2]}", known)
 
     remedy = _CODE.sub(lambda code: _SHORT.sub(called, code[0]), finding.remedy)
     for each in asked:
-        remedy = remedy.replace(each, _asked(each, source.tree))
+        remedy = remedy.replace(each, _asked(each, nodes))
     return replace(finding, remedy=remedy)
 
 
-def _asked(question: str, tree: ast.Module) -> str:
+def _asked(question: str, nodes: Sequence[ast.AST]) -> str:
     """The question to an object of a framework: by its name, as an attribute of `self`, or in another way."""
     name = question.partition(".")[0]
-    if any(name in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in walk(tree)):
+    if any(name in (getattr(node, "id", ""), getattr(node, "arg", "")) for node in nodes):
         return question
-    kept = (node.value for node in walk(tree) if isinstance(node, ast.Attribute) and node.attr == name)
+    kept = (node.value for node in nodes if isinstance(node, ast.Attribute) and node.attr == name)
     of_self = any(isinstance(each, ast.Name) and each.id == "self" for each in kept)
     return f"self.{question}" if of_self else OBJECTS[question]
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
+def _imported(nodes: Sequence[ast.AST]) -> dict[str, str]:
     """What the imports of a file bring in, wherever they stand: dotted names of libraries, and how it calls them."""
     found: dict[str, str] = {}
-    for node in walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 found.setdefault(alias.name, alias.asname or alias.name)

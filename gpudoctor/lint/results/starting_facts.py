@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.rank import Rank, RankKind
+from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import DeviceUsed
-from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.program import LaunchWorld
@@ -20,8 +19,6 @@ from gpudoctor.lint.program_facts import ProgramFacts
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
-
-_MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"})
 
 
 def facts_of(programs: Sequence[Program]) -> ProgramFacts:
@@ -33,7 +30,6 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
     devices = _number(managed, "devices", "lightning")
     written = next((found for program in started for found in _written_counts(program)), (None, None))
     return ProgramFacts(
-        group=next((at for program in started if (at := awaits_others(program)) is not None), None),
         spawns=_spawns(started),
         workers=next((at for program in started for at in _with_workers(program)), None),
         by_local_rank=next((at for program in started for at in _by_local_rank(program)), None),
@@ -50,6 +46,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         settings_read=tuple(sorted({event.config_path for event in managed} - {""})),
         processes=written[0],
         processes_at=written[1],
+        group=next((at for program in started if (at := program.awaits_others()) is not None), None),
     )
 
 
@@ -73,21 +70,6 @@ def _number(managed: Sequence[UseManaged], name: str, framework: str) -> tuple[i
     return None, None
 
 
-def awaits_others(program: Program) -> Location | None:
-    """Where a group is made whose other processes, address and rank somebody else must have prepared."""
-    return next(_awaits(program), None)
-
-
-def _awaits(program: Program) -> Iterator[Location]:
-    prepared = {event.name for event in program.events(EnvironmentWrite)} & _MEETING
-    if program.world is LaunchWorld.SPAWN or prepared or program.frameworks:
-        return
-    for event in program.events(InitGroup):
-        given = event.rank is not None or event.world_size is not None
-        if event.condition == ALWAYS and not given and event.init_method is None:
-            yield event.location
-
-
 def _spawns(programs: Sequence[Program]) -> Location | None:
     """Where it starts its own processes, whatever it was told."""
     if not programs or any(
@@ -107,6 +89,6 @@ def _with_workers(program: Program) -> Iterator[Location]:
 
 def _by_local_rank(program: Program) -> Iterator[Location]:
     for event in program.events(DeviceUsed):
-        index = event.device.index if isinstance(event.device, Device) else event.device
-        if isinstance(index, Rank) and index.kind is RankKind.LOCAL and event.certain:
+        index = event.device.index or event.device
+        if index.counts(RankKind.LOCAL) and event.certain:
             yield event.location

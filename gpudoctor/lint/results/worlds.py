@@ -1,0 +1,43 @@
+"""The findings of one program in all its launch worlds, and in all ways in which launch files start it: each once, with
+those in which it happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.program_facts import AsStarted, said_of
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpudoctor.diagnostic import Finding
+
+
+def with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
+    """The findings of all ways of starting it, each with those in which it happens."""
+    first: dict[object, Finding] = {}
+    starts: dict[object, list[str]] = {}
+    for way, findings in found:
+        for each in findings:
+            key = each.code, each.location, each.message
+            first.setdefault(key, each)
+            starts.setdefault(key, []).extend(way.starts)
+    return tuple(replace(each, started_by=said_of(tuple(dict.fromkeys(starts[key])))) for key, each in first.items())
+
+
+def with_worlds(found: list[list[Finding]], *, certain: bool) -> tuple[Finding, ...]:
+    """The findings of all worlds. What happens however the program is launched names no world; it is not `certain`
+    where launch files start it in other ways, too."""
+    places = [{(each.code, each.location) for each in findings} for findings in found]
+    everywhere = set.intersection(*places) if places and certain else set()
+    # A program for several processes alone says so of all its findings: whoever reads them thinks in ranks.
+    if len(found) == 1 and all(each.world != LaunchWorld.SINGLE.value for each in found[0]):
+        everywhere = set()
+    return tuple(
+        # Repairs speak of values, which end here.
+        replace(each, repair=None, world="" if (each.code, each.location) in everywhere else each.world)
+        for findings in found
+        for each in findings
+    )
