@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
@@ -68,6 +68,7 @@ if TYPE_CHECKING:
 
 
 E = TypeVar("E", bound=Event)
+F = TypeVar("F", bound=Event)
 
 
 _MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"})
@@ -194,12 +195,18 @@ class Program:
         """What happens there, in order."""
         return self._by_place.get(place, ())
 
-    def events(self, *types: type[E]) -> Iterator[E]:
+    @overload
+    def events(self, kind: type[E], /) -> Iterator[E]: ...
+    @overload
+    def events(self, kind: type[E], other: type[F], /) -> Iterator[E | F]: ...
+    @overload
+    def events(self, *types: type[E]) -> Iterator[E]: ...
+    def events(self, *types: type[Event]) -> Iterator[Event]:
         """The events of these types, in order."""
         if len(types) == 1:
-            return iter(self._by_type.get(types[0], ()))  # type: ignore[arg-type]
+            return iter(self._by_type.get(types[0], ()))
         found = [event for kind in types for event in self._by_type.get(kind, ())]
-        return iter(sorted(found, key=lambda event: event.order))  # type: ignore[arg-type]
+        return iter(sorted(found, key=lambda event: event.order))
 
     def has(self, *types: type[Event]) -> bool:
         """Some event of these types happened."""

@@ -8,7 +8,7 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Values
 from gpudoctor.lint.events.training_step import Recompute
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
@@ -23,9 +23,9 @@ def looks_inside(do: LibraryContext) -> bool:
     return do.flag(PROCESS, ProcessState.looks_inside) is not NO
 
 
-def look_inside(call: Call, wrapper: Value, core: Value) -> None:
+def look_inside(call: Call, wrapper: Module | Wrapper, core: Module) -> None:
     """Log what a model recomputes in its forward, where its wrapper looks for unused parameters."""
-    if not isinstance(wrapper, Wrapper) or not isinstance(core, Module):
+    if not isinstance(wrapper, Wrapper):
         return
     searching = call.do.flag(wrapper, WrapperState.finds_unused) is not NO
     # `model._set_static_graph()`: with it the first step tells which parameters are used.

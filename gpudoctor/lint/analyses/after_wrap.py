@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
@@ -34,14 +34,14 @@ def any_wrapped(do: LibraryContext) -> bool:
     return do.flag(PROCESS, ProcessState.model_wrapped) is not NO
 
 
-def is_trainable(do: LibraryContext, module: Value) -> bool | None:
+def is_trainable(do: LibraryContext, module: Module | Wrapper) -> bool | None:
     """Whether a wrapper finds a parameter that takes a gradient; None where that is not known."""
     # A wrapper around a wrapper asks the same parameters.
     core = module.core
     if is_frozen(do, core):
         return False if do.flag(core, ModuleState.taken_apart) is NO else None
     # A loss has no weights: nothing but its own constructor could give it any.
-    is_loss = isinstance(core, Module) and core.cls is None and core.parameters is False
+    is_loss = core.cls is None and core.parameters is False
     return False if is_loss and do.parts.get(core) is None else None
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
-from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
@@ -18,6 +17,7 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.library_context import LibraryContext
 
@@ -25,10 +25,8 @@ ELEMENTWISE = frozenset({"float", "half", "double", "bfloat16", "squeeze", "cont
 """Methods that change values, not how many there are."""
 
 
-def gathered(call: Call, core: Value, output: Tensor) -> Tensor:
+def gathered(call: Call, core: Module, output: Tensor) -> Tensor:
     """The output of a forward as `DataParallel` hands it on: single numbers have become one for each GPU."""
-    if not isinstance(core, Module):
-        return output
     own = find_method(call.do, core, "forward")
     if own is None or call.do.state(PROCESS, ProcessState.replica_of) is not None:
         # transformers returns the loss, first and by name, where it is given labels.

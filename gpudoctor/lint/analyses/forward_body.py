@@ -134,7 +134,7 @@ def kept(value: Value, source: Value, name: str) -> Value:
 
 
 def check_meeting(
-    do: LibraryContext, values: list[Value], by: str, place: Location, module: Value | None = None
+    do: LibraryContext, values: list[Value], by: str, place: Location, module: Module | None = None
 ) -> None:
     """Log what cannot be computed: a constant on the CPU meets a tensor on a GPU, or tensors of two GPUs meet."""
     tensors = [value for value in values if isinstance(value, Tensor)]

@@ -34,6 +34,13 @@ class Module(Allocated):
     members: frozenset[Value] = frozenset()
     """Those that it may be, where it stands for one of many."""
 
+    @property
+    def core(self) -> Module:
+        return self
+
+    def core_under(self, *kinds: enum.Enum) -> Module:
+        return self
+
 
 UNSEEN = "unknown"
 """What has made a module of which no more is known than that somebody wraps it."""
@@ -66,7 +73,7 @@ class Wrapper(Allocated):
     place: Location
     label: str
     kind: WrapperKind
-    inner: Value
+    inner: Module | Wrapper
     device_ids: Values | None = None
     broadcast_buffers: Value = NONE
     rearranges: bool = True
@@ -75,12 +82,12 @@ class Wrapper(Allocated):
     """Of a library's own kind: the dotted name of its class, whose stub says what it has and does."""
 
     @property
-    def core(self) -> Value:
-        value = self.inner
+    def core(self) -> Module:
         # `torch.compile(DDP(model))` and `DDP(torch.compile(model))` are both in use.
-        while isinstance(value, Wrapper):
-            value = value.inner
-        return value
+        return self.inner.core
+
+    def core_under(self, *kinds: enum.Enum) -> Module | None:
+        return self.core if all(wrapper.kind in kinds for wrapper in self.chain) else None
 
     @property
     def chain(self) -> tuple[Wrapper, ...]:

@@ -104,6 +104,10 @@ class Value:
         """Of a state dict, what it is the state of; else the value itself, which may be written as its own state."""
         return self
 
+    def core_under(self, *kinds: Enum) -> Value | None:
+        """What lies under all wrappers, where these are all of such kinds; None elsewhere, and of what is no model."""
+        return None
+
     def wrapped_by(self, *kinds: Enum) -> bool:
         """A wrapper of one of these kinds is around it, or it is one itself."""
         return False

@@ -18,7 +18,7 @@ class Wrap(Event):
     """A module is wrapped. `model_device` is where it was at that moment, None where that is not known."""
 
     wrapper: Module | Wrapper
-    inner: Value
+    inner: Module | Wrapper
     kind: WrapperKind
     device_ids: Values | None = None
     output_device: Values | None = None
@@ -48,7 +48,7 @@ class SyncNorm(Event):
     """The batch norm layers of `module` take their statistics over all ranks from here on: it was made so, or `given`
     was converted to it. The two are one object but for a bare layer."""
 
-    module: Value
+    module: Module | Wrapper
     given: Value | None = None
 
 
@@ -94,7 +94,7 @@ class Forward(Event):
     identity: Hashable
     module: Module | Wrapper
     reached_at: Location | None = None
-    inputs: tuple[Value, ...] = ()
+    inputs: tuple[Tensor, ...] = ()
     device: Values | None = None
     graph: bool = True
     training: bool | None = None
@@ -150,7 +150,7 @@ class PartAdded(Event):
     """After some model was wrapped, a finished module takes in another `part`, or new parameters of its own (then
     `part` is the module itself). `replaced` where something stood under that name before."""
 
-    parent: Value
+    parent: Module
     part: Value
     name: str = ""
     replaced: bool = False
@@ -162,7 +162,7 @@ class PartAdded(Event):
 class PartExchanged(Event):
     """A model that a library has built takes in another `part`, after a state was loaded into it."""
 
-    parent: Value
+    parent: Module
     part: Value
 
 

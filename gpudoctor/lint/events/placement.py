@@ -21,7 +21,7 @@ class ContextMade(Event):
 class Move(Event):
     """`x.to(device)`, `x.cuda()`: of a module (in place) or a tensor (a copy). `device` None: unknown."""
 
-    subject: Value
+    subject: Tensor | Module | Wrapper
     device: Values | None
     call: str
     dtype: bool = False
@@ -56,9 +56,9 @@ class Mixed(Event):
     """Tensors that lie on different devices meet: in a module, a loss function or an operation (`by`)."""
 
     by: str
-    on_cpu: tuple[Value, ...]
-    on_device: tuple[Value, ...]
-    module: Value | None = None
+    on_cpu: tuple[Tensor, ...]
+    on_device: tuple[Tensor, ...]
+    module: Module | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class ConstantMixed(Event):
     by: str
     constant: Tensor
     other: Tensor
-    module: Value | None = None
+    module: Module | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Crossed(Event):
     by: str
     tensor: Tensor
     other: Tensor
-    module: Value | None = None
+    module: Module | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.function import class_of
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
@@ -50,21 +50,16 @@ MAX_LOOK = 600
 def _called(call: Call[Module]) -> Values:
     # A class that says itself what calling it does: its forward is one of its methods.
     own = find_method(call.do, call.receiver, "__call__")
-    return call.do.call(own, call.arguments, call.node) if own is not None else forward(call, call.receiver)
+    return call.do.call(own, call.arguments, call.node) if own is not None else _forward(call)
 
 
 @MODELS.called(Wrapper)
 @MODELS.method(Module, "__call__", "forward")
 @MODELS.method(Wrapper, "__call__", "forward")
-def _forward(call: Call) -> Values:
-    return forward(call, call.receiver)
-
-
-def forward(call: Call, module: Value | None) -> Values:
-    """A forward call. A module without parameters is an operation like any other."""
-    assert module is not None
-    core = module.core
-    if isinstance(core, Module) and core.cls is not None:
+def _forward(call: Call[Module | Wrapper]) -> Values:
+    """A module without parameters is an operation like any other."""
+    module, core = call.receiver, call.receiver.core
+    if core.cls is not None:
         check_initialised(call.do, core, "", core.cls.place)
         note_used(call.do, core)
     own = find_method(call.do, core, "forward") if looks_inside(call.do) else None
@@ -73,7 +68,7 @@ def forward(call: Call, module: Value | None) -> Values:
     # `model(**batch)`: under which name each entry goes in does not matter.
     given = flatten(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
     tensors = tuple(value for value in given if isinstance(value, Tensor))
-    if isinstance(core, Module) and has_parameters(call.do, core) is False and not isinstance(module, Wrapper):
+    if module == core and has_parameters(call.do, core) is False:
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
         own = find_method(call.do, core, "forward")
         if own is not None:
@@ -89,14 +84,14 @@ def forward(call: Call, module: Value | None) -> Values:
     return _forward_of_model(call, module, core, tensors)
 
 
-def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Tensor, ...]) -> Values:
+def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
     take_gpu(call.do, devices)
     device = single_of(devices)
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):
         _check_inputs(call, module, core, device)
-        if isinstance(core, Module) and core.cls is None and core.made_by.startswith("torch.nn."):
+        if core.cls is None and core.made_by.startswith("torch.nn."):
             weights = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device)
             check_meeting(call.do, [*call.sure_values(), weights], core.label, call.place, core)
     look_inside(call, module, core)
@@ -121,40 +116,37 @@ def _forward_of_model(call: Call, module: Value, core: Value, tensors: tuple[Ten
         # Without a tensor that was followed, ranks are taken to see different data.
         shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
     )  # fmt: skip
-    if isinstance(core, Module) and core.made_by.startswith("transformers."):
+    if core.made_by.startswith("transformers."):
         call.do.set_flag(output, TensorState.holds_loss)
     call.emit(
         Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
         output=output, buffers=has_buffers(call.do, core), reached_at=call.do.execution.reached_at(core),
-        unseen=isinstance(core, Module)
-        and (core.cls is not None or core.made_by == "torch.nn.Sequential")
+        unseen=(core.cls is not None or core.made_by == "torch.nn.Sequential")
         and has_parameters(call.do, core) is None,
         brings_own=_brings_own(call, core, devices, tensors), left_whole=left_whole(call.do, module),
     )  # fmt: skip
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.
-    for part in children_of(call.do, core) if getattr(core, "made_by", "") == "torch.nn.Sequential" else ():
+    for part in children_of(call.do, core) if core.made_by == "torch.nn.Sequential" else ():
         study(replace(call, arguments=Arguments((singleton(output),))), part, part.core, device)
     forget_what_forward_sets(call.do, core)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, class_of(core)))
 
 
-def _moves_inputs(module: Value) -> bool:
+def _moves_inputs(module: Module | Wrapper) -> bool:
     """DataParallel, and DDP with `device_ids`, bring their inputs to the GPU themselves."""
-    if not isinstance(module, Wrapper):
-        return False
     # FSDP moves inputs to its compute device in the pre-forward hook of the root.
     if module.wrapped_by(WrapperKind.DATA_PARALLEL, WrapperKind.FSDP, WrapperKind.PREPARED):
         return True
     return any(
         # `torch.compile(DDP(...))` is a chain: any link with device_ids moves the inputs.
         wrapper.kind is WrapperKind.DDP and wrapper.device_ids is not None and wrapper.device_ids.single != NONE
-        for wrapper in module.chain
+        for wrapper in chain_of(module)
     )
 
 
-def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) -> None:
+def _check_inputs(call: Call, module: Module | Wrapper, core: Module, device: Value | None) -> None:
     """Inputs on the CPU meet weights on the GPU, unless the module brings them there first."""
     if device is not None and device.is_accelerator:
         own = find_method(call.do, core, "forward")
@@ -167,7 +159,7 @@ def _check_inputs(call: Call, module: Value, core: Value, device: Value | None) 
         check_devices(call.do, [*call.sure_values(), standing], call.label, call.place, core)
 
 
-def _brings_own(call: Call, core: Value, devices: Values | None, inputs: tuple[Tensor, ...]) -> bool:
+def _brings_own(call: Call, core: Module, devices: Values | None, inputs: tuple[Tensor, ...]) -> bool:
     """It is on the CPU, its inputs are not, and its forward puts parameters there: `self.scale.to(x.device)`."""
     on_gpu = [each.on_accelerator for each in inputs]
     own = find_method(call.do, core, "forward") if devices is not None and on_cpu(devices) and any(on_gpu) else None
@@ -177,13 +169,12 @@ def _brings_own(call: Call, core: Value, devices: Values | None, inputs: tuple[T
         call.do.call(own, call.arguments, call.node)
     moved = (event.subject for event in run.events if isinstance(event, Move))
     # Layers are moved as often, or the whole of it.
-    return any(isinstance(each, Module) or getattr(each, "origin", None) is TensorOrigin.PARAMETER for each in moved)
+    return any(isinstance(each, Module) or each.origin is TensorOrigin.PARAMETER for each in moved)
 
 
-def _in_training_mode(do: LibraryContext, core: Value) -> bool | None:
+def _in_training_mode(do: LibraryContext, core: Module) -> bool | None:
     """Modules begin in training mode, except for those that Hugging Face loads."""
     mode = do.own_attribute(core, "training")
     if mode is None:
-        loaded = isinstance(core, Module) and core.made_by.startswith(BEGIN_EVALUATING)
-        return None if loaded or not isinstance(core, Module) else True
+        return None if core.made_by.startswith(BEGIN_EVALUATING) else True
     return True if mode.single == TRUE else False if mode.single == FALSE else None

@@ -267,7 +267,7 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     # What comes back from `prepare` may go in again, and stays what it is.
     if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value
-    if value.is_model:
+    if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
         # In one process there is nothing to wrap.
         wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO

@@ -33,6 +33,7 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.library_context import LibraryContext
 
 IN_PLACE_OR_META = frozenset(
@@ -326,7 +327,7 @@ def is_cpu_batch(value: Value) -> bool:
 
 
 def check_devices(
-    do: LibraryContext, values: list[Value], by: str, place: Location, module: Value | None = None
+    do: LibraryContext, values: list[Value], by: str, place: Location, module: Module | None = None
 ) -> None:
     """Log tensors that meet on different devices. A number (a 0-dim tensor) may lie on the CPU: only batches count."""
     if len(values) < 2:

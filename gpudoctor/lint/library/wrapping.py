@@ -74,9 +74,9 @@ def bare(given: Values) -> Values:
     return given if len(kept) == len(given.bindings) else ValueSet(kept)
 
 
-def _wrap_one(call: Call, effect: WrapEffect, inner: Value, certain: bool, when: Condition) -> Value:
+def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when: Condition) -> Value:
     place, kind = call.place, WrapperKind[effect.kind]
-    inner = _seen(inner, place)
+    inner = _seen(given, place)
     ids = call.given("device_ids")
     _use_ids(call, ids)
     device = device_of(call.do, inner)
@@ -119,9 +119,9 @@ def _may_stay_whole(call: Call, effect: WrapEffect) -> bool:
     )
 
 
-def _seen(value: Value, place: Location) -> Value:
+def _seen(value: Value, place: Location) -> Module | Wrapper:
     """The value as a module, also where it comes from code that is not read: one value is always one module."""
-    if value.is_model:
+    if isinstance(value, (Module, Wrapper)):
         return value
     return Module(("unseen", value), place, value.label or "the model", made_by=UNSEEN)
 
@@ -134,7 +134,7 @@ def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
 def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None) -> None:
     """A model that was not seen is on the GPU whose number DDP is given, or its first forward fails."""
     only = _only_item(call, ids)
-    if kind is not WrapperKind.DDP or getattr(inner, "made_by", "") != UNSEEN or only is None:
+    if kind is not WrapperKind.DDP or not isinstance(inner, Module) or inner.made_by != UNSEEN or only is None:
         return
     if call.do.state(inner, ModuleState.device) is None:
         call.do.set_state(inner, ModuleState.device, singleton(_gpu(call, only)))
@@ -220,7 +220,8 @@ def _engine(call: Call, class_name: str, model: Value, one_of_several: bool) -> 
     if not isinstance(model, (Module, Wrapper, Unknown)):
         return model
     site = (call.allocation_site(), model) if one_of_several else call.allocation_site()
-    return Wrapper(site, call.place, call.label, WrapperKind.PREPARED, model, class_name=class_name)
+    inner = _seen(model, call.place)
+    return Wrapper(site, call.place, call.label, WrapperKind.PREPARED, inner, class_name=class_name)
 
 
 def _optimizer(call: Call, models: Values) -> Optimizer:

@@ -62,8 +62,7 @@ class ShardedStateOnSomeRanks(Rule):
         # Alone, a rank has all parts.
         if not program.world.several_processes:
             return
-        both: list[ShardedState | Save] = [*program.events(ShardedState), *program.events(Save)]
-        together = sorted(filter(_takes_all_ranks, both), key=lambda event: event.order)
+        together = list(filter(_takes_all_ranks, program.events(ShardedState, Save)))
         told: set[Location] = set()
         for event in together:
             if not event.rank_guards or event.location in told or _is_answered(event, together):

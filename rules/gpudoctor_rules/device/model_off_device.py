@@ -34,7 +34,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
@@ -73,7 +72,7 @@ class ModelOffDevice(Rule):
                 continue
             told.add(core)
             # All inputs are on a GPU here, so any of them shows which.
-            where = next((t.device for t in event.inputs if isinstance(t, Tensor)), None)
+            where = next((each.device for each in event.inputs), None)
             label = event.module.label or "the model"
             yield self.found(
                 at=event.location,
@@ -112,16 +111,11 @@ def _move(program: Program, event: Forward, core: Value, where: Value | None) ->
 
 def _at_odds(event: Forward) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
-    tensors = [each for each in event.inputs if isinstance(each, Tensor)]
     # `nn.Sequential(RandomCrop(32), Normalize(mean, std))` has no weights, and takes what it gets.
     if event.unseen or event.brings_own:
         return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
-    return on_cpu(event.device) and bool(tensors) and all(map(_on_gpu, tensors))
-
-
-def _on_gpu(tensor: Tensor) -> bool:
-    return tensor.on_accelerator
+    return on_cpu(event.device) and bool(event.inputs) and all(each.on_accelerator for each in event.inputs)
 
 
 def _ending(module: Value) -> str:

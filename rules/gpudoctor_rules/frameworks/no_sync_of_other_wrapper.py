@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import Module, WrapperKind, chain_of
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
@@ -41,6 +41,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._engine import made_at, setting
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -64,7 +65,8 @@ class NoSyncOfOtherWrapper(Rule):
         yield from self._of_engines(program)
         told: set[Location] = set()
         for event in program.events(GradientSync):
-            model = _asked(event)
+            # `torch.compile` passes on what it is asked.
+            model = event.target.core_under(WrapperKind.COMPILED)
             if event.call != "no_sync" or model is None or event.location in told:
                 continue
             shard = _sharded_before(program, event, model)
@@ -113,15 +115,7 @@ class NoSyncOfOtherWrapper(Rule):
         return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
 
 
-def _asked(event: GradientSync) -> Module | None:
-    """The model that is asked itself, or through a wrapper that passes on what it is asked: `torch.compile`."""
-    core = event.target.core
-    chain = chain_of(event.target)
-    passed_on = all(each.kind is WrapperKind.COMPILED for each in chain)
-    return core if isinstance(core, Module) and passed_on else None
-
-
-def _sharded_before(program: Program, event: GradientSync, model: Module) -> Wrap | None:
+def _sharded_before(program: Program, event: GradientSync, model: Value) -> Wrap | None:
     """Where the model was surely sharded by then, whatever led here."""
     wraps = [each for each in program.events(Wrap) if each.wrapper == model and each.order < event.order]
     sharded = (each for each in wraps if each.kind is WrapperKind.FSDP and event.condition.implies(each.condition))

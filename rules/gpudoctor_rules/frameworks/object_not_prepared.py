@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Module, WrapperKind, chain_of
+from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.data_loading import Iterate
@@ -154,7 +154,7 @@ class ObjectNotPrepared(Rule):
             return
         for backward in program.events(Backward):
             for call in program.calls_in_graph(backward):
-                model = _on_its_own(call.module)
+                model = call.module.core_under(WrapperKind.COMPILED)
                 step = step_of(program, backward, model) if model is not None else None
                 if model is None or step is None or not _is_left_out(program, model) or not backward.complete:
                     continue
@@ -244,13 +244,6 @@ class ObjectNotPrepared(Rule):
 def _pass_of(rank: Process, given: Pass) -> Pass | None:
     """The pass of that number over the same loader, on another rank."""
     return next((each for each in rank.passes if (each.number, each.loader) == (given.number, given.loader)), None)
-
-
-def _on_its_own(module: Value) -> Module | None:
-    """The model that is called where no wrapper is around it that knows of other processes."""
-    core = module.core
-    chain = chain_of(module)
-    return core if isinstance(core, Module) and all(each.kind is WrapperKind.COMPILED for each in chain) else None
 
 
 def _is_left_out(program: Program, model: Module) -> bool:

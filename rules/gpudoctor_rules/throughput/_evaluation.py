@@ -55,7 +55,7 @@ def _drawing_loop(program: Program, start: Iterate) -> Loop | None:
 def _trained(program: Program) -> set[Value]:
     forwards = program.forwards
     calls = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
-    cores = {call.module.core for call in calls if call is not None}
+    cores: set[Value] = {call.module.core for call in calls if call is not None}
     optimizers = {event.optimizer for event in program.events(OptimizerStep)}
     known = [each for each in optimizers if isinstance(each, Optimizer) and each.complete]
     # A backbone that only computes features for a trained head is in the graph, too.

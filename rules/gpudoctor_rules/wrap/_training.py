@@ -56,12 +56,6 @@ def begin_alike(one: Location, other: Location) -> bool:
     return (one.path, one.line, one.column) == (other.path, other.line, other.column)
 
 
-def bare(module: Value) -> Module | None:
-    """The module that is called where no parallel wrapper is around it; compiled ones count as themselves."""
-    core = module.core
-    return core if isinstance(core, Module) and not _is_parallel(module) else None
-
-
 def is_wrapper_of(value: Value, wrap: Wrap | Wrapping) -> bool:
     """The value wraps the module of this wrap, be it by another wrapper around it."""
     # A later wrapper around the same module, as by a framework, arms the averaging just as well.
@@ -70,4 +64,4 @@ def is_wrapper_of(value: Value, wrap: Wrap | Wrapping) -> bool:
 
 def _is_parallel(value: Value) -> bool:
     # `torch.compile` wraps too, but exchanges nothing between ranks.
-    return isinstance(value, Wrapper) and any(each.kind is not WrapperKind.COMPILED for each in value.chain)
+    return isinstance(value, Wrapper) and value.core_under(WrapperKind.COMPILED) is None

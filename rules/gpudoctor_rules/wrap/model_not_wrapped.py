@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind, chain_of
+from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
@@ -48,7 +48,6 @@ from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated,
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair, RepairStep, Replace, Source
 from gpudoctor.lint.repair.snippets import local_rank
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import bare
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -86,7 +85,8 @@ class ModelNotWrapped(Rule):
             if not is_repeated(backward):
                 continue
             for call in program.calls_in_graph(backward):
-                model = _in_one_process(call.module)
+                # A wrapper that knows of other processes is none of these.
+                model = call.module.core_under(WrapperKind.COMPILED, WrapperKind.DATA_PARALLEL)
                 # A GAN has several models in one loss; each of them needs a wrapper.
                 if model is None or model in told or not _alone(program, model):
                     continue
@@ -107,7 +107,9 @@ class ModelNotWrapped(Rule):
                         ("it is called here", call.location),
                     ],
                     # What takes the place of DataParallel is not only one more wrapper.
-                    repair=_wrap(program, model, call) if bare(call.module) is not None else None,
+                    repair=_wrap(program, model, call)
+                    if call.module.core_under(WrapperKind.COMPILED) is not None
+                    else None,
                     needs=step.condition,
                 )
 
@@ -178,14 +180,6 @@ def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:
     sent = (each.sent for each in program.events(Collective) if each.objects and each.order > step.order)
     several = any(loop.repeats for each in made for loop in each.loops)
     return several and any(given.any(lambda value: isinstance(value, Tensor)) for given in sent if given is not None)
-
-
-def _in_one_process(module: Value) -> Module | None:
-    """The model that is called where no wrapper around it knows of other processes."""
-    core = module.core
-    chain = chain_of(module)
-    alone = all(each.kind in (WrapperKind.COMPILED, WrapperKind.DATA_PARALLEL) for each in chain)
-    return core if isinstance(core, Module) and alone else None
 
 
 def _alone(program: Program, model: Module) -> bool:

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
 from gpudoctor.lint.events.model import Wrap
@@ -138,7 +138,7 @@ class OptimizerOfOtherParameters(Rule):
         wrapped = {wrap.wrapper.core for wrap in program.events(Wrap) if isinstance(wrap.wrapper, Wrapper)}
         calls = [program.forwards[identity] for identity in before[-1].forwards if identity in program.forwards]
         for core in [call.module.core for call in calls if call.graph]:
-            if core in wrapped and isinstance(core, Module) and _is_free(program, core):
+            if core in wrapped and _is_free(program, core):
                 return self.found(
                     made.location,
                     f"{name_of(held, 'the optimizer')} holds the parameters of {_names(held)}, as another optimizer "
@@ -169,7 +169,7 @@ def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) 
 
 def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     """A model that is trained and is in no optimizer, where all that is trained is known and none of it is held."""
-    grads: list[Backward | TakeGradient] = [*program.events(Backward), *program.events(TakeGradient)]
+    grads = list(program.events(Backward, TakeGradient))
     # In a graph that is not known the parameters may be after all.
     if not _all_known(program, held):
         return None
@@ -180,14 +180,14 @@ def _trained_instead(program: Program, held: Optimizer) -> Module | None:
     if any(_related(program, held, core) for core in trained):
         return None
     for core in trained:
-        if isinstance(core, Module) and core.made_by != "unknown" and _is_free(program, core):
+        if core.made_by != UNSEEN and _is_free(program, core):
             return core
     return None
 
 
 def _all_known(program: Program, held: Optimizer) -> bool:
     """All that is stepped, and what each optimizer holds."""
-    grads: list[Backward | TakeGradient] = [*program.events(Backward), *program.events(TakeGradient)]
+    grads = list(program.events(Backward, TakeGradient))
     optimizers = (event.optimizer for event in program.events(MakeOptimizer))
     return (
         all(each.complete for each in grads)

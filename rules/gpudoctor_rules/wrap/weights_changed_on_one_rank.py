@@ -88,12 +88,12 @@ class WeightsChangedOnOneRank(Rule):
         return recording.distributed and recording.trained
 
 
-def _changed(event: Event) -> Value:
+def _changed(event: LoadState | WeightsDrawn) -> Value:
     # The two events name the same thing by other words.
-    return event.target if isinstance(event, LoadState) else event.module  # type: ignore[attr-defined]
+    return event.target if isinstance(event, LoadState) else event.module
 
 
-def _differs(program: Program, event: Event) -> str:
+def _differs(program: Program, event: LoadState | WeightsDrawn) -> str:
     """Why ranks have other weights after it, an empty text where they surely or perhaps have not."""
     loads = isinstance(event, LoadState)
     # A guard may have its counterpart: `if rank == 0: load(a) else: load(b)`.
@@ -106,7 +106,7 @@ def _differs(program: Program, event: Event) -> str:
     return "every rank draws different values for its weights" if _seeded_apart(program, event) else ""
 
 
-def _elsewhere_too(program: Program, event: Event) -> bool:
+def _elsewhere_too(program: Program, event: LoadState | WeightsDrawn) -> bool:
     """Other ranks change the weights of the same model at another place."""
     return any(
         other.location != event.location

@@ -41,7 +41,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import Wrapping, bare, begin_alike, is_wrapper_of, same_round, wrappings
+from gpudoctor_rules.wrap._training import Wrapping, begin_alike, is_wrapper_of, same_round, wrappings
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -166,7 +166,7 @@ def _place(call: Forward, wrap: Wrapping | None, backward: Backward) -> Location
 
 def _wrap_before(program: Program, call: Forward) -> Wrapping | None:
     """The wrap that this call of a bare module, or of a part of it, goes past."""
-    module = bare(call.module)
+    module = call.module.core_under(WrapperKind.COMPILED)
     # Without a graph there are no gradients to average: evaluating the bare module is right.
     if module is None or not call.graph:
         return None
