@@ -24,7 +24,7 @@ from gpudoctor.lint.flow.condition import Divergence, Literal
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import singleton
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import dataclass, field
 
@@ -257,23 +257,21 @@ def _is_generator(value: Value) -> bool:
 
 def _seeds_by_epoch(cls: Class) -> bool:
     """Each order is drawn from a seed made of what `set_epoch` is told: `manual_seed(self.seed + self.epoch)`."""
-    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    methods = cls.methods
     if "__iter__" not in methods:
         return any(_seeds_by_epoch(base) for base in cls.own_bases)
     if "set_epoch" not in methods:
         return False
-    told = {each.attr for each in _attributes(methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}
-    calls = [each for each in walk(methods["__iter__"]) if isinstance(each, ast.Call)]
-    seeds = any(_is_seeding(call) and any(each.attr in told for each in _attributes(call)) for call in calls)
+    told = {each.attr for each in nodes_of(ast.Attribute, methods["set_epoch"]) if isinstance(each.ctx, ast.Store)}
+    calls = nodes_of(ast.Call, methods["__iter__"])
+    seeds = any(
+        _is_seeding(call) and any(each.attr in told for each in nodes_of(ast.Attribute, call)) for call in calls
+    )
     others = [method for name, method in methods.items() if name not in ("__init__", "set_epoch")]
-    written = [each for method in others for each in _attributes(method) if isinstance(each.ctx, ast.Store)]
-    asked = {each.attr for method in others for each in _attributes(method)}
+    written = [each for method in others for each in nodes_of(ast.Attribute, method) if isinstance(each.ctx, ast.Store)]
+    asked = {each.attr for method in others for each in nodes_of(ast.Attribute, method)}
     # `self.epoch += 1`, `self.set_epoch(...)`: it tells itself.
     return seeds and "set_epoch" not in asked and told.isdisjoint(each.attr for each in written)
-
-
-def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
-    return (each for each in walk(node) if isinstance(each, ast.Attribute))
 
 
 def _is_seeding(call: ast.Call) -> bool:

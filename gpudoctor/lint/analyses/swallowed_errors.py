@@ -10,7 +10,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import Caught, Swallowed
 from gpudoctor.lint.hooks import HOOKS, Handled, told
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -31,7 +31,7 @@ def _catches_all(handler: ast.ExceptHandler) -> bool:
 def _note_swallowed(do: LibraryContext, handled: Handled, place: Location) -> None:
     if handled.errors and (handled.goes_on or handled.returned):
         # Who names the error, or passes over it, has expected it.
-        reports = _catches_all(handled.handler) and any(isinstance(each, ast.Call) for each in walk(handled.handler))
+        reports = _catches_all(handled.handler) and bool(nodes_of(ast.Call, handled.handler))
         do.emit(
             Caught, at=place, errors=handled.errors, tried=handled.tried, reports=reports, leaves=not handled.goes_on
         )

@@ -18,7 +18,7 @@ from gpudoctor.lint.discovery.top_level import DEFINITIONS, Import, at_top, bind
 from gpudoctor.lint.discovery.walk import concerns_training, speaks_of_training
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 from gpudoctor.manifest.compiled import pattern, trains
 from gpudoctor.record import dataclass
 
@@ -225,7 +225,7 @@ def is_training_call(name: str) -> bool:
 
 
 def _calls_in(nodes: Iterable[ast.AST]) -> Iterator[ast.Call]:
-    return (each for node in nodes for each in walk(node) if isinstance(each, ast.Call))
+    return (each for node in nodes for each in nodes_of(ast.Call, node))
 
 
 def _library_name(node: ast.expr, imports: dict[str, Import]) -> str:

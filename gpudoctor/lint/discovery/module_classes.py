@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 
 # Bases that are no modules whatever project they are from. No pattern is compiled before it is asked for: most runs
 # lint programs, and never do.
@@ -105,7 +105,7 @@ class _MethodLayers:
         self.assigned = [each for each in self.nodes if isinstance(each, _Assignment)]
         arguments = [each.arg for each in self.nodes if isinstance(each, ast.arg)]
         loops = (each.target for each in self.nodes if isinstance(each, (ast.comprehension, ast.For)))
-        counted = [each.id for loop in loops for each in walk(loop) if isinstance(each, ast.Name)]
+        counted = [each.id for loop in loops for each in nodes_of(ast.Name, loop)]
         self.given = frozenset((*arguments, *counted))
         self.own = arguments[0] if arguments else ""
 

@@ -7,7 +7,7 @@ import builtins
 import sys
 from collections.abc import Iterable, Iterator
 
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 from gpudoctor.manifest.compiled import prefixes
 
 Import = tuple["ast.Import | ast.ImportFrom", ast.alias]
@@ -138,12 +138,12 @@ _BUILTINS = frozenset(vars(builtins))
 
 def _prepares(value: ast.expr, imports: dict[str, Import], defined: set[str]) -> bool:
     """`warnings.filterwarnings("ignore")`, `sys.path.append(str(here))`: no work, and none of the file's own code."""
-    called = [name_parts(each)[0] for each in walk(value) if isinstance(each, ast.Call)]
+    called = [name_parts(each)[0] for each in nodes_of(ast.Call, value)]
     if called and library_of(called[0], imports) not in _PREPARING:
         return False
     if not all(name in _BUILTINS or library_of(name, imports) in _PREPARING for name in called[1:]):
         return False
-    return not any(isinstance(each, ast.Name) and each.id in defined for each in walk(value))
+    return not any(each.id in defined for each in nodes_of(ast.Name, value))
 
 
 def computes(tree: ast.Module) -> bool:

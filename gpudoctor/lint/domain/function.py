@@ -127,6 +127,11 @@ class Class(Allocated):
         """Those of its bases that are classes of the project."""
         return tuple([base for base in self.bases if isinstance(base, Class)])
 
+    @property
+    def methods(self) -> dict[str, ast.FunctionDef]:
+        """The functions that its body defines, as they are written."""
+        return {each.name: each for each in self.node.body if isinstance(each, ast.FunctionDef)}
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Instance(Allocated):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NewLines, NewName, NoFix, TreeChange, Where
 from gpudoctor.lint.fix.nodes import stored_in
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.fix.nodes import FileNodes
@@ -85,7 +85,7 @@ def bound_around(at: ast.AST, nodes: FileNodes) -> set[str]:
     """Names that a function around a node gives a meaning of its own."""
     found: set[str] = set()
     for function in nodes.enclosing(at, ast.FunctionDef, ast.AsyncFunctionDef):
-        found.update(stored_in(function), (node.arg for node in walk(function) if isinstance(node, ast.arg)))
+        found.update(stored_in(function), (node.arg for node in nodes_of(ast.arg, function)))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NoFix
 from gpudoctor.lint.repair import repair
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -217,9 +217,7 @@ class FileNodes:
 
     def is_main_guard(self, node: ast.AST) -> bool:
         """`if __name__ == "__main__":`."""
-        return isinstance(node, ast.If) and any(
-            isinstance(each, ast.Name) and each.id == "__name__" for each in walk(node.test)
-        )
+        return isinstance(node, ast.If) and any(each.id == "__name__" for each in nodes_of(ast.Name, node.test))
 
     # --- names and text ----------------------------------------------------------------------------------------
 

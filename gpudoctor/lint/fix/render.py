@@ -13,7 +13,7 @@ from gpudoctor.lint.fix.import_lines import bound_around, called
 from gpudoctor.lint.fix.nodes import stored_in
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Always, CallAgain, Code, Counter, Either, Fresh, Holds, Imported, Part, Source
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Renderer:
             raise NoFix("arguments are passed on")
         more = [each for each in call.keywords if each.arg is None or each.arg in part.keeps]
         changing = set(stored_in(at))
-        if any(isinstance(node, ast.Name) and node.id in changing for each in more for node in walk(each)):
+        if any(node.id in changing for each in more for node in nodes_of(ast.Name, each)):
             raise NoFix("it is given what changes with each iteration")
         written = [(f"{each.arg}=" if each.arg else "**") + self.nodes.written(each.value) for each in more]
         return f"{self.nodes.written(call.func)}({', '.join([first, *written])})"
@@ -169,7 +169,7 @@ class Renderer:
     def _named(self, block: ast.stmt) -> str:
         """`for _ in range(epochs)`: the number that nobody has used so far gets a name."""
         target = getattr(block, "target", None)
-        used = {node.id for node in walk(block) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        used = {node.id for node in nodes_of(ast.Name, block) if isinstance(node.ctx, ast.Load)}
         if not isinstance(target, ast.Name) or target.id in used or _USUAL_COUNTER in self.nodes.names:
             raise NoFix("the counter has no name")
         self.changes.append(NewExpression(self.nodes.place(target), _USUAL_COUNTER))
@@ -205,8 +205,8 @@ def _is_of_kind(held: Values | None, value: Value) -> bool:
 def _targets(block: ast.stmt) -> list[str]:
     """The names that may count a loop's rounds."""
     if isinstance(block, (ast.For, ast.AsyncFor)):
-        return [node.id for node in walk(block.target) if isinstance(node, ast.Name)]
-    counted = (node.target for node in walk(block) if isinstance(node, ast.AugAssign))
+        return [node.id for node in nodes_of(ast.Name, block.target)]
+    counted = (node.target for node in nodes_of(ast.AugAssign, block))
     return [target.id for target in counted if isinstance(target, ast.Name)]
 
 

@@ -11,7 +11,7 @@ from gpudoctor.lint.fix import changes as ch
 from gpudoctor.lint.fix.changes import NoFix, Where
 from gpudoctor.lint.fix.nodes import argument_of, stored_in
 from gpudoctor.lint.repair import repair
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -176,7 +176,7 @@ def _may_follow(passed: ast.stmt, moved: ast.stmt) -> bool:
 
 
 def _read_in(around: ast.AST) -> set[str]:
-    return {each.id for each in walk(around) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    return {each.id for each in nodes_of(ast.Name, around) if isinstance(each.ctx, ast.Load)}
 
 
 def _super_first(statement: ast.stmt, nodes: FileNodes) -> ch.TreeChange:
@@ -192,11 +192,11 @@ def _super_first(statement: ast.stmt, nodes: FileNodes) -> ch.TreeChange:
     if _is_docstring(first) and len(function.body) > 1:
         first = function.body[1]
     calls = [each for each in function.body if _calls_above(each, nodes)]
-    if len(calls) > 1 or any(isinstance(each, ast.Return) for each in walk(function)):
+    if len(calls) > 1 or nodes_of(ast.Return, function):
         raise NoFix("a constructor with ways of its own")
     if not calls:
         return ch.NewLines(nodes.place(first), ("super().__init__()",), Where.BEFORE)
-    if {each.id for each in walk(calls[0]) if isinstance(each, ast.Name)} & set(stored_in(function)):
+    if {each.id for each in nodes_of(ast.Name, calls[0])} & set(stored_in(function)):
         raise NoFix("what it is given is made before")
     return ch.Moved(nodes.place(calls[0]), nodes.place(first))
 
@@ -268,7 +268,7 @@ def _is_used_later(target: str, statement: ast.stmt, nodes: FileNodes) -> bool:
     loops = (each for each in nodes.enclosing(statement, ast.For, ast.AsyncFor))
     bound = (each for each in loops if isinstance(each, (ast.For, ast.AsyncFor)) and target in stored_in(each.target))
     around = next(bound, nodes.function_of(statement))
-    reads = (each for each in walk(around) if isinstance(each, ast.Name) and each.id == target)
+    reads = (each for each in nodes_of(ast.Name, around) if each.id == target)
     return any(each.lineno > statement.lineno and isinstance(each.ctx, ast.Load) for each in reads)
 
 

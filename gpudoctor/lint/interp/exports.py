@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 
 
 def names_bound(body: Sequence[ast.stmt]) -> dict[str, bool] | None:
@@ -87,6 +87,4 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _stored(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.With)):
-        yield from (
-            node.id for node in walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        )
+        yield from (node.id for node in nodes_of(ast.Name, statement) if isinstance(node.ctx, ast.Store))

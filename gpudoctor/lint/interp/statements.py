@@ -22,7 +22,7 @@ from gpudoctor.lint.interp.imports import import_from, import_names
 from gpudoctor.lint.interp.loops import run_for, run_while
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.library.register import HOOKS
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Delta
@@ -137,7 +137,7 @@ def _if(m: Evaluator, node: ast.If) -> None:
 
 
 def _is_main_guard(test: ast.expr) -> bool:
-    return any(isinstance(node, ast.Name) and node.id == "__name__" for node in walk(test))
+    return any(node.id == "__name__" for node in nodes_of(ast.Name, test))
 
 
 def _return(m: Evaluator, node: ast.Return) -> None:

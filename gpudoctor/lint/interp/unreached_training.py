@@ -17,7 +17,7 @@ from gpudoctor.lint.discovery.classify import is_test
 from gpudoctor.lint.discovery.top_level import name_parts, root_name
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.events.knowledge import Chosen, NotReached, Stop
-from gpudoctor.lint.source.syntax_walk import statements, walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, statements, walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
@@ -262,5 +262,5 @@ def _choosing(call: ast.Call, modules: AbstractSet[str]) -> set[str]:
         case [ast.Name() | ast.Attribute() as owner, asked] if by_name and not isinstance(asked, ast.Constant):
             return {_ALL_OF + name_parts(owner)[-1]} if root_name(owner) in modules else set()
     where = call.args if by_name else [call.func] if isinstance(call.func, (ast.Call, ast.Subscript)) else []
-    found = (inner.value for each in where for inner in walk(each) if isinstance(inner, ast.Constant))
+    found = (inner.value for each in where for inner in nodes_of(ast.Constant, each))
     return {each for each in found if isinstance(each, str)}

@@ -28,7 +28,7 @@ from gpudoctor.lint.library.heuristics import (
 )
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of
 from gpudoctor.manifest.compiled import prefixes, taking_charge
 
 if TYPE_CHECKING:
@@ -129,23 +129,22 @@ def _is_optimizer(name: str) -> bool:
 
 def draws_items(cls: Class) -> bool:
     """`__getitem__` never looks at the index."""
-    for statement in cls.node.body:
-        if isinstance(statement, ast.FunctionDef) and statement.name == "__getitem__":
-            names = [each.arg for each in statement.args.args]
-            used = {each.id for each in walk(statement) if isinstance(each, ast.Name)}
-            return len(names) == 2 and names[1] not in used
-    return any(draws_items(base) for base in cls.own_bases)
+    method = cls.methods.get("__getitem__")
+    if method is None:
+        return any(draws_items(base) for base in cls.own_bases)
+    names = [each.arg for each in method.args.args]
+    return len(names) == 2 and names[1] not in {each.id for each in nodes_of(ast.Name, method)}
 
 
 def mentions(cls: Class, name: str) -> bool:
     """The body of the class, or of one that it derives from, asks something for an attribute of this name."""
-    found = any(isinstance(each, ast.Attribute) and each.attr == name for each in walk(cls.node))
+    found = any(each.attr == name for each in nodes_of(ast.Attribute, cls.node))
     return found or any(mentions(base, name) for base in cls.own_bases)
 
 
 def counts_epochs(cls: Class) -> bool:
     """The class draws the order in a way of its own, which may need nobody to tell it the epoch."""
-    methods = {each.name: each for each in cls.node.body if isinstance(each, ast.FunctionDef)}
+    methods = cls.methods
     mentions = list(_mentions_of_epoch(methods))
     # The order comes from the base, and with it the need of `set_epoch`.
     if "__iter__" not in methods or (not mentions and _goes_through_base(methods["__iter__"])):
@@ -156,20 +155,14 @@ def counts_epochs(cls: Class) -> bool:
 
 def _goes_through_base(method: ast.FunctionDef) -> bool:
     """`for index in super().__iter__():`."""
-    names = [each.func.id for each in walk(method) if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)]
-    return "super" in names and any(each.attr == "__iter__" for each in _attributes(method))
-
-
-def _attributes(node: ast.AST) -> Iterator[ast.Attribute]:
-    return (each for each in walk(node) if isinstance(each, ast.Attribute))
+    names = [each.func.id for each in nodes_of(ast.Call, method) if isinstance(each.func, ast.Name)]
+    return "super" in names and any(each.attr == "__iter__" for each in nodes_of(ast.Attribute, method))
 
 
 def _mentions_of_epoch(methods: dict[str, ast.FunctionDef]) -> Iterator[ast.Attribute]:
     for name, method in methods.items():
         if name not in ("__init__", "set_epoch"):
-            for each in walk(method):
-                if isinstance(each, ast.Attribute) and each.attr in ("epoch", "set_epoch"):
-                    yield each
+            yield from (each for each in nodes_of(ast.Attribute, method) if each.attr in ("epoch", "set_epoch"))
 
 
 def is_module_class(cls: Class) -> bool:

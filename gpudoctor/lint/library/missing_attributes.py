@@ -16,7 +16,7 @@ from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
 from gpudoctor.lint.library.wrapper_names import FSDP_MODULE, every_module_has
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 from gpudoctor.manifest.compiled import declared
 
 if TYPE_CHECKING:
@@ -145,5 +145,5 @@ def _bound_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
 @for_one_program
 def _texts_in(cls: ast.ClassDef) -> frozenset[str]:
     """What is written in a class as text: it may be the name of a buffer."""
-    texts = (node.value for node in walk(cls) if isinstance(node, ast.Constant))
+    texts = (node.value for node in nodes_of(ast.Constant, cls))
     return frozenset(text for text in texts if isinstance(text, str) and text.isidentifier())

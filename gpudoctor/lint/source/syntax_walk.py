@@ -1,8 +1,11 @@
-"""All nodes below a node of a syntax tree, or all statements."""
+"""All nodes below a node of a syntax tree, those of a kind, or all statements."""
 
 from __future__ import annotations
 
 import ast
+from typing import TypeVar
+
+N = TypeVar("N", bound=ast.AST)
 
 _NO_NODES = frozenset({ast.Load, ast.Store, ast.Del, str, int, type(None), bool, float, complex, bytes, type(...)})
 
@@ -19,6 +22,11 @@ def walk(node: ast.AST) -> list[ast.AST]:
             elif kind not in _NO_NODES:
                 found.append(value)
     return found
+
+
+def nodes_of(kind: type[N], node: ast.AST) -> list[N]:
+    """The node itself and those below it, as far as they are of this kind."""
+    return [each for each in walk(node) if isinstance(each, kind)]
 
 
 def statements(node: ast.AST) -> list[ast.AST]:

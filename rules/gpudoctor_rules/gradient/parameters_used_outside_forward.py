@@ -39,7 +39,7 @@ from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import reaches
+from gpudoctor_rules.gradient._steps import comes_behind, reaches
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -114,15 +114,10 @@ def _averaged(program: Program, backward: Backward, wrap: Wrap) -> bool:
     core = wrap.inner.core
     called = any(call.module.core == core and same_round(call, backward) for call in program.events(Forward))
     by_hand = any(
-        event.order > backward.order and not event.waits and _near(event, backward)
+        event.order > backward.order and not event.waits and comes_behind(event, backward)
         for event in program.events(Collective)
     )
     return called or by_hand
-
-
-def _near(event: Collective, backward: Backward) -> bool:
-    rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
-    return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
 
 
 def _steps(program: Program, step: OptimizerStep, backward: Backward, loss: Tensor) -> bool:
