@@ -119,7 +119,7 @@ class Call(Generic[R]):
     @property
     def full_name(self) -> str:
         """The dotted name of what is called, of a method with its class where that is known."""
-        owner = getattr(self.receiver, "class_name", "") or getattr(self.receiver, "escaped_from", "")
+        owner = (self.receiver.class_name or self.receiver.escaped_from) if self.receiver is not None else ""
         return f"{owner}.{self.name}" if owner else self.name
 
     def effect(self, kind: type[E]) -> E | None:

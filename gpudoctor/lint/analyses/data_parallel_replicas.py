@@ -138,7 +138,7 @@ def extent_of_sum(values: list[Value]) -> Extent | None:
     extents = [value.extent for value in values if isinstance(value, Tensor)]
     if Extent.EACH_GPU in extents:
         return Extent.EACH_GPU
-    plain = all(isinstance(value, (Tensor, Const)) or getattr(value, "config", False) for value in values)
+    plain = all(isinstance(value, (Tensor, Const)) or value.config for value in values)
     return Extent.NUMBER if plain and extents and all(each is Extent.NUMBER for each in extents) else None
 
 

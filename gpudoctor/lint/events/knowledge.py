@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -104,7 +105,7 @@ class Imprecision(Event):
 class ForwardSkipped(Event):
     """A model of the project is called, and its `forward` was not followed: the program had grown too long by then."""
 
-    module: Value
+    module: Module
 
 
 @dataclass(frozen=True, kw_only=True)

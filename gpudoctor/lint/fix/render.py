@@ -191,9 +191,8 @@ def _nearest(names: list[str], value: Value) -> str:
     """The one of several names that a reader would take."""
     if not names:
         raise NoFix(f"nothing holds {value!r} here")
-    label = getattr(value, "label", "")
-    if label in names:
-        return label
+    if value.label in names:
+        return value.label
     # The shortest way, and of those the nearest.
     return min(reversed(names), key=lambda name: name.count(".") + name.count("[") + name.startswith("_"))
 

@@ -260,17 +260,12 @@ def _uses_data_parallel(program: Program) -> bool:
 
 def _mentions_data_parallel(program: Program) -> bool:
     """Code has the name; `DistributedDataParallel` and `FullyShardedDataParallel` end with it too."""
-    return any(_stands_in(source.text) for source in program.sources)
+    return any(_stands_in(source.text) and _stands_in(source.code) for source in program.sources)
 
 
 def _stands_in(text: str) -> bool:
-    at = text.find(_DATA_PARALLEL)
-    while at >= 0:
-        before = text[text.rfind("\n", 0, at) + 1 : at]
-        if "#" not in before and not before.endswith(("Distributed", "Sharded")):
-            return True
-        at = text.find(_DATA_PARALLEL, at + 1)
-    return False
+    longer = (text.count(f"{before}{_DATA_PARALLEL}") for before in ("Distributed", "Sharded"))
+    return text.count(_DATA_PARALLEL) > sum(longer)
 
 
 def _follow(

@@ -30,4 +30,4 @@ def name_of(value: Value) -> str:
     """What a function, class or module is called."""
     if isinstance(value, BoundMethod):
         return value.name
-    return value.name if isinstance(value, ProjectModule) else str(getattr(value, "label", "it"))
+    return value.name if isinstance(value, ProjectModule) else value.label

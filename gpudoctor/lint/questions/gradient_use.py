@@ -80,6 +80,17 @@ def _innermost(loops: Sequence[Loop]) -> Loop | None:
     return next((loop for loop in reversed(loops) if loop.repeats), None)
 
 
+def holds(program: Program, optimizer: Value, module: Value) -> bool:
+    """The optimizer has parameters of this module: by parts, for many are given `model.head.parameters()` alone."""
+    parts = program.within(module)
+    return any(parts & program.within(each) for each in optimizer.modules)
+
+
+def feeds(program: Program, backward: Backward, optimizer: Value) -> bool:
+    """A backward surely leaves gradients in a module that the optimizer holds."""
+    return any(holds(program, optimizer, call.module) for call in program.calls_in_graph(backward))
+
+
 def stepped_after(program: Program, backward: Backward, core: Value) -> OptimizerStep | None:
     """The optimizer step that uses the gradients which a backward leaves in a module; None where none surely does."""
     for event in program.events(OptimizerStep, ClearGradients):

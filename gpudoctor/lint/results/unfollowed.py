@@ -101,7 +101,7 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
 
     skipped = next(program.events(ForwardSkipped), None)
     if skipped is not None and program.trained_at:
-        label = getattr(getattr(skipped.module, "cls", None), "label", "a model")
+        label = skipped.module.cls.label if skipped.module.cls is not None else "a model"
         silence = Silence(Cause.UNKNOWN_MODEL, (), "its forward", skipped.location, about=label)
         yield _with_rules(silence, inside)
 

@@ -74,7 +74,7 @@ class WrapperPrefixInCheckpoint(Rule):
                 told.add(state.place)
                 yield self.found(
                     at=state.place,
-                    message=f"The weights are saved from the wrapper `{getattr(state.owner, 'label', 'model')}`, so "
+                    message=f"The weights are saved from the wrapper `{state.owner.label or 'model'}`, so "
                     f"that every key begins with `module.`, and are loaded into a model without wrapper: {_end(use)}",
                     remedy="Save the inner model: `.module.state_dict()`.",
                     because=[("it is written here", save.location), ("it is loaded here", use.location)],

@@ -34,6 +34,7 @@ from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, SchedulerStep
 from gpudoctor.lint.program import ranks_in_words
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
@@ -111,13 +112,7 @@ def _learns_alone(program: Program, step: TrainingStep, backwards: list[Backward
         return True
     around = {loop.identity for loop in step.loops if loop.repeats}
     together = (each for each in backwards if any(loop.identity in around for loop in each.loops))
-    return not any(not each.rank_guards and _feeds(program, each, optimizer) for each in together)
-
-
-def _feeds(program: Program, backward: Backward, optimizer: Value) -> bool:
-    """The backward leaves gradients in something that the optimizer holds."""
-    held = [program.within(each) for each in optimizer.modules]
-    return any(program.within(call.module) & parts for call in program.calls_in_graph(backward) for parts in held)
+    return not any(not each.rank_guards and feeds(program, each, optimizer) for each in together)
 
 
 def _is_shared(program: Program, step: TrainingStep) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import shares_nothing
-from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.program import is_whole
+from gpudoctor.lint.questions.gradient_use import holds
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -51,15 +51,9 @@ def step_of(program: Program, backward: Backward, model: Value) -> OptimizerStep
         if step.order > backward.order and not step.condition.excludes(backward.condition):
             loops = {loop.identity for loop in step.loops if loop.repeats}
             repeated = any(loop.identity in loops for loop in backward.loops)
-            if repeated and isinstance(step.optimizer, Optimizer) and holds(program, step.optimizer, model):
+            if repeated and holds(program, step.optimizer, model):
                 return step
     return None
-
-
-def holds(program: Program, optimizer: Optimizer, model: Value) -> bool:
-    """The optimizer has parameters of this model."""
-    parts = program.within(model)
-    return any(parts & program.within(each) for each in optimizer.modules)
 
 
 def averages_by_hand(program: Program) -> bool:

@@ -38,6 +38,7 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.questions.gradient_use import holds
 from gpudoctor.lint.repair.repair import After, Code, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
@@ -51,7 +52,7 @@ from gpudoctor_rules.frameworks._charge import (
     prepares_unseen,
     taken_in_charge,
 )
-from gpudoctor_rules.frameworks._learning import averages_by_hand, backward_in, holds, reads_everything, step_of
+from gpudoctor_rules.frameworks._learning import averages_by_hand, backward_in, reads_everything, step_of
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

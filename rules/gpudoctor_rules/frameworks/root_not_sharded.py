@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
 from gpudoctor.lint.events.training_step import Backward
@@ -111,8 +110,7 @@ def _trained_whole(program: Program, backward: Backward, call: Forward) -> list[
     found = []
     for part in call.left_whole:
         step = stepped_after(program, backward, part) if part not in frozen else None
-        held = step.optimizer if step is not None else None
-        if isinstance(held, Optimizer) and held.complete and part in related:
+        if step is not None and step.optimizer.complete and part in related:
             found.append(part)
     return found
 

@@ -8,6 +8,7 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.questions.gradient_use import feeds, holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,12 +37,7 @@ def repeating_loop(event: Event, of: Value | None = None) -> Loop | None:
     return next((loop for loop in reversed(event.loops) if loop.repeats and of not in loop.items), None)
 
 
-def feeds(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
-    """A backward surely leaves gradients in a model that the optimizer holds."""
-    return any(_share(program, call.module, optimizer) for call in program.calls_in_graph(backward))
-
-
-def may_feed(program: Program, backward: Backward, optimizer: Optimizer) -> bool:
+def may_feed(program: Program, backward: Backward, optimizer: Value) -> bool:
     """A backward may leave gradients there: what it flows through is not all known."""
     # A loss that came from unread code may be of any model.
     return not backward.complete or not backward.forwards or feeds(program, backward, optimizer)
@@ -56,14 +52,14 @@ def may_clear(program: Program, event: ClearGradients, optimizer: Optimizer) -> 
     if isinstance(target, Optimizer):
         # Optimizers around optimizers (lookahead, SAM) clear what they were given.
         unclear = not target.complete or not target.modules
-        return unclear or target == optimizer or any(_share(program, each, optimizer) for each in target.modules)
+        return unclear or target == optimizer or any(holds(program, optimizer, each) for each in target.modules)
     if isinstance(target, Parameters):
-        return any(_share(program, each, optimizer) for each in target.modules)
+        return any(holds(program, optimizer, each) for each in target.modules)
     # `p.grad = None` in a loop over the parameters clears them one by one.
     if target.origin is TensorOrigin.PARAMETER and target.batch_of is not None:
-        return _share(program, target.batch_of, optimizer)
+        return holds(program, optimizer, target.batch_of)
     # What is not known may be the model: clearing is assumed, so that rules of absence stay silent.
-    return not target.is_model or _share(program, target, optimizer)
+    return not target.is_model or holds(program, optimizer, target)
 
 
 def _before_step(program: Program, event: ClearGradients) -> bool:
@@ -83,9 +79,9 @@ def clears_all(program: Program, event: ClearGradients, optimizer: Optimizer) ->
     return target == optimizer
 
 
-def reaches(program: Program, modules: Iterable[Value], optimizer: Optimizer) -> bool:
+def reaches(program: Program, modules: Iterable[Value], optimizer: Value) -> bool:
     """Some of these modules are among those that the optimizer holds."""
-    return any(_share(program, each, optimizer) for each in modules)
+    return any(holds(program, optimizer, each) for each in modules)
 
 
 def averaging_wrapper(program: Program, backward: Backward) -> Wrapper | None:
@@ -100,9 +96,3 @@ def comes_behind(event: Event, backward: Backward) -> bool:
     """In the same round of the training loop, perhaps in a loop over the parameters."""
     rounds = [(loop.identity, loop.pass_) for loop in backward.loops]
     return [(loop.identity, loop.pass_) for loop in event.loops][: len(rounds)] == rounds
-
-
-def _share(program: Program, module: Value, optimizer: Optimizer) -> bool:
-    # By parts, because an optimizer is often given `model.head.parameters()` alone.
-    parts = program.within(module)
-    return any(parts & program.within(each) for each in optimizer.modules)

@@ -37,10 +37,11 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, name_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_by, steps_less_often
-from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
+from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

@@ -34,10 +34,11 @@ from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.domain.value import FALSE, in_code
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.repair.repair import Before, Holds, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import feeds, reaches
+from gpudoctor_rules.gradient._steps import reaches
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

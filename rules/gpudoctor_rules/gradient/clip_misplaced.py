@@ -33,10 +33,11 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, OptimizerStep
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
-from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds, is_followed, may_feed, reaches, repeating_loop
+from gpudoctor_rules.gradient._steps import averaging_wrapper, is_followed, may_feed, reaches, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value

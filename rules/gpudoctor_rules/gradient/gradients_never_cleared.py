@@ -32,9 +32,10 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.knowledge import Imprecision
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.repair.repair import After, Either, Holds, Repair, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import feeds, is_followed, may_clear, repeating_loop
+from gpudoctor_rules.gradient._steps import is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value

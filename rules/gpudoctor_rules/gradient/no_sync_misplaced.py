@@ -36,10 +36,11 @@ from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._counters import meet
-from gpudoctor_rules.gradient._steps import averaging_wrapper, feeds
+from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
@@ -124,8 +123,7 @@ def _steps(program: Program, step: OptimizerStep, backward: Backward, loss: Tens
     """An optimizer of these parameters steps afterwards."""
     optimizer = step.optimizer
     return (
-        isinstance(optimizer, Optimizer)
-        and step.order > backward.order
+        step.order > backward.order
         and not step.condition.excludes(backward.condition)
         and reaches(program, loss.used, optimizer)
     )

@@ -40,9 +40,10 @@ from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.domain.value import FALSE, in_code
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._steps import feeds, repeating_loop
+from gpudoctor_rules.gradient._steps import repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

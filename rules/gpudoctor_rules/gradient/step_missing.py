@@ -34,16 +34,11 @@ from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
+from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._rounds import beside_forward
-from gpudoctor_rules.gradient._steps import (
-    clears_all,
-    feeds,
-    is_followed,
-    may_feed,
-    repeating_loop,
-)
+from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, repeating_loop
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value

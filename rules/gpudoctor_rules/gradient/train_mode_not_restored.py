@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.repair.repair import After, First, Holds, Repair
@@ -130,7 +129,7 @@ def _training_calls(program: Program) -> Iterator[Forward]:
 def _held(program: Program, core: Value) -> bool:
     """An optimizer changes its weights: a backbone that only computes features for a trained head stays as it is."""
     optimizers = (event.optimizer for event in program.events(OptimizerStep))
-    return any(isinstance(each, Optimizer) and reaches(program, [core], each) for each in optimizers)
+    return any(reaches(program, [core], each) for each in optimizers)
 
 
 def _switched_off(program: Program, core: Value, first: Forward, call: Forward) -> ModeChange | None:

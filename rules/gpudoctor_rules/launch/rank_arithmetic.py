@@ -128,7 +128,7 @@ class RankArithmetic(Rule):
                 "beyond it, and the group is never complete.",
                 remedy="Multiply the world size with the number of GPUs of a node as well.",
                 because=[
-                    ("the rank of the task comes from here", rank.formula and getattr(rank.formula[0], "place", None)),
+                    ("the rank of the task comes from here", rank.formula and rank.formula[0].place),
                     ("the number of tasks comes from here", getattr(size, "place", None)),
                 ],
             )

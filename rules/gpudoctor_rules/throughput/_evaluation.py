@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.value import Value
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
@@ -57,7 +56,7 @@ def _trained(program: Program) -> set[Value]:
     calls = (forwards.get(identity) for event in program.events(Backward) for identity in event.forwards)
     cores: set[Value] = {call.module.core for call in calls if call is not None}
     optimizers = {event.optimizer for event in program.events(OptimizerStep)}
-    known = [each for each in optimizers if isinstance(each, Optimizer) and each.complete]
+    known = [each for each in optimizers if each.complete]
     # A backbone that only computes features for a trained head is in the graph, too.
     if not optimizers or len(known) < len(optimizers):
         return cores
