@@ -74,6 +74,8 @@ def test_what_starts_nothing_is_not() -> None:
 def test_what_was_overlooked_cannot_start_anything_either() -> None:
     with starting_nothing(), pytest.raises(AssertionError, match="counts as fast starts a process"):
         _by_itself()
+    with starting_nothing(), pytest.raises(AssertionError, match="counts as fast loads torch"):
+        sys.audit("import", "torch", None, None, None, None)
     _by_itself()
 
 

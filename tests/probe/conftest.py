@@ -12,6 +12,7 @@ import pytest
 
 from gpudoctor.ranks.process_tree import ON_LINUX
 from tests.support import warm
+from tests.support.installs import require_torch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def real_ranks() -> None:
     """Skips what starts ranks where there can be none."""
-    pytest.importorskip("torch", reason="torch is not installed")
+    require_torch()
     if not ON_LINUX:
         pytest.skip("ranks are watched by /proc")
 

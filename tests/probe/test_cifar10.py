@@ -51,6 +51,7 @@ def test_an_epoch_on_the_real_format(real_ranks: None, tmp_path: Path, repositor
     assert check["verdict"] == "skipped"
 
 
+@pytest.mark.slow
 def test_the_version_for_python_is_read(tmp_path: Path) -> None:
     numpy = pytest.importorskip("numpy")
     torch = pytest.importorskip("torch")
@@ -63,6 +64,7 @@ def test_the_version_for_python_is_read(tmp_path: Path) -> None:
     assert labels.tolist() == [3, 4]
 
 
+@pytest.mark.slow
 def test_a_pickle_runs_no_code(tmp_path: Path) -> None:
     pytest.importorskip("torch")
 

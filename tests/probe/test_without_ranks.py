@@ -315,6 +315,7 @@ class TestDocument:
             read_document(str(tmp_path / "none.json"))
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_no_number_is_farther_than_any() -> None:
     """`max` of a number and NaN is the number, where that stands first."""
     torch = pytest.importorskip("torch")

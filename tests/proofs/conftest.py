@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.installs import require_torch
+
 from .harness import AT_ONCE, Proof, Prover, Verdict
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def prover() -> Iterator[Prover]:
     """The process that ranks are forked from."""
-    pytest.importorskip("torch", reason="proofs are run with torch, which is not installed")
+    require_torch()
     if not sys.platform.startswith("linux"):
         pytest.skip("ranks are forked and watched through /proc, so proofs need Linux")
     with Prover() as started:

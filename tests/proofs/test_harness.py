@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.ranks.process_tree import descendants
+from tests.support.installs import require_torch
 
 from . import claims
 from .harness import DEADLINE, ROOT, Proof, Prover, Verdict, describe, parse, read_header, split_claims
@@ -164,7 +165,7 @@ def test_a_program_that_never_ends_is_ended(prover: Prover, tmp_path: Path) -> N
 
 def test_nothing_outlives_the_command(tmp_path: Path) -> None:
     """Killed outright, it can clean up nothing itself."""
-    pytest.importorskip("torch")
+    require_torch()
     program = tmp_path / "waits.py"
     program.write_text(
         f"# proof: hang\nimport time\nopen({str(tmp_path / 'started')!r}, 'w').close()\ntime.sleep(600)\n"
@@ -187,7 +188,7 @@ def test_nothing_outlives_the_command(tmp_path: Path) -> None:
 
 
 def test_the_command_shows_claims_and_what_was_printed(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require_torch()
     program = write(tmp_path, "# proof: finishes; saved-once\nprint('seen')").script
     run = subprocess.run(
         [sys.executable, "-m", "tests.proofs", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False
@@ -202,7 +203,7 @@ def test_the_command_shows_claims_and_what_was_printed(tmp_path: Path) -> None:
 
 
 def test_the_command_lists_the_claims() -> None:
-    pytest.importorskip("torch")
+    require_torch()
     run = subprocess.run([sys.executable, "-m", "tests.proofs"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0
     assert "parameters-differ        The parameters of the ranks are not the same" in run.stdout

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from gpudoctor import cli
 from gpudoctor.cli.explain import guide
@@ -40,11 +39,16 @@ def test_fixed_for_several_it_trains_as_one_process_does(name: str, prover: Prov
     claims = ("parameters-agree", "parameters-change", "distinct-batches", "all-seen", "saved-once", "no-prefix")
     verdict = prover.prove(Proof(script, claims, arguments=(str(together), str(SAMPLES // 2))))
     assert verdict.holds, verdict.explain()
+    # Each worker of pytest imports this file, and one runs it.
+    import torch
+
     _assert_alike(torch.load(alone), torch.load(together))
 
 
 def _assert_alike(one: object, other: object) -> None:
     """The same names hold the same numbers, but for the order in which they were added up."""
+    import torch
+
     if isinstance(one, dict) and isinstance(other, dict):
         assert list(one) == list(other)
         for name, value in one.items():

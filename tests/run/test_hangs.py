@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.ranks.process_tree import ON_LINUX
 from gpudoctor.run.unresponsive import SIGNAL, stack_of
+from tests.support.installs import require_torch
 from tests.support.watching import TRAINING, watch
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.watching import Watched
 
-torch = pytest.importorskip("torch")
+require_torch()
 LONG = TRAINING.replace("range(2)", "range(99)")
 UNEVEN = (
     TRAINING.replace("range(2)", "range(1)")
@@ -27,7 +29,7 @@ UNEVEN = (
     .replace("    sampler.set_epoch(epoch)\n", "")
 ) + "dist.barrier()\n"
 """Rank 1 has one batch more than the 301 of rank 0."""
-OLD = tuple(map(int, torch.__version__.split(".")[:2])) < (2, 8)
+OLD = tuple(map(int, version("torch").split(".")[:2])) < (2, 8)
 
 
 def line_of(program: str, part: str) -> int:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import TRAINING, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("torch")
+require_torch()
 
 LOOKED_FOR = """
 import importlib.util, sys

@@ -6,14 +6,13 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
+from tests.support.installs import require_torch
 from tests.support.watching import TRAINING, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("torch")
+require_torch()
 LONG = TRAINING.replace("range(2)", "range(999)")
 ALONE = """
 import torch

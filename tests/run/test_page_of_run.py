@@ -20,6 +20,7 @@ from tests.support.html_reader import (
     assert_names_lead_somewhere,
     sizes_of_text,
 )
+from tests.support.installs import require_torch
 from tests.support.made_runs import EVERY, PLACE, SCRIPT, alone, crashed, healthy, hung, sick, watched
 from tests.support.watching import TRAINING, plain, watch
 from tests.tools import make_schema
@@ -155,7 +156,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_run(tmp_path: Path)
 
 
 def test_a_real_run_writes_all_that_is_asked_for(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require_torch()
     jsonschema = pytest.importorskip("jsonschema")
     (tmp_path / "train.py").write_text(TRAINING.replace("    sampler.set_epoch(epoch)\n", ""))
     seen = watch(tmp_path, "--nproc-per-node", "2", "--html", "page.html", "--trace", "trace.json", "train.py")

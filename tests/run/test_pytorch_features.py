@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-torch = pytest.importorskip("torch")
+require_torch()
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 TELL = """
         sys.stdout.write(f"{dist.get_rank()} {loss.item().hex()}\\n")

@@ -8,16 +8,17 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
-
 from gpudoctor.run import append_log
 from gpudoctor.run.append_log import ByCalls, InMemory, appended
 from gpudoctor.run.recorder import Recorder
 from gpudoctor.run.recording_reader import lines_of, read
 from gpudoctor.run.timing import samples_per_second
+from tests.support.installs import require_torch
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 WRITES = """
 import os, sys
@@ -69,7 +70,7 @@ def test_without_shared_memory_lines_are_written_by_calls(tmp_path: Path, monkey
 
 
 def test_steps_of_a_long_run_are_told_more_rarely_and_all_are_counted(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require_torch()
     assert run(STEPS, tmp_path) == 0
     (process,) = read(tmp_path, status=0, seconds=1.0).ranks
     assert process.made == 6003

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, of_the_program, plain, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("torch")
+require_torch()
 
 
 def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from gpudoctor.cli.run_report import report
 from gpudoctor.record import replace
 from gpudoctor.report.text import Style
 from gpudoctor.run.report_schema import report_of
+from tests.support.installs import require_torch
 from tests.support.made_runs import healthy
 from tests.support.watching import watch
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.run.outcome import Watched
 
-torch = pytest.importorskip("torch")
+require_torch()
 
 
 def with_passes(**facts: int) -> Watched:
@@ -45,17 +46,26 @@ def test_other_batches_have_none() -> None:
 
 
 def ids(rows: int, columns: int) -> Any:
+    import torch
+
     return torch.arange(rows * columns).reshape(rows, columns)
 
 
+def zeros(*shape: int) -> Any:
+    import torch
+
+    return torch.zeros(*shape)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("made", "shape", "tokens"),
     [
         pytest.param(lambda: {"input_ids": ids(2, 8), "labels": ids(2, 8)}, (2, 8), True, id="as models call them"),
         pytest.param(lambda: (ids(4, 17)[:, :-1], ids(4, 17)[:, 1:]), (4, 16), True, id="the next of each"),
-        pytest.param(lambda: (ids(4, 16), torch.zeros(4).long()), (4, 16), False, id="categories, a class each"),
+        pytest.param(lambda: (ids(4, 16), zeros(4).long()), (4, 16), False, id="categories, a class each"),
         pytest.param(lambda: (ids(4, 26), ids(4, 1)), (4, 26), False, id="categories, a table of answers"),
-        pytest.param(lambda: (torch.zeros(4, 3).long(),) * 2, (4, 3), False, id="answers that are all the same"),
+        pytest.param(lambda: (zeros(4, 3).long(),) * 2, (4, 3), False, id="answers that are all the same"),
         pytest.param(lambda: ids(4, 17), (4, 17), False, id="a table that may be anything"),
     ],
 )
@@ -65,13 +75,14 @@ def test_what_a_batch_shows_of_its_tables(made: Callable[[], Any], shape: tuple[
     assert table_of(made()) == (*shape, tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     [
-        pytest.param(lambda: (torch.zeros(4, 3), ids(4, 16)), id="numbers, and many classes"),
-        pytest.param(lambda: torch.zeros(4, 16).bool(), id="a mask"),
-        pytest.param(lambda: torch.zeros(4, 3, 8, 8).byte(), id="pictures"),
-        pytest.param(lambda: (torch.zeros(4, 3, 8, 8).byte(), ids(4, 9)), id="pictures, and letters in them"),
+        pytest.param(lambda: (zeros(4, 3), ids(4, 16)), id="numbers, and many classes"),
+        pytest.param(lambda: zeros(4, 16).bool(), id="a mask"),
+        pytest.param(lambda: zeros(4, 3, 8, 8).byte(), id="pictures"),
+        pytest.param(lambda: (zeros(4, 3, 8, 8).byte(), ids(4, 9)), id="pictures, and letters in them"),
         pytest.param(lambda: "text", id="no tensors"),
     ],
 )

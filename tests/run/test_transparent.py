@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import REST, TRAINING, of_the_program, plain, watch
 
 SHOWS_ITSELF = """
@@ -73,7 +74,7 @@ def test_a_signal_that_is_sent_to_us_reaches_the_script(tmp_path: Path) -> None:
 
 
 def test_a_process_that_goes_on_after_sigterm_is_told(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require_torch()
     script = """
 import signal, time
 import torch
@@ -113,7 +114,7 @@ def test_nothing_is_left_when_we_are_killed(tmp_path: Path) -> None:
 
 
 def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require_torch()
     # One write for each line, or the lines of two ranks may run into each other.
     seen = "{epoch} {loss.item().hex()} {[p.tolist() for p in model.parameters()]} {torch.rand(1).item()}"
     tell = f"    sys.stdout.write(f'{seen}\\n')\n"

@@ -1,7 +1,7 @@
 """Which tests are fast: those that start no process, load no torch and are not marked as slow.
 
 Found out, not written down: a test, its fixtures and the helpers that they call are looked through for what starts a
-process. What that overlooks fails when it runs: nothing can be started inside `starting_nothing`.
+process. What that overlooks fails when it runs: nothing can be started, and no torch loaded, inside `starting_nothing`.
 
 With several workers, files that are slow begin first: at the end each worker is to find something short to do.
 """
@@ -95,7 +95,7 @@ def _names(code: CodeType) -> set[str]:
 
 @contextlib.contextmanager
 def starting_nothing() -> Iterator[None]:
-    """Inside, starting a process is an error."""
+    """Inside, starting a process is an error, and loading torch."""
     global _forbidden, _watching
     if not _watching:
         sys.addaudithook(_refuse)
@@ -108,5 +108,9 @@ def starting_nothing() -> Iterator[None]:
 
 
 def _refuse(event: str, arguments: Any) -> None:
-    if _forbidden and event in _EVENTS:
+    if not _forbidden:
+        return
+    if event in _EVENTS:
         raise AssertionError(f"a test that counts as fast starts a process ({event}); mark it with pytest.mark.slow")
+    if event == "import" and arguments[0] == "torch":
+        raise AssertionError("a test that counts as fast loads torch; mark it with pytest.mark.slow")

@@ -1,4 +1,4 @@
-"""Copies of the checkout, and clean virtual environments to install them in."""
+"""What is installed here, copies of the checkout, and clean virtual environments to install them in."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*_cache", "__pycache__", "*.egg-info", "*.pyc")
+
+
+def require_torch() -> None:
+    """Skip a test, or a file of them, where torch is not installed.
+
+    Nothing is loaded: each worker of pytest would take seconds for that, and other processes train.
+    """
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed", allow_module_level=True)
 
 
 def copy_checkout(target: Path) -> Path:

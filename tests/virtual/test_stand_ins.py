@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import watch
 
-pytest.importorskip("torch")
+require_torch()
 PROGRAMS = Path(__file__).parent / "programs"
 
 

@@ -13,6 +13,7 @@ from gpudoctor.run.outcome import Watched
 from gpudoctor.run.recording import Crash
 from gpudoctor.run.untried import untried
 from tests.support import made_runs
+from tests.support.installs import require_torch
 from tests.support.watching import watch
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ graph = torch.cuda.CUDAGraph()
 
 
 def test_a_run_ends_at_a_cuda_graph_behind_kernels_that_were_skipped(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
+    require_torch()
     (tmp_path / "train.py").write_text(PROGRAM)
     options = ("--virtual-gpus", "1", "--no-lint", "--skip-kernels", "fast_kernels")
     watched = watch(tmp_path, *options, "--check", "train.py")
