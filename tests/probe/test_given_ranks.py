@@ -15,7 +15,7 @@ import pytest
 from gpudoctor.probe.launcher_env import advice
 from gpudoctor.ranks.launcher_environment import free_port
 from tests.support import warm
-from tests.support.probe_faults import Fault, variables
+from tests.support.probe_faults import GIVEN_RANKS, Fault, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,8 +42,8 @@ def test_pods_of_kubeflow(repository: Path, real_ranks: None) -> None:
     assert [host.rpartition("#")[2] for host in hosts] == ["0", "1"]
 
 
-def test_a_node_that_goes_silent_is_named(repository: Path, real_ranks: None) -> None:
-    document = _with_a_fault(repository, Fault.WATCHER_KILLED)
+def test_a_node_that_goes_silent_is_named(repository: Path, tmp_path: Path, real_ranks: None) -> None:
+    document = _with_a_fault(repository, tmp_path, Fault.WATCHER_KILLED)
     checks = {check["name"]: check for check in document["checks"]}
     # What its watcher had not yet passed on when it was killed is not known to have happened.
     order = ("ranks-start", "device-arithmetic", *STAGES)
@@ -55,31 +55,19 @@ def test_a_node_that_goes_silent_is_named(repository: Path, real_ranks: None) ->
     assert all(checks[name]["verdict"] == "inconclusive" for name in after)
 
 
-def test_what_was_found_until_the_job_is_ended(repository: Path, real_ranks: None) -> None:
-    document = _with_a_fault(repository, Fault.LAUNCHER_ENDED)
+def test_what_was_found_until_the_job_is_ended(repository: Path, tmp_path: Path, real_ranks: None) -> None:
+    document = _with_a_fault(repository, tmp_path, Fault.LAUNCHER_ENDED)
     checks = {check["name"]: check["verdict"] for check in document["checks"]}
     assert document["interrupted"] is True
     assert (checks["device-arithmetic"], checks["collectives"]) == ("pass", "inconclusive")
 
 
-def _with_a_fault(repository: Path, fault: Fault) -> dict[str, Any]:
-    """What two pods report of which one has this fault in the middle; it looks for processes by their environment."""
-    given = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+def _with_a_fault(repository: Path, folder: Path, fault: Fault) -> dict[str, Any]:
+    """What two pods report of which one has this fault in the middle."""
+    given = {"WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port()), GIVEN_RANKS: str(folder)}
     faulty = {**variables(fault, stage="collectives"), "GPUDOCTOR_TEST_TIMEOUT": "15"}
     command = [sys.executable, "-m", "tests.support.given_rank", "device-arithmetic", *STAGES]
-    kept = {**os.environ, "PYTHONPATH": _path(repository), "CUDA_VISIBLE_DEVICES": "", **given, **faulty}
-    started = [
-        subprocess.Popen(
-            command,
-            cwd=repository,
-            env={**kept, "RANK": rank},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in "01"
-    ]
-    return _told([process.communicate(timeout=240) for process in started])
+    return _report(repository, [command] * 2, [{**given, **faulty, "RANK": rank} for rank in "01"])
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpudoctor.ranks.launcher_environment import free_port
+from tests.support import warm
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, plain, watch
 
@@ -90,16 +90,10 @@ def test_workers_accumulated_gradients_and_bfloat16(tmp_path: Path) -> None:
     assert report["samples_per_second"] == pytest.approx(rate, rel=0.01)
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
-def started(folder: Path, command: list[str], **variables: str) -> subprocess.Popen[bytes]:
+def started(folder: Path, command: list[str], **variables: str) -> warm.Process:
     """A process with these variables, and without those of a launcher."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **variables}
-    return subprocess.Popen(command, cwd=folder, env=environment)
+    return warm.Process(command, cwd=folder, env=environment)
 
 
 def ours(report: str) -> list[str]:

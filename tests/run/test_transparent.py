@@ -120,8 +120,8 @@ def test_losses_and_weights_are_the_same_to_the_bit(tmp_path: Path) -> None:
     tell = f"    sys.stdout.write(f'{seen}\\n')\n"
     (tmp_path / "train.py").write_text(TRAINING + tell + REST)
     ranks = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "train.py")
-    alone = plain(tmp_path, sys.executable, *ranks, cold=True)
-    watched = watch(tmp_path, "--", sys.executable, *ranks, cold=True)
+    alone = plain(tmp_path, sys.executable, *ranks)
+    watched = watch(tmp_path, "--", sys.executable, *ranks)
     assert watched.status == alone.returncode == 0, watched.report["findings"]
     assert sorted(of_the_program(watched.out)) == sorted(of_the_program(alone.stdout)) != []
     assert [rank["steps"] for rank in watched.report["ranks"]] == [8, 8]

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from pathlib import Path
 
 from gpudoctor.probe.launch import WORKER
 from gpudoctor.probe.launcher_env import place_given
@@ -20,6 +21,8 @@ if __name__ == "__main__":
     place = place_given(os.environ)
     assert place is not None
     worker = faults.WORKER if "GPUDOCTOR_TEST_FAULT" in os.environ else WORKER
+    if faults.GIVEN_RANKS in os.environ:
+        Path(os.environ[faults.GIVEN_RANKS], os.environ["RANK"]).write_text(str(os.getpid()))
     timeout = float(os.environ.get("GPUDOCTOR_TEST_TIMEOUT", "60"))
     report = examine_given(place, Wishes(timeout=timeout, only=tuple(sys.argv[1:]), worker=worker))
     if report is not None:

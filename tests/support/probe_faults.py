@@ -6,7 +6,6 @@ fault, the rank that has it and the stage stand in the environment.
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import os
 import signal
@@ -48,6 +47,10 @@ class Fault(enum.Enum):
     CHECKPOINT_TWICE = "checkpoint twice"
     CHECKPOINT_DAMAGED = "checkpoint damaged"
     NO_LEARNING = "no learning"
+
+
+GIVEN_RANKS = "GPUDOCTOR_TEST_GIVEN_RANKS"
+"""The folder in which each rank that was given writes down its process, where one of them is to be ended."""
 
 
 def variables(*faults: Fault, stage: str = "", rank: int = 1) -> dict[str, str]:
@@ -110,12 +113,7 @@ def _mismatch() -> None:
 
 def _end_the_first_rank() -> None:
     """What torchrun does to the process of the first rank where it ends a job, or a batch system at its limit."""
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            command = path.with_name("cmdline").read_bytes()
-            here = b"\0RANK=0\0", f"\0MASTER_PORT={os.environ['MASTER_PORT']}\0".encode()
-            if all(each in path.read_bytes() for each in here) and b"tests.support.given_rank" in command:
-                os.kill(int(path.parent.name), signal.SIGTERM)
+    os.kill(int(Path(os.environ[GIVEN_RANKS], "0").read_text()), signal.SIGTERM)
     time.sleep(600)
 
 
