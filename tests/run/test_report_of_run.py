@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpudoctor.ranks.launcher_environment import free_port
 from tests.support.installs import require_torch
 from tests.support.watching import ENDED, TRAINING, of_the_program, plain, watch
 
@@ -41,7 +42,8 @@ def test_a_suspicion_of_lint_is_confirmed(tmp_path: Path) -> None:
 def test_the_ranks_of_spawn_are_watched(tmp_path: Path) -> None:
     body = "".join(f"    {line}\n" for line in ENDED.splitlines() if not line.startswith(("import", "from")))
     head = [line for line in ENDED.splitlines() if line.startswith(("import", "from"))]
-    body = body.replace('"gloo")', '"gloo", init_method="tcp://127.0.0.1:29631", rank=rank, world_size=2)')
+    body = body.replace('"gloo")', '"gloo", init_method="tcp://127.0.0.1:PORT", rank=rank, world_size=2)')
+    body = body.replace("PORT", str(free_port()))
     start = "if __name__ == '__main__':\n    torch.multiprocessing.spawn(train, nprocs=2)\n"
     (tmp_path / "train.py").write_text("\n".join([*head, "def train(rank):", body, start]))
     watched = watch(tmp_path, "train.py")
@@ -66,7 +68,7 @@ def test_an_error_of_a_process_that_never_trained_is_named(tmp_path: Path) -> No
         "os.fork() or os._exit(0); os.wait()",
         # torch 2.13 may stand still while it frees the first group, and torchrun's store remembers its addresses.
         "kept = dist.group.WORLD; dist.barrier(); dist.destroy_process_group(); rank = int(os.environ['RANK']);"
-        "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', 29634, 2, rank == 0), rank=rank,"
+        "dist.init_process_group('gloo', store=dist.TCPStore('127.0.0.1', PORT, 2, rank == 0), rank=rank,"
         " world_size=2)",
         "from torch.optim.optimizer import register_optimizer_step_post_hook as hook; hook(lambda *_: None)",
         "print(list(DataLoader([1.0, 2.0], sampler=[1, 0])))",
@@ -74,6 +76,7 @@ def test_an_error_of_a_process_that_never_trained_is_named(tmp_path: Path) -> No
 )
 def test_the_report_survives_what_programs_do(tmp_path: Path, harm: str) -> None:
     begin = 'dist.init_process_group("gloo")\n'
+    harm = harm.replace("PORT", str(free_port()))
     changed = f"{harm}\n{begin}" if "fork" in harm else f"{begin}{harm}\n"
     (tmp_path / "train.py").write_text(TRAINING.replace(begin, changed))
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
@@ -153,7 +156,7 @@ def test_a_group_that_is_never_complete_is_a_standstill(tmp_path: Path) -> None:
     lines = (
         "import torch.distributed as dist, torch.multiprocessing as mp",
         "def work(rank):",
-        "    dist.init_process_group('gloo', 'tcp://127.0.0.1:29637', rank=rank, world_size=3)",
+        f"    dist.init_process_group('gloo', 'tcp://127.0.0.1:{free_port()}', rank=rank, world_size=3)",
         "if __name__ == '__main__':",
         "    mp.spawn(work, nprocs=2)",
     )

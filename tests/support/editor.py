@@ -19,7 +19,7 @@ from lsprotocol import types  # noqa: E402
 from pygls.uris import from_fs_path, to_fs_path  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 30.0
+SECONDS = 240.0
 """After which an answer will not come any more."""
 
 
