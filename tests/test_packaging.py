@@ -38,13 +38,28 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(checkout, next(out.glob("*.whl")), next(out.glob("*.tar.gz")))
 
 
+@pytest.fixture(scope="session")
+def of_the_wheel(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a clean environment in which the wheel was installed."""
+    return _installed(tmp_path_factory.mktemp("venv_wheel"), built.wheel)
+
+
 @pytest.fixture(scope="session", params=["wheel", "sdist", "editable"])
-def programs(request: pytest.FixtureRequest, built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(
+    request: pytest.FixtureRequest, built: Built, of_the_wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The programs of a clean environment that has gpudoctor, installed in one of the three ways."""
-    bin_folder = clean_venv(tmp_path_factory.mktemp(f"venv_{request.param}"))
-    what = {"wheel": [built.wheel], "sdist": [built.sdist], "editable": ["--editable", built.checkout]}
-    install(bin_folder, *map(str, what[request.param]))
-    return bin_folder
+    if request.param == "wheel":
+        return of_the_wheel
+    what = [built.sdist] if request.param == "sdist" else ["--editable", built.checkout]
+    return _installed(tmp_path_factory.mktemp(f"venv_{request.param}"), *what)
+
+
+def _installed(folder: Path, *what: str | Path, python: str = sys.executable) -> Path:
+    programs = clean_venv(folder, python)
+    # The pip of an older Python may not run in a newer one.
+    install(programs, *map(str, what), by=python)
+    return programs
 
 
 @pytest.mark.parametrize("start", [["gpudoctor"], ["python", "-m", "gpudoctor"]], ids=["script", "module"])
@@ -76,13 +91,12 @@ def test_lint_works_there(programs: Path, built: Built, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13"])
-def test_each_python_says_the_same(version: str, built: Built, tmp_path: Path) -> None:
+def test_each_python_says_the_same(version: str, built: Built, of_the_wheel: Path, tmp_path: Path) -> None:
     python = interpreter(version)
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")
-    programs = clean_venv(tmp_path / "venv", python)
-    # The pip of an older Python may not run in a newer one.
-    install(programs, str(built.wheel), by=python)
+    ours = version == f"{sys.version_info.major}.{sys.version_info.minor}"
+    programs = of_the_wheel if ours else _installed(tmp_path / "venv", built.wheel, python=python)
     project = built.checkout / "fixtures" / "programs" / "broken_ddp"
     run = run_outside([str(programs / "gpudoctor"), "lint", "--output-format=concise", "train.py"], project)
     found = [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import platform
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ from probe.conftest import named
 from gpudoctor.probe.results import Verdict
 from tests.support.probe_faults import Fault
 from tests.support.probing import with_faults
+from tests.tools import make_schema
 
 if TYPE_CHECKING:
     from gpudoctor.probe.results import ProbeReport
@@ -51,6 +54,12 @@ class TestHealthy:
         verdicts = {check["name"]: check["verdict"] for check in healthy["checks"]}
         assert {name: verdicts[name] for name in PASSES} == dict.fromkeys(PASSES, "pass")
         assert set(verdicts.values()) <= {"pass", "warn", "skipped"}
+
+    def test_the_report_holds_to_the_schema(self, healthy: dict[str, Any]) -> None:
+        jsonschema = pytest.importorskip("jsonschema")
+        schema = json.loads(make_schema.file_of("probe").read_text())
+        jsonschema.Draft202012Validator(schema).validate(healthy)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", healthy["started"])
 
     def test_speed_is_not_judged(self, healthy: dict[str, Any]) -> None:
         (check,) = [check for check in healthy["checks"] if check["name"] == "ddp-efficiency"]

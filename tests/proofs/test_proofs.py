@@ -21,7 +21,6 @@ from gpudoctor.rule import Rule
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
 from tests.support import fixture_marks
-from tests.support.linting import lint
 
 from . import claims
 from .harness import GOLDEN, ROOT, Proof, Verdict, parse
@@ -33,6 +32,7 @@ FIXTURES = ROOT / "fixtures" / "rules"
 NEEDS_GPU = frozenset({"GPU207"})
 SCRIPTS = [script for script in sorted(FIXTURES.rglob("*.py")) if not script.name.endswith(GOLDEN)]
 PROOFS = [proof for script in SCRIPTS if (proof := parse(script)) is not None]
+CASES = fixture_marks.cases(ROOT / "fixtures")
 FIXED = [p for p in PROOFS if any(p.script.parent.glob(f"*{GOLDEN}" if p.folder else f"{p.script.stem}{GOLDEN}"))]
 
 
@@ -69,6 +69,12 @@ def fixture_of(proof: Proof) -> str:
 def code_of(proof: Proof) -> str:
     """The code of the rule that the fixture belongs to."""
     return fixture_marks.code_of(proof.script)
+
+
+def case_of(proof: Proof) -> fixture_marks.Case:
+    """The program as lint's tests know it."""
+    (case,) = [each for each in CASES if each.entry == proof.script]
+    return case
 
 
 def named(proof: Proof) -> str:
@@ -165,8 +171,8 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
     """`gpudoctor run` finds it under the same code as lint, without a reference run."""
     recording = verdict_of(proof).run.recording
     assert recording is not None
-    folder = proof.folder or proof.script.parent
-    suspected = frozenset(seen.code for seen in lint(proof.script, folder=folder, extend=(code_of(proof),)))
+    # What lint finds in it stands in the program: `test_rules.py` holds each to its marks.
+    suspected = frozenset(mark.code for mark in fixture_marks.expected_in(case_of(proof)))
     faults = Faults()
     found = {finding.code for finding in judged(changed(recording, suspected=suspected), find_rules().cards, faults)}
     assert not faults.told
