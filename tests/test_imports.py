@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -710,6 +711,7 @@ def test_start_up_does_not_load_the_rules() -> None:
     assert not [name for name in run.stdout.split() if name.startswith("gpudoctor_rules.")]
 
 
+@cache
 def _part(name: str) -> str:
     """The row of the table that a module belongs to."""
     for row in sorted({*MAY_IMPORT, ANYTHING}, key=len, reverse=True):
@@ -725,8 +727,13 @@ def _internal() -> Iterator[tuple[Source, Import]]:
                 yield source, each
 
 
-def _imports(source: Source) -> Iterator[Import]:
-    yield from _walk(source, source.tree, in_function=False, for_types=False)
+def _imports(source: Source) -> tuple[Import, ...]:
+    return _all_imports()[source.name]
+
+
+@cache
+def _all_imports() -> dict[str, tuple[Import, ...]]:
+    return {s.name: tuple(_walk(s, s.tree, in_function=False, for_types=False)) for s in sources().values()}
 
 
 def _walk(source: Source, node: ast.AST, *, in_function: bool, for_types: bool) -> Iterator[Import]:

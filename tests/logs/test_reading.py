@@ -910,6 +910,7 @@ def test_the_words_that_are_looked_for_first_are_in_all_that_tells() -> None:
             assert readers._tells(text), text
 
 
+@pytest.mark.slow
 def test_a_log_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A night's output makes as little as a minute's: what says nothing is not kept."""
     kept: list[int] = []

@@ -8,8 +8,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-import torch
-from torch import nn
 
 from gpudoctor.lint.discovery import prefilter
 from gpudoctor.lint.discovery.classify import classify_alone
@@ -140,8 +138,13 @@ def other(x):
     assert relevant_definitions(parsed(text)) == {"one"}
 
 
+@pytest.mark.slow
 def test_words_are_no_names_of_everything():
     """A function that sums or joins is no reason to execute it: such names of stubs count with their library alone."""
+    # Each worker of pytest imports this file, and one asks.
+    import torch
+    from torch import nn
+
     kinds = (str, list, dict, set, torch.Tensor, nn.Module, nn.functional)
     everywhere = {name for kind in kinds for name in dir(kind) if name[0].islower()}
     assert {name for name in everywhere if _is_telling(name)} <= {"is_distributed"}
