@@ -57,7 +57,7 @@ def pytest_collection_finish() -> None:
     gc.unfreeze()
     gc.enable()
     # Lint looks at all objects each time that it has made so many, and of these there are a million here.
-    garbage._MANY *= 5
+    garbage._MANY *= 10
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

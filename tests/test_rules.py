@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpudoctor.lint import ask_rules
+from gpudoctor.lint.source import launch_lines
 from gpudoctor.registry import find_rules, load
 from tests.support.fixture_marks import FOLDERS, STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
 from tests.support.linting import Seen, linted, places
@@ -55,6 +57,14 @@ NOT_READ = {
     "GPU801/good_model_on_cpu",
 }
 """Good programs, with no framework in charge, of which lint says that something was not read or not followed."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def launch_lines_are_read_once() -> Iterator[None]:
+    """How a program is started is looked for in its folder and in all above: for each fixture in the same files."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(launch_lines, "lines_in", cache(launch_lines.lines_in))
+        yield
 
 
 @pytest.fixture(autouse=True)
