@@ -46,10 +46,15 @@ _KILLED = {
     4: "SIGILL",
     6: "SIGABRT",
     7: "SIGBUS",
+    8: "SIGFPE",
     9: "SIGKILL",
     11: "SIGSEGV",
     15: "SIGTERM",
 }
+
+
+_OF_WINDOWS = {0xC0000005: "an access violation", 0xC0000374: "heap corruption", 0xC000013A: "SIGTERM (Ctrl-C)"}
+"""Exit codes that stand for signals there; some launchers tell them as negative numbers."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +196,9 @@ def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
 
 
 def _exit(fact: ProcessExit) -> LoggedFailure:
+    if fact.code is not None and (name := _OF_WINDOWS.get(fact.code % (1 << 32))):
+        meaning = meaning_of(name)
+        return _ended(fact, f"killed by {name}", meaning.role if meaning else FailureRole.OWN, meaning)
     if not fact.signal:
         text = "ended; the log does not tell how" if fact.code is None else f"exit code {fact.code}"
         return _ended(fact, text, FailureRole.OWN, None)

@@ -161,6 +161,14 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         code="GPU104",
     ),
     ErrorText(
+        r"AttributeError: '\w+' object has no attribute 'module'",
+        _OWN,
+        "`.module` was asked of a model that is not wrapped here: by a path on which nothing wraps it, or by code that "
+        "has unwrapped it before.",
+        "Take the model itself, or `getattr(model, 'module', model)` where both may come.",
+        likely=("GPU104",),
+    ),
+    ErrorText(
         r"(?:Missing|Unexpected) key\(s\) in state_dict: \"module\.|"
         r"Missing key\(s\)[\s\S]*Unexpected key\(s\)[^:]*: \"module\.",
         _OWN,
@@ -596,10 +604,19 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU431",),
     ),
     ErrorText(
-        r"Segmentation fault|Bus error|Signal 11|SIGSEGV|Caught signal 11|exit code -11",
+        r"Segmentation fault|Bus error|Signal 11|SIGSEGV|Caught signal 11|exit code -11|"
+        r"access violation|heap corruption",
         _OWN,
         "The process was killed by an error in native code: an extension, a driver, or shared memory that is full.",
         "Start it with `python -X faulthandler`, which prints where Python was.",
+    ),
+    ErrorText(
+        r"SIGFPE|SIGILL",
+        _OWN,
+        "Native code did what the processor refuses: it divided by zero (SIGFPE), or used an instruction that this "
+        "kind of processor does not have (SIGILL).",
+        "Start it with `python -X faulthandler`, which prints where Python was, and renew the library that is named: "
+        "it may be built for another machine.",
     ),
     ErrorText(
         r"SIGABRT|Aborted",

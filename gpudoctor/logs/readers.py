@@ -179,7 +179,7 @@ _FAILED = re.compile(
     r"(?:Exception: p|^P|^p)rocess (?P<spawned>\d+) terminated with (?:"
     r"exit code (?P<ended>\d+)|signal (?P<signal>SIG\w+))|"
     r"^subprocess\.CalledProcessError: Command .* (?:died with <Signals\.(?P<died>SIG\w+)|"
-    r"returned non-zero exit status (?P<status>\d+))|"
+    r"returned non-zero exit status (?P<status>-?\d+))|"
     r"tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<exit>\d+)|"
     r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted)))"
 )

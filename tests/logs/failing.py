@@ -130,6 +130,16 @@ def attribute_of_the_wrapper(rank: int) -> None:
     print(DistributedDataParallel(_Half()).used)  # first
 
 
+def module_of_a_bare_model(rank: int) -> None:
+    print(_Half().module)  # first
+
+
+def refused_by_the_processor(rank: int) -> None:
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGFPE)
+    dist.all_reduce(torch.ones(1))
+
+
 def names_of_the_wrapper(rank: int) -> None:
     _Half().load_state_dict(DistributedDataParallel(_Half()).state_dict())  # first
 

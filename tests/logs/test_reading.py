@@ -563,6 +563,23 @@ def test_what_mpirun_says_of_the_first(told: str, rank: int, summary: str, tmp_p
     assert (first.by.rank, first.summary) == (rank, summary)
 
 
+@pytest.mark.parametrize(
+    ("status", "summary", "role"),
+    [
+        (3221225477, "killed by an access violation", FailureRole.OWN),
+        (-1073741819, "killed by an access violation", FailureRole.OWN),
+        (3221225786, "killed by SIGTERM (Ctrl-C)", FailureRole.STOPPED),
+    ],
+)
+def test_what_exit_codes_of_windows_mean(status: int, summary: str, role: FailureRole, tmp_path: Path) -> None:
+    first = read(
+        tmp_path, f"subprocess.CalledProcessError: Command '['python']' returned non-zero exit status {status}."
+    ).first
+    assert first is not None
+    assert (first.summary, first.role) == (summary, role)
+    assert first.meaning is not None
+
+
 def test_a_rank_of_a_spawn_of_which_only_the_begin_is_left(tmp_path: Path) -> None:
     log = '-- Process 3 terminated with the following error:\nTraceback (most recent call last):\n  File "/home/x/spa'
     first = read(tmp_path, log).first
@@ -761,6 +778,8 @@ TEXTS = (
     ("ValueError: Default process group has not been initialized, please make sure to call", "never made"),
     ("ValueError: Error initializing: environment variable RANK expected", "launcher"),
     ("train.py: error: unrecognized arguments: --local-rank=0", "local rank"),
+    ("AttributeError: 'Net' object has no attribute 'module'", "not wrapped here"),
+    ("killed by SIGFPE", "processor refuses"),
     ("op_kernel.cc:1651] Unknown: Horovod has been shut down. This was caused by an exception", "Another process"),
     ("RuntimeError: arguments are located on different GPUs at /THC/generic/THCTensor.cu:27", "different devices"),
     ("train.py: error: unrecognized arguments: --local_rank=1 --data /data", "an option"),

@@ -57,6 +57,8 @@ CASES = [
     ("worker_exits", {1}, OWN, set()),
     ("group_made_twice", {0, 1}, OWN, {"GPU410"}),
     ("attribute_of_the_wrapper", {0, 1}, OWN, {"GPU104"}),
+    ("module_of_a_bare_model", {0, 1}, OWN, {"GPU104"}),
+    ("refused_by_the_processor", {1}, OWN, set()),
     ("names_of_the_wrapper", {0, 1}, OWN, {"GPU603"}),
     ("variable_changed", {0, 1}, OWN, {"GPU117"}),
     ("loss_of_several_numbers", {0, 1}, OWN, {"GPU108"}),
