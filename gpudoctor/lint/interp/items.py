@@ -165,15 +165,14 @@ def _sliced(m: Evaluator, value: TupleOf | ListOf, part: Slice, node: ast.AST) -
 
 def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     only = index.restrict(m.path).single
-    if isinstance(value, (TupleOf, ListOf)) and isinstance(only, Slice):
-        return _sliced(m, value, only, node)
-    if isinstance(value, (TupleOf, ListOf)) and not isinstance(only, Const):
-        return _item_of(m, value, node)
-    if isinstance(value, (TupleOf, ListOf)) and isinstance(only, Const):
-        known = known_items(m, value)
+    if isinstance(value, (TupleOf, ListOf)):
+        if isinstance(only, Slice):
+            return _sliced(m, value, only, node)
+        at = constant_of(only)
+        known = known_items(m, value) if isinstance(at, int) else None
         # Out of range is an IndexError; what would follow is not ours to judge.
-        if known is not None and isinstance(only.value, int) and -len(known) <= only.value < len(known):
-            return known[only.value]
+        if known is not None and isinstance(at, int) and -len(known) <= at < len(known):
+            return known[at]
         return _item_of(m, value, node)
     if isinstance(value, DictOf):
         return entry(m, value, only, node)
@@ -222,7 +221,7 @@ def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]],
         return
     others = type(m.path)()
     for name, (_, found) in zip(names, known, strict=True):
-        text = f"{getattr(key, 'label', '')} == {name!r}"
+        text = f"{key.label} == {name!r}"
         test = compare(ast.Eq(), key, name or key, text, m.place(node))
         literal = test.literal if isinstance(test, Truth) and name != names[-1] else None
         yield found.guarded_by(others if literal is None else others.conjoined_with(literal))

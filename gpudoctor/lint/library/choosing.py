@@ -20,13 +20,13 @@ def one_of(call: Call, choices: list[Value]) -> Values:
         return singleton(choices[0])
     bindings, when = [], ALWAYS
     for value in choices[:-1]:
-        atom = Atom(Anonymous("choice", (call.place, value)), text=f"{name_of(value)} is chosen", switch=True)
+        atom = Atom(Anonymous("choice", (call.place, value)), text=f"{choice_name(value)} is chosen", switch=True)
         bindings.append(Binding(value, when.conjoined_with(Literal(atom, True))))
         when = when.conjoined_with(Literal(atom, False))
     return ValueSet([*bindings, Binding(choices[-1], when)])
 
 
-def name_of(value: Value) -> str:
+def choice_name(value: Value) -> str:
     """What a function, class or module is called."""
     if isinstance(value, BoundMethod):
         return value.name

@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.function import Class, Function, Library, Partial, Pr
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
 from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.library.choosing import name_of, one_of
+from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
@@ -189,13 +189,13 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     named = [
         each
         for each in do.modules.defined_in(module)
-        if name_of(each).startswith(start) and name_of(each).endswith(end)
+        if choice_name(each).startswith(start) and choice_name(each).endswith(end)
     ]
     # `getattr(import_module(module), cls)`, both cut out of one text that stands in a setting file.
     told = (
         {each.rpartition(".")[2] for each in do.modules.named_in_settings(keys_of(name))} if name is not None else set()
     )
-    if exactly := [each for each in named if name_of(each) in told]:
+    if exactly := [each for each in named if choice_name(each) in told]:
         return one_of(call, exactly[:MAX_MODULES])
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.
     makers = _makers(named) if not (start or end) and call.arg(2, "default") is None else []
@@ -210,9 +210,9 @@ def _makers(named: list[Value]) -> list[Value]:
     """Of the functions of a module that make objects of its classes, as `deit_small()`, the first and the last: these
     are made after one pattern, more than the modules of a package."""
     functions = [each for each in named if isinstance(each, Function) and not each.label.startswith("_")]
-    made = {name_of(each) for each in named if isinstance(each, Class)}
+    made = {choice_name(each) for each in named if isinstance(each, Class)}
     # `resnet50` leaves it to `_resnet`.
-    made |= {name_of(each) for each in named if isinstance(each, Function) and _makes(each, made)}
+    made |= {choice_name(each) for each in named if isinstance(each, Function) and _makes(each, made)}
     found = [each for each in functions if _makes(each, made)]
     return [*found[:1], *found[1:][-1:]]
 

@@ -9,6 +9,7 @@ import pytest
 
 from gpudoctor.api import Session
 from gpudoctor.diagnostic import Confidence
+from gpudoctor.lint.discovery.walk import speaks_of_training
 from gpudoctor.lint.library import heuristics
 from gpudoctor.lint.library.heuristics import Heuristic
 from tests.support.sources import sources
@@ -57,6 +58,18 @@ def test_what_rests_on_a_guess_is_likely(library: str, optimizer: str, confidenc
 def test_what_a_name_says(heuristic: Heuristic, fits: str, fits_not: str):
     assert heuristic.fits(fits)
     assert not heuristic.fits(fits_not)
+
+
+def test_a_file_is_searched_for_what_names_that_train_are_made_of():
+    """What `speaks_of_training` passes over, no name in it can be taken for something that trains."""
+    words = (
+        *heuristics.TRAINS.names,
+        *heuristics.TRAINS.beginnings,
+        *heuristics.TRAINS.endings,
+        *heuristics.TRAINS.parts,
+    )
+    assert words
+    assert all(speaks_of_training(word.encode()) for word in words)
 
 
 def test_each_says_what_it_means():
