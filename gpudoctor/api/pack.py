@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Dataset, Loader, Sampler,
 from gpudoctor.lint.domain.device import Device, on_cpu, on_gpu
 from gpudoctor.lint.domain.function import Library, Method, Namespace
 from gpudoctor.lint.domain.group import ManagedObject, Work
-from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind, chain_of
+from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -162,7 +162,7 @@ from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.lint.program import LaunchWorld, Program, is_whole, only_some_ranks, ranks_in_words
 from gpudoctor.lint.program_facts import ProgramFacts
-from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
 from gpudoctor.lint.questions.loop_rounds import (
     batch_loop,
     in_every_round,
@@ -226,6 +226,7 @@ __all__ = [
     "OF_TORCH",
     "SILENT_SAMPLER",
     "TRUE",
+    "UNSEEN",
     "Accumulated",
     "After",
     "AllOf",
@@ -436,10 +437,12 @@ __all__ = [
     "comes_to",
     "dataclass",
     "entered_in",
+    "feeds",
     "field",
     "fields",
     "first_asked",
     "first_goes_ahead",
+    "holds",
     "in_code",
     "in_every_round",
     "in_last_round",
