@@ -234,7 +234,8 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             told[index] = _ended_so(told[index], each)
         if not own:
             left.append(each)
-    if len(nameless) == 1 and len({each.text for each in left}) == 1 and not left[0].text.startswith(_SAYS_NOTHING):
+    whose = len(nameless) == 1 and (len(left) == 1 or told[nameless[0]].role is FailureRole.OWN)
+    if whose and len({each.text for each in left}) == 1 and not left[0].text.startswith(_SAYS_NOTHING):
         # Which process has said it is not in the log, but whose error it must be: of several that end alike, it is that
         # of the first one at least.
         end = next((each for each in left if each.root), left[0])

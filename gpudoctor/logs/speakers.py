@@ -34,7 +34,8 @@ TASK = "task"
 """The tag of what SLURM says of a task, which may be a rank, or the launcher of a node."""
 
 _NAMED = re.compile(
-    r"(?P<host>[A-Za-z][\w.-]*)(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default)"
+    r"(?P<host>(?!(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b)[A-Za-z][\w.-]*)"
+    r"(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default)"
 )
 """pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
 the lines of tracebacks."""
@@ -72,6 +73,7 @@ _FRONTS = (
     re.compile(r"[0-9a-f]{8} (?:\[rank=(?P<rank>\d+)\] )?\|\| "),
     # Loggers.
     re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./]+:\d+\] "),
+    re.compile(r"(?:ERROR|WARNING|INFO|DEBUG|CRITICAL): (?=Traceback \(most|  File \")"),
     # Numbers of lines that an editor has put there.
     re.compile(r"\[\d+\]\s(?=\[rank)"),
 )

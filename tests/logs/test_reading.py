@@ -70,6 +70,7 @@ def prefixed(prefix: str, text: str) -> str:
         ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
         ("[1784] [rank3]:", Speaker(rank=3)),
         ("stderr: [rank3]: ", Speaker(rank=3)),
+        ("ERROR: ", Speaker()),
         ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),
     ],
 )
@@ -578,6 +579,13 @@ def test_what_exit_codes_of_windows_mean(status: int, summary: str, role: Failur
     assert first is not None
     assert (first.summary, first.role) == (summary, role)
     assert first.meaning is not None
+
+
+def test_whose_the_loss_of_a_peer_was_is_not_guessed(tmp_path: Path) -> None:
+    ends = "".join(f"failed (exitcode: 1) local_rank: {rank} (pid: 9) of binary: python\n" for rank in range(2))
+    found = read(tmp_path, PEER + ends)
+    assert found.first is not None
+    assert (found.first.by.local_rank, found.first.text) == (0, "exit code 1")
 
 
 def test_a_rank_of_a_spawn_of_which_only_the_begin_is_left(tmp_path: Path) -> None:
