@@ -119,13 +119,14 @@ class LocalRankArgument(Rule):
     def _refused(self, program: Program) -> Iterator[Finding]:
         """The launcher of the project passes a spelling that is not declared. Where else the local rank is asked for
         does not count: nobody comes there."""
-        if program.is_before_torch(2, 0) or not program.has(ArgumentsParsed) or not _started_by_launch(program):
+        event = next((each for each in program.events(ArgumentDeclared) if "--local_rank" in each.flags), None)
+        if event is None or not program.has(ArgumentsParsed):
             return
         # Whoever writes of it, as one that rewrites `sys.argv`, knows it.
         if any("--local-rank" in source.text for source in program.sources):
             return
-        event = next((each for each in program.events(ArgumentDeclared) if "--local_rank" in each.flags), None)
-        if event is not None:
+        # Asked last, for it reads what the project says of itself.
+        if not program.is_before_torch(2, 0) and _started_by_launch(program):
             found = self.found(
                 at=event.location,
                 message="Since PyTorch 2 `torch.distributed.launch`, by which the project starts this, passes "
