@@ -184,7 +184,7 @@ def card_of(module: str, pack: str) -> RuleCard:
     if flaw:
         raise _invalid(pack, _place(rule), flaw)
     page = sys.modules[module].__doc__ or ""
-    of_launch = rule.in_launch is not Rule.in_launch
+    of_launch, silent_in_code = rule.in_launch is not Rule.in_launch, rule.in_code is Rule.in_code
     return RuleCard(
         code=rule.code,
         name=rule.name,
@@ -197,10 +197,10 @@ def card_of(module: str, pack: str) -> RuleCard:
         shows_in_run=rule.shows_in_run,
         since_torch=rule.since_torch,
         needs=tuple(sorted(each.__name__ for each in rule.needs)),
-        # Rules about files and comments have neither: lint itself knows where they are broken.
         stops=rule.stops,
-        run_only=rule.in_code is Rule.in_code and not of_launch and rule.in_run is not Rule.in_run,
+        run_only=silent_in_code and not of_launch and rule.in_run is not Rule.in_run,
         of_launch=of_launch,
+        of_files=silent_in_code and not of_launch and rule.in_run is Rule.in_run,
     )
 
 

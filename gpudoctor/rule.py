@@ -47,6 +47,8 @@ class RuleCard:
     """The code cannot show it, only a run can: lint leaves it out."""
     of_launch: bool = False
     """It is about how programs are started: launch files are asked, and no program."""
+    of_files: bool = False
+    """It is about a file or its comments: lint itself knows where these are broken, and asks no program."""
     named: bool = False
     """The user has asked for it: what it can only advise is told, too."""
 

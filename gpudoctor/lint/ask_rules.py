@@ -52,7 +52,7 @@ def _findings(
 ) -> Iterator[Finding]:
     happened = {type(event).__name__ for event in program.log}
     world = program.world.value if program.has_entry else ""
-    cards = [card for card in cards if not card.of_launch]
+    cards = [card for card in cards if not (card.of_launch or card.of_files)]
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked: list[RuleCard] = []
     for card in cards:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
 from gpudoctor.lint.domain.value import Value, int_of, single_of
-from gpudoctor.lint.events.data_loading import Iterate, Streamed
+from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
 
@@ -50,7 +50,7 @@ class IterableDatasetNotSharded(Rule):
     severity = Severity.ERROR
     shows_in_run = True
     of_ranks = True
-    needs = (Iterate,)
+    needs = (Streamed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.whole or program.cut_short or program.streams_shared_out:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
-from gpudoctor.lint.events.data_loading import Iterate, Streamed
+from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
@@ -56,7 +56,7 @@ class UnevenBatches(Rule):
     stops = True
     shows_in_run = True
     of_ranks = True
-    needs = (Iterate,)
+    needs = (Streamed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.distributed or not program.whole or program.cut_short or program.shared_out:

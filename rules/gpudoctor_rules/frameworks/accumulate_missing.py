@@ -55,7 +55,7 @@ class AccumulateMissing(Rule):
     name = "accumulate-missing"
     severity = Severity.ERROR
     shows_in_run = True
-    needs = (UseManaged, OptimizerStep)
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.absence(knows={ACCELERATE}) or program.has(GradientSync):

@@ -51,7 +51,7 @@ class ClipOfOneShard(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (Wrap, ClipGradients)
+    needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -54,7 +54,7 @@ class EngineStepEveryKth(Rule):
     name = "engine-step-every-kth"
     severity = Severity.ERROR
     shows_in_run = True
-    needs = (EngineStep, Backward)
+    needs = (EngineStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[object] = set()

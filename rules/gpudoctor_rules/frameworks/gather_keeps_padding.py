@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, in_code, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import CutOff
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -45,7 +46,6 @@ from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -60,7 +60,7 @@ class GatherKeepsPadding(Rule):
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
     shows_in_run = True
-    needs = (Collective,)
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What is cut off may be what was repeated.

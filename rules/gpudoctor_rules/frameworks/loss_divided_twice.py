@@ -54,7 +54,7 @@ class LossDividedTwice(Rule):
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (UseManaged, Backward)
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

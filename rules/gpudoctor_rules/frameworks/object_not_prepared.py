@@ -78,7 +78,7 @@ class ObjectNotPrepared(Rule):
     fix_safety = Safety.UNSAFE
     shows_in_run = True
     of_ranks = True
-    needs = (Prepare, Backward)
+    needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What was not seen to be handed over may have been, elsewhere.

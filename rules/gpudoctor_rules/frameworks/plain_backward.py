@@ -81,7 +81,7 @@ class PlainBackward(Rule):
     )
     fix_safety = Safety.SAFE
     shows_in_run = True
-    needs = (UseManaged, Backward)
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()

@@ -56,7 +56,7 @@ class RandomSamplerDiffers(Rule):
     name = "random-sampler-differs"
     severity = Severity.WARNING
     shows_in_run = True
-    needs = (Prepare, Iterate)
+    needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or not program.absence(knows={LIGHTNING}):

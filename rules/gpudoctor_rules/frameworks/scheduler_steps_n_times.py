@@ -66,7 +66,7 @@ class SchedulerStepsNTimes(Rule):
     name = "scheduler-steps-n-times"
     severity = Severity.WARNING
     shows_in_run = True
-    needs = (Prepare, SchedulerStep)
+    needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Tests of a library have one process.

@@ -38,7 +38,6 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.knowledge import Escape, UseManaged
 from gpudoctor.lint.events.process import SeedSet
-from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.rule import Rule
@@ -54,7 +53,7 @@ class StateNotBroadcast(Rule):
     name = "state-not-broadcast"
     severity = Severity.ERROR
     fix_safety = Safety.SAFE
-    needs = (UseManaged, Backward)
+    needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.absence(knows={"horovod"}) or _sends_state(program):
