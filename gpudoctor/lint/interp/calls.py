@@ -139,10 +139,12 @@ def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) ->
     # `FusedAdam = None` where an import fails: to call that is an error, and whoever gets on has another value.
     able = [each for each in function.bindings if not isinstance(each.value, Const)]
     function = ValueSet(able) if able else function
-    # To follow all of them was too much: one stands for the others, which are made after its pattern.
-    if m.at_defaults and len(able) > A_FEW and _is_choice_of_functions(function):
-        m.record_imprecision(f"one of {len(able)} functions is called, of which one was read", m.place(node))
-        return call_value(m, able[0].value, arguments, node)
+    if len(able) > A_FEW and _is_choice_of_functions(function):
+        m.defaults_matter = True
+        # To follow all of them was too much: one stands for the others, which are made after its pattern.
+        if m.at_defaults:
+            m.record_imprecision(f"one of {len(able)} functions is called, of which one was read", m.place(node))
+            return call_value(m, able[0].value, arguments, node)
     return m.for_each_value(function, lambda value: call_value(m, value, arguments, node), node)
 
 

@@ -48,6 +48,7 @@ from gpudoctor.lint.interp.position import (
     ON_PATH,
     POSITION,
     Frame,
+    InFrame,
     OpenFrames,
     OpenLoop,
     PathExit,
@@ -124,37 +125,6 @@ class Fork:
         m.put_back_path(self._before)
 
 
-class InFrame:
-    """A frame is open for the length of a block; written out, because each call opens one."""
-
-    __slots__ = ("_before", "_called_at", "_contexts", "_frame", "_state")
-
-    def __init__(
-        self, state: ExecutionState, frame: Frame, called_at: Location | None, contexts: tuple[str, ...]
-    ) -> None:
-        self._state = state
-        self._frame = frame
-        self._called_at = called_at
-        self._contexts = contexts
-
-    def __enter__(self) -> Frame:
-        m = self._state
-        self._before = m.frames, m.calls, m.open_loops, len(m.contexts)
-        m.frames = (*m.frames, self._frame)
-        if self._called_at is not None:
-            m.calls = (*m.calls, self._called_at)
-        if self._contexts:
-            m.contexts += self._contexts
-        return self._frame
-
-    def __exit__(self, *error: object) -> None:
-        m = self._state
-        m.frames, m.calls, m.open_loops, opened = self._before
-        if self._contexts:
-            # What the call has opened for a block of its caller stays open.
-            m.contexts = m.contexts[:opened] + m.contexts[opened + len(self._contexts) :]
-
-
 class ExecutionState(Position):
     """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
 
@@ -174,6 +144,7 @@ class ExecutionState(Position):
         "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
         "at_defaults": "What the user chooses among texts is what it is where he chooses nothing.",
         "budget": "What it may take, whatever it does.",
+        "defaults_matter": "What the user chooses would have been followed otherwise with `at_defaults`.",
         "dull": "Summaries of functions: they hold where all that was read is as it was.",
         "evaluations": "Counted against the budget.",
         "followed_loops": "Loops that were followed, each with the calls that led there.",
@@ -203,7 +174,7 @@ class ExecutionState(Position):
         self.world_matters = self.launcher_matters = self.or_spawn = False
         self.assumptions = assumed
         self.asked: set[Hashable] = set()
-        self.without_group = self.at_defaults = False
+        self.without_group = self.at_defaults = self.defaults_matter = False
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
         self._ages = _Ages()
@@ -378,8 +349,10 @@ class ExecutionState(Position):
             raise NeedsWorld
         # These are done only by distributed runs: whatever guards them was switched on.
         wraps = kind is Wrap and fields["kind"].synchronises  # type: ignore[attr-defined]
-        # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on.
-        if kind in (InitGroup, Spawn) or (wraps and not self._has_distributed):
+        begins = kind is Spawn or (kind is InitGroup and fields.get("again") is not True)
+        # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on;
+        # nor has what makes a mesh of a group that is there.
+        if begins or (wraps and not self._has_distributed):
             self.refine_and_restart()
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
@@ -466,9 +439,11 @@ class ExecutionState(Position):
                 case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
                     return only
         # Which model or data set it is; whether there are several processes was learnt before.
-        if self.at_defaults and isinstance(default, Const) and isinstance(default.value, str):
-            return value if any(speaks_of(key, value) for key in self.assumptions) else default
-        return value
+        named = isinstance(default, Const) and isinstance(default.value, str)
+        if default is None or not named or any(speaks_of(key, value) for key in self.assumptions):
+            return value
+        self.defaults_matter = True
+        return default if self.at_defaults else value
 
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """The program looks for modules here too: counted from where it is started, which is its folder or the root."""

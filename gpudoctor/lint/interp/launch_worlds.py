@@ -42,12 +42,13 @@ from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
 from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.project import ModuleFile, Project
-from gpudoctor.record import dataclass, replace
+from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.launched_numbers import Sizes
     from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
+    from gpudoctor.lint.interp.unreached_training import CodeParts  # noqa: TC004, a record asks for the name alone
 
 E = TypeVar("E", bound=Event)
 
@@ -132,6 +133,7 @@ class _Start:
     module: ModuleFile
     what: Classified
     started: AsStarted = NOT_STARTED
+    code_parts: CodeParts = field(default_factory=dict)
 
 
 def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -> list[Program]:
@@ -278,8 +280,11 @@ def _follow(
 ) -> tuple[Program | None, dict[Hashable, bool], Interpreter]:
     """One world; where a limit ends it before the training, with the default of each model and data set to choose."""
     seen = _execute(start, project, left, world, assumed, or_spawn=or_spawn)
-    program = seen[0]
+    program, _, first = seen
     if program is None or not program.stops or not program.has_entry or program.trained_at:
+        return seen
+    # Nothing was chosen that a default would have decided.
+    if not first.defaults_matter:
         return seen
     at_defaults = replace(program.assumptions, at_defaults=True)
     again, switches, m = _execute(start, project, left, program.world, at_defaults)
@@ -430,11 +435,12 @@ def _not_trained(
     # Imported late: most programs train in all of their files that do.
     from gpudoctor.lint.interp.unreached_training import idle, training_not_reached
 
-    others = idle(files, trained) if whole else ()
+    others = idle(files, start.code_parts, trained) if whole else ()
     if whole and trained:
         return NotReached(), others
     started = frozenset(start.what.commands)
-    return training_not_reached(start.module, files, whole, started, m.chosen_calls.values(), m.fatal), others
+    chosen = m.chosen_calls.values()
+    return training_not_reached(start.module, files, start.code_parts, whole, started, chosen, m.fatal), others
 
 
 def may_train(text: str) -> bool:

@@ -216,3 +216,32 @@ class Within:
     def __exit__(self, *error: object) -> None:
         for name, value in self._fields.items():
             setattr(self._state, name, value)
+
+
+class InFrame:
+    """A frame is open for the length of a block; written out, because each call opens one."""
+
+    __slots__ = ("_before", "_called_at", "_contexts", "_frame", "_state")
+
+    def __init__(self, state: Position, frame: Frame, called_at: Location | None, contexts: tuple[str, ...]) -> None:
+        self._state = state
+        self._frame = frame
+        self._called_at = called_at
+        self._contexts = contexts
+
+    def __enter__(self) -> Frame:
+        m = self._state
+        self._before = m.frames, m.calls, m.open_loops, len(m.contexts)
+        m.frames = (*m.frames, self._frame)
+        if self._called_at is not None:
+            m.calls = (*m.calls, self._called_at)
+        if self._contexts:
+            m.contexts += self._contexts
+        return self._frame
+
+    def __exit__(self, *error: object) -> None:
+        m = self._state
+        m.frames, m.calls, m.open_loops, opened = self._before
+        if self._contexts:
+            # What the call has opened for a block of its caller stays open.
+            m.contexts = m.contexts[:opened] + m.contexts[opened + len(self._contexts) :]

@@ -49,9 +49,14 @@ class _CodePart(NamedTuple):
     gradients: tuple[ast.expr | ast.stmt, ...]
 
 
+CodeParts = dict["ModuleFile", list[_CodePart]]
+"""Those of the files that were looked at, each once for all executions of an entry."""
+
+
 def training_not_reached(
     entry: ModuleFile,
     files: Sequence[ModuleFile],
+    known: CodeParts,
     whole: bool,
     started: AbstractSet[str],
     chosen: Collection[ChosenCall],
@@ -60,10 +65,10 @@ def training_not_reached(
     """Where these files ask for gradients, the entry first, then by name, as the entry's body or one of the functions
     `started` by name may come there; and the call that may lead there, if a
     setting has chosen what it calls, or the error in which one of the functions on the way has ended on all its
-    paths."""
+    paths. What is `known` of the files grows."""
     if sum(len(file.source.lines) for file in files) > _MOST_LINES:
         return NotReached()
-    parts = [part for file in files for part in _parts(file)]
+    parts = [part for file in files for part in _parts_of(file, known)]
     # A file that starts nothing answers for its own functions alone.
     reached = _reached(entry, parts, started) if whole else [part for part in parts if part.file is entry]
     missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
@@ -117,15 +122,15 @@ def _is_of(value: Value, part: _CodePart) -> bool:
     return bool(part.owner) and cls is not None and any(each.label == part.owner for each in ancestry(cls))
 
 
-def idle(files: Sequence[ModuleFile], trained: AbstractSet[str]) -> tuple[Stop, ...]:
+def idle(files: Sequence[ModuleFile], known: CodeParts, trained: AbstractSet[str]) -> tuple[Stop, ...]:
     """The first place of each of these files that asks for gradients, without those in which a program has trained."""
     left = (each for each in files if each.source.shown not in trained and _steps(each) and not is_test(each.source))
-    found = (next(_all_gradients(file), None) for file in left)
-    return tuple(each for each in found if each is not None)
+    found = ((file, _first_gradients(_parts_of(file, known))) for file in left)
+    return tuple(_stop(file, each) for file, each in found if each is not None)
 
 
-def _all_gradients(file: ModuleFile) -> Iterator[Stop]:
-    return (_stop(file, each) for part in _parts(file) for each in part.gradients)
+def _first_gradients(parts: list[_CodePart]) -> ast.expr | ast.stmt | None:
+    return next((each for part in parts for each in part.gradients), None)
 
 
 def _steps(file: ModuleFile) -> bool:
@@ -154,7 +159,8 @@ def _reached(entry: ModuleFile, parts: list[_CodePart], started: AbstractSet[str
     called = {each for part in reached for each in _meant(part, own)}
     left = [part for part in parts if part.node is not None and part not in reached]
     while True:
-        here = [part for part in left if _may_run(part, used, called)]
+        opened = {each for each in used if each.startswith(_ALL_OF)}
+        here = [part for part in left if _may_run(part, used, called, opened)]
         if not here:
             return reached
         reached += here
@@ -173,8 +179,9 @@ def _meant(part: _CodePart, own: AbstractSet[tuple[ModuleFile, str]]) -> _Called
     return {(part.file if (part.file, name) in own else None, name) for name in part.calls}
 
 
-def _may_run(part: _CodePart, used: set[str], called: _Called) -> bool:
-    if (not part.owner or part.name in used) and any(_ALL_OF + each in used for each in part.file.name.split(".")):
+def _may_run(part: _CodePart, used: set[str], called: _Called, opened: set[str]) -> bool:
+    in_use = not part.owner or part.name in used
+    if opened and in_use and any(_ALL_OF + each in opened for each in part.file.name.split(".")):
         return True
     if not part.owner:
         return (part.file, part.name) in called or (None, part.name) in called
@@ -182,6 +189,12 @@ def _may_run(part: _CodePart, used: set[str], called: _Called) -> bool:
         # No other than a Trainer calls it, whoever else has the class.
         return part.owner in used and (_FITS in used or part.name in used)
     return part.owner in used and (part.name in used or part.name.startswith("__"))
+
+
+def _parts_of(file: ModuleFile, known: CodeParts) -> list[_CodePart]:
+    if file not in known:
+        known[file] = list(_parts(file))
+    return known[file]
 
 
 def _parts(file: ModuleFile) -> Iterator[_CodePart]:

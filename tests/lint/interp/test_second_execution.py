@@ -9,7 +9,7 @@ import pytest
 
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.interp import launch_worlds, scope_snapshots
+from gpudoctor.lint.interp import execution_state, launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -136,6 +136,47 @@ def test_spawning_begins_again_only_where_somebody_has_asked(executions: Executi
     assert program.world is LaunchWorld.SPAWN
     (group,) = program.events(InitGroup)
     assert not group.context.condition.literals
+
+
+MESH = """
+    import argparse, torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tensor-parallel", type=int, default=1)
+    args = parser.parse_args()
+    GROUP
+    if args.tensor_parallel > 1:
+        mesh = init_device_mesh("cuda", (args.tensor_parallel,))
+    """
+
+
+@pytest.mark.parametrize(("group", "begun"), [("dist.init_process_group('nccl')", 1), ("pass", 2)])
+def test_a_mesh_of_a_group_that_is_there_switches_nothing_on(executions: Executions, group: str, begun: int) -> None:
+    (program,) = executions.of(MESH.replace("GROUP", group))
+    assert executions.begun == begun
+    assert len(program.assumptions.switches) == begun - 1
+
+
+LONG = (
+    """
+    import argparse, torch
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="small"TYPE)
+    args = parser.parse_args()
+    print(args.model)
+    """
+    + 100 * "x = torch.ones(1)\n    "
+)
+
+
+@pytest.mark.parametrize(("kind", "begun"), [("", 2), (", type=int", 1)])
+def test_defaults_are_tried_behind_a_limit_only_where_something_is_chosen(
+    executions: Executions, monkeypatch: pytest.MonkeyPatch, kind: str, begun: int
+) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 50)
+    (program,) = executions.of(LONG.replace('"small"TYPE', "1" + kind if kind else '"small"'), "torchrun")
+    assert executions.begun == begun
+    assert program.stops
 
 
 def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:
