@@ -13,6 +13,8 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from os.path import isfile
 
 _OURS = ("gpudoctor.", "gpudoctor_rules.")
+_TAG = None if sys.pycache_prefix or sys.flags.optimize else sys.implementation.cache_tag
+"""Where Python keeps bytecode as it does mostly, what its files are called by."""
 
 
 class OwnModules:
@@ -23,11 +25,15 @@ class OwnModules:
         """Where the module is, if it is one of ours."""
         if not path or not name.startswith(_OURS):
             return None
-        file = f"{path[0]}/{name[name.rindex('.') + 1 :]}.py"
+        own = name[name.rindex(".") + 1 :]
+        file = f"{path[0]}/{own}.py"
         if not isfile(file):
             return None
         spec = ModuleSpec(name, SourceFileLoader(name, file), origin=file)
         spec.has_location = True
+        if _TAG is not None:
+            # Else Python works it out from the path, a second time.
+            spec.cached = f"{path[0]}/__pycache__/{own}.{_TAG}.pyc"
         return spec
 
 

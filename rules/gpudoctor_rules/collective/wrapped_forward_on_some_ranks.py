@@ -43,7 +43,6 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import FALSE
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
-from gpudoctor.lint.events.option_defaults import comes_to
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.lint.questions.loop_rounds import training_loop
@@ -200,6 +199,9 @@ def _answered_by_next_step(program: Program, event: Forward) -> bool:
     answer = next((each for each in later if _wrapper(each).place == place and not each.rank_guards), None)
     if answer is None or answer.context.evaluating or not program.by_every_rank(answer):
         return False
+    # Imported late, as in `_misses`: few programs come here.
+    from gpudoctor.lint.events.option_defaults import comes_to
+
     beside = answer.condition.difference(event.condition)
     if _is_of_another_round(answer, event) or not all(comes_to(each, program.options) for each in beside):
         return False
@@ -217,6 +219,8 @@ def _is_of_another_round(later: Event, event: Event) -> bool:
 
 def _misses(program: Program, leaving: LeaveLoop, answer: Forward) -> bool:
     """Whoever leaves there does not come to the other, and it takes no option that is off by default."""
+    from gpudoctor.lint.events.option_defaults import comes_to
+
     if any(comes_to(literal, program.options) is False for literal in leaving.condition):
         return False
     if leaving.how == "return":
