@@ -155,8 +155,8 @@ class Prover:
     def close(self) -> None:
         """End the zygote; its guardians and their ranks die with it."""
         self._zygote.stdin.close()
-        self._zygote.wait(10)
-        self._reader.join(10)
+        self._zygote.wait(120)
+        self._reader.join(120)
         self._zygote.stdout.close()
 
     def __enter__(self) -> Prover:

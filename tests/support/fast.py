@@ -39,10 +39,11 @@ def is_fast(item: pytest.Item) -> bool:
 
 
 def put_slow_files_first(items: list[pytest.Item]) -> None:
-    """Order by files: those with the most tests that are not marked as fast, then those with the most tests."""
-    slow = Counter(item.path for item in items if item.get_closest_marker("fast") is None)
-    tests = Counter(item.path for item in items)
-    items.sort(key=lambda item: (-slow[item.path], -tests[item.path]))
+    """Order by files: those first that probably take longest. A slow test takes as long as twenty fast ones."""
+    weight: Counter[Path] = Counter()
+    for item in items:
+        weight[item.path] += 1 if item.get_closest_marker("fast") else 20
+    items.sort(key=lambda item: -weight[item.path])
 
 
 @cache

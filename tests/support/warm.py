@@ -148,7 +148,7 @@ class _Forks:
     def close(self) -> None:
         """End it, and with it all that it has started."""
         self._control.close()
-        self._server.wait(30)
+        self._server.wait(120)
 
     def start(self, order: Mapping[str, Any], streams: Sequence[int]) -> int:
         """The process that was forked for an order."""

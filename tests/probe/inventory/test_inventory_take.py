@@ -190,7 +190,7 @@ def test_nobody_is_left_behind(fake_driver: Callable[..., dict[str, str]], tmp_p
         assert asker.stdout.readline() == b"asking\n"
         until(lambda: len(holders(mark)) > 1)
         os.kill(asker.pid, sign)
-        asker.wait(20)
+        asker.wait(120)
     until(lambda: not holders(mark))
 
 
