@@ -200,9 +200,10 @@ _SEPARATOR = Const("/")
 
 
 def _join_text(m: Evaluator, op: ast.operator, left: Value, right: Value) -> Text | None:
-    # `/` joins paths, `%` formats.
+    # `/` joins paths, `%` formats. Of what is not known only a path can be divided by a text.
+    divided = isinstance(op, ast.Div) and isinstance(left, Unknown)
     if not isinstance(op, (ast.Add, ast.Mod, ast.Div)) or not (
-        left.is_text or (right.is_text and isinstance(op, ast.Add))
+        left.is_text or (right.is_text and (divided or isinstance(op, ast.Add)))
     ):
         return None
     parts: list[Value] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from functools import reduce
 from operator import or_
@@ -282,18 +283,41 @@ def _exit(call: Call) -> Values:
 
 @MODELS.callable(
     "builtins.open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open", "fsspec.open", "smart_open.open",
+    "iopath.common.file_io.PathManager.open", "iopath.common.file_io.g_pathmgr.open",
+    "fvcore.common.file_io.PathManager.open", "blobfile.BlobFile",
 )  # fmt: skip
 def _open(call: Call) -> Values:
-    mode = call.constant(1, "mode")
-    path = call.arg(0, "file")
+    return _opened(call, call.arg(0, "file"), call.spelled(0, "file"), call.constant(1, "mode"))
+
+
+@MODELS.method(Text, "open")
+def _open_path(call: Call[Text]) -> Values:
+    """`path.open("w")`."""
+    return _opened(call, singleton(call.receiver), _spelled(call), call.constant(0, "mode"))
+
+
+@MODELS.method(Text, "write_bytes")
+def _write_bytes(call: Call[Text]) -> Values:
+    path = singleton(call.receiver)
+    call.emit(Save, call=call.name, path=path, spelled=_spelled(call), checkpoint=False, whole=True)
+    return call.unknown(MethodResult(call.receiver, call.name), "a number of bytes")
+
+
+def _spelled(call: Call) -> str:
+    """How the program writes the path whose method is called."""
+    function = call.node.func if isinstance(call.node, ast.Call) else None
+    return call.do.text(function.value) if isinstance(function, ast.Attribute) else ""
+
+
+def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Values:
     # Every rank opens the same path: files written by several ranks are torn.
     if isinstance(mode, str) and mode[:1] in ("w", "a", "x"):
-        call.emit(Save, call="open", path=path, spelled=call.spelled(0, "file"), checkpoint=False)
+        call.emit(Save, call="open", path=path, spelled=spelled, checkpoint=False)
     else:
         call.emit(ReadFile, call="open")
     # What is read from a file that each rank has for itself is its own.
     divergence = reduce(or_, (each.divergence for each in path or ()), Divergence.NONE)
-    opened = OpenFile(call.allocation_site(), path, mode, call.spelled(0, "file"))
+    opened = OpenFile(call.allocation_site(), path, mode, spelled)
     return call.unknown(opened, "an open file", divergence, escaped_from="io.open")
 
 

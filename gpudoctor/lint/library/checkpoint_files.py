@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.sharding import hands_out_shards, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of
@@ -58,11 +58,15 @@ def _target(call: Call, index: int, name: str, opened: bool = False) -> tuple[Va
 
 def opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
     """The path of a file that was opened to be written anew, and how the program wrote it there."""
-    only = single_of(handles)
-    match only and only.term:
-        case OpenFile(path=ValueSet() as path, mode=mode, spelled=spelled) if str(mode)[:1] in ("w", "x"):
-            return path, spelled
-    return None
+    found: list[tuple[Values, str]] = []
+    for binding in handles.bindings if handles is not None else ():
+        match binding.value.term:
+            case OpenFile(path=ValueSet() as path, mode=mode, spelled=spelled) if str(mode)[:1] in ("w", "x"):
+                found.append((path.guarded_by(binding.condition), spelled))
+            case _:
+                return None
+    # Of a file at one of several paths, depending on an option, it is known which they are.
+    return (union(path for path, _ in found), found[0][1]) if found else None
 
 
 @MODELS.method(Unknown, "save_to_disk")

@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instanc
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
@@ -156,6 +157,18 @@ def _logging(call: Call) -> Values:
         for values in call.args:
             note_printed(call.do, values, call.place)
         return singleton(NONE)
+    return singleton(call.result("a logger"))
+
+
+@MODELS.callable("logging.FileHandler", "logging.basicConfig")
+def _log_file(call: Call) -> Values:
+    """A log that begins anew: each process that opens it writes over the lines of the others."""
+    alone = call.name.endswith("FileHandler")
+    path = call.arg(0 if alone else -1, "filename")
+    mode = call.constant(1, "mode") if alone else call.constant(-1, "filemode")
+    if path is not None and mode == "w":
+        spelled = call.spelled(0 if alone else -1, "filename")
+        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
     return singleton(call.result("a logger"))
 
 

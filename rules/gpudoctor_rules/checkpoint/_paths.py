@@ -41,7 +41,9 @@ def shown(event: Save | Load | ChangeFolder, otherwise: str = "the same path") -
     label = only.label if isinstance(only, Unknown) else ""
     # Behind the name of a variable stands a text that says more: `settings.yaml`, `args.out`.
     plain = not spelled or all(part.isidentifier() for part in spelled.split("."))
-    name = (_file_name(only) or label or spelled) if plain else spelled
+    # A file may have one name in several folders.
+    names = {_file_name(each) for each in event.path or ()}
+    name = ((names.pop() if len(names) == 1 else "") or label or spelled) if plain else spelled
     return f"`{name}`" if name else otherwise
 
 

@@ -93,9 +93,11 @@ def overruled(program: Program, choice: DeviceUsed) -> bool:
 
 def may_have_chosen_before(program: Program, event: Event) -> bool:
     """As above, at the moment of the event: a choice that comes later does not count."""
+    # A set-up that could not be read stands before the model is wrapped on the GPU of its rank, not in the training.
+    wrapped = min((wrap.order for wrap in on_own_gpus(program)), default=event.order)
     # What the parent of the ranks does leaves their own choice open.
     unread = (escape for escape in program.events(Escape) if not program.by_one_process(escape))
-    if any(escape.order < event.order for escape in unread):
+    if any(escape.order < min(event.order, wrapped) for escape in unread):
         return True
     before = any(used.order < event.order and not used.condition.excludes(event.condition) for used in choices(program))
     return before or any(init.device_id is not None for init in program.events(InitGroup))
