@@ -580,6 +580,8 @@ LATE = {
     # Most runs are those of real GPUs.
     "gpudoctor.virtual.install",
     "gpudoctor.virtual.kernel_stand_ins",
+    # Most programs have no tensors over a mesh.
+    "gpudoctor.virtual.sharded_draws",
 }
 
 

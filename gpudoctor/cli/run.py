@@ -16,6 +16,7 @@ from gpudoctor.cli.settings import settings_for
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.diagnostic import Severity
 from gpudoctor.errors import GpudoctorError, UsageError
+from gpudoctor.lint.launchfiles.launchers import tasks_of_srun
 from gpudoctor.lint.pipeline import lint
 from gpudoctor.ranks.process_tree import ON_LINUX
 from gpudoctor.record import dataclass, replace
@@ -26,6 +27,7 @@ from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
 from gpudoctor.run.trace import trace_of
 from gpudoctor.run.untried import untried
+from gpudoctor.run.virtual_nodes import SlurmTasks, stands_in_for_srun
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Outcome
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.outcome import Watched
     from gpudoctor.run.recording import Recording, Waiting
 
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed", "torch.distributed.run", "torch.distributed.launch")
 CANNOT_BE_TRIED = 4
 """The exit code where a program ended at what only a real GPU has."""
 
@@ -55,6 +58,13 @@ class Run(Command):
         )
         parser.add_argument(
             "--virtual-gpus", metavar="N", type=at_least(1), help="run as on N GPUs, which this machine need not have"
+        )
+        parser.add_argument(
+            "--virtual-nodes",
+            metavar="N",
+            type=at_least(1),
+            default=1,
+            help="with --virtual-gpus, play so many nodes that have these GPUs",
         )
         parser.add_argument(
             "--skip-kernels",
@@ -93,7 +103,11 @@ class Run(Command):
             return _attached(options)
         if options.skip_kernels and not options.virtual_gpus:
             raise UsageError("--skip-kernels is for kernels that virtual GPUs cannot run: add `--virtual-gpus N`")
+        if options.virtual_nodes > 1 and not options.virtual_gpus:
+            raise UsageError("--virtual-nodes are nodes with virtual GPUs: add `--virtual-gpus N`")
         given = given_rank(os.environ)
+        if options.virtual_nodes > 1 and given is not None:
+            raise UsageError(f"--virtual-nodes starts all ranks: do not start it with {given.by}")
         # As many as there are GPUs, where nobody says how many, and nobody else has started them.
         job = _job(options, options.nproc_per_node or (options.virtual_gpus if given is None else None))
         if options.output_format == "json" and not options.output_file:
@@ -146,6 +160,7 @@ class _Job:
 
     command: tuple[str, ...]
     script: str
+    slurm: SlurmTasks | None = None
 
 
 def _order(job: _Job, options: argparse.Namespace, given: Given | None) -> Order:
@@ -157,6 +172,8 @@ def _order(job: _Job, options: argparse.Namespace, given: Given | None) -> Order
         trace=bool(options.trace),
         virtual_gpus=options.virtual_gpus,
         skip_kernels=tuple(options.skip_kernels),
+        virtual_nodes=options.virtual_nodes,
+        slurm=job.slurm,
         given=given,
     )
 
@@ -168,9 +185,12 @@ def _job(options: argparse.Namespace, ranks: int | None) -> _Job:
             raise UsageError("there is no command after `--`")
         # Of another command, the first Python file is what lint can read.
         script = next((word for word in given[1:] if word.endswith(".py") and os.path.isfile(word)), "")
+        if options.virtual_gpus and stands_in_for_srun(given[1:]):
+            return _slurm_job(given[2:], script, options)
         return _Job(tuple(given[1:]), script)
     if options.module:
-        return _Job(tuple(python_command(options.module, module=True, ranks=ranks)), "")
+        command = python_command(options.module, module=True, ranks=ranks, nodes=options.virtual_nodes)
+        return _Job(tuple(command), "")
     if not given:
         raise UsageError("there is no script to run: `gpudoctor run train.py`")
     if not os.path.exists(given[0]):
@@ -179,7 +199,26 @@ def _job(options: argparse.Namespace, ranks: int | None) -> _Job:
     if given[0].endswith(".ipynb"):
         made = f"`jupyter nbconvert --to script {given[0]}` makes a script of it"
         raise UsageError(f"{given[0]} is a notebook, which Python cannot start: {made}")
-    return _Job(tuple(python_command(given, module=False, ranks=ranks)), given[0])
+    return _Job(tuple(python_command(given, module=False, ranks=ranks, nodes=options.virtual_nodes)), given[0])
+
+
+def _slurm_job(words: Sequence[str], script: str, options: argparse.Namespace) -> _Job:
+    """What `srun` would start with these words; where they do not say how many tasks, one for each virtual GPU."""
+    given, command = tasks_of_srun(words)
+    if not command:
+        raise UsageError("there is no command after the options of `srun`")
+    nodes = given.get("nodes") or options.virtual_nodes
+    per_node, every = given.get("ntasks-per-node"), given.get("ntasks")
+    if per_node is None and every is not None:
+        if every % nodes:
+            raise UsageError(f"{every} tasks cannot be shared evenly among {nodes} nodes")
+        per_node = every // nodes
+    return _Job(command, script, SlurmTasks(nodes, per_node or (1 if _launches(command) else options.virtual_gpus)))
+
+
+def _launches(command: Sequence[str]) -> bool:
+    """It is a launcher, of which there is one on each node."""
+    return any(os.path.basename(word) in _LAUNCHERS for word in command)
 
 
 class _Beside:
@@ -218,7 +257,11 @@ def _tell_hang(waiting: Sequence[Waiting], colour: str) -> None:
 
 def _node(recording: Recording, given: Given | None) -> int:
     """Which of several nodes this is. A launcher that we have started tells only its ranks."""
-    return given.node if given is not None else max((each.node or 0 for each in recording.ranks), default=0)
+    if given is not None:
+        return given.node
+    # Where this machine plays several nodes, all of them are in one report.
+    nodes = {each.node or 0 for each in recording.ranks}
+    return max(nodes) if len(nodes) == 1 else 0
 
 
 def _hand_over(watched: Watched, options: argparse.Namespace, node: int) -> None:

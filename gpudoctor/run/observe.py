@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, SeenIn, Severity
@@ -16,6 +16,7 @@ from gpudoctor.run.protocol import ENDED, STARTS, STEPS
 from gpudoctor.run.recording import Recording
 from gpudoctor.run.recording_reader import read
 from gpudoctor.run.session import run_command
+from gpudoctor.run.virtual_nodes import SlurmTasks, node_variables, slurm_path, task_variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,6 +40,10 @@ class Order:
     """How many virtual GPUs the command sees, instead of those of the machine."""
     skip_kernels: tuple[str, ...] = ()
     """Modules that stand-ins replace."""
+    virtual_nodes: int = 1
+    """How many machines this one plays."""
+    slurm: SlurmTasks | None = None
+    """The tasks that `srun` would start, on a machine that has none."""
     given: Given | None = None
     """The rank that this process was started as, where a launcher stands before us and not behind."""
 
@@ -57,6 +62,7 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             lambda: faults.tried("looking at the ranks", follower.look, otherwise=False),
             order.virtual_gpus,
             order.skip_kernels,
+            _variables(order, folder),
         )
         if order.given is not None:
             wait_for_the_others(order.given, folder)
@@ -73,6 +79,14 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
             virtual=order.virtual_gpus is not None,
             skipped_kernels=order.skip_kernels,
         )
+
+
+def _variables(order: Order, folder: Path) -> Sequence[Mapping[str, str]]:
+    """For each process that is started what it is told besides."""
+    if order.slurm is not None:
+        path = slurm_path(folder, order.slurm.nodes)
+        return [{**each, "PATH": path} for each in task_variables(order.slurm)]
+    return node_variables(order.virtual_nodes) if order.virtual_nodes > 1 else ({},)
 
 
 def _counted(recording: Recording, hang: Sequence[Waiting]) -> tuple[Process, ...]:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from gpudoctor.run import clock
 from gpudoctor.run.append_log import ByCalls, InMemory, appended
 from gpudoctor.run.places import own_place
+from gpudoctor.run.protocol import VIRTUAL_NODE
 
 MOST_BYTES = 20_000_000
 """Of one process; what comes later is only counted."""
@@ -134,7 +135,7 @@ _LAUNCHED = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK
 
 def _identity() -> dict[str, Any]:
     return {
-        "host": os.uname().nodename,
+        "host": os.environ.get(VIRTUAL_NODE) or os.uname().nodename,
         "python": sys.version.split()[0],
         "torch": getattr(sys.modules.get("torch"), "__version__", ""),
         "arguments": sys.argv[:50],

@@ -1,7 +1,8 @@
 """Start the user's command with the instruments waiting in it, and stay beside it until it ends.
 
 The command is a child in our own process group and has our streams: what the terminal sends reaches both, what is sent
-to us alone is handed on, and the child ends when we are killed.
+to us alone is handed on, and the child ends when we are killed. Where this machine plays several, there is one such
+child for each of them.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ _RANKS = "--nproc-per-node="
 _ONE_RANK = f"{_RANKS}1"
 _PATIENCE = 5.0
 """Seconds that a job which is to end may take for it."""
+_NODES_PATIENCE = 15.0
+"""Seconds that the other nodes may go on after one has failed."""
 
 
 @dataclass(frozen=True)
@@ -51,32 +54,59 @@ def run_command(
     look: Callable[[], bool],
     virtual_gpus: int | None = None,
     skip_kernels: Sequence[str] = (),
+    variables: Sequence[Mapping[str, str]] = ({},),
 ) -> Ended:
     """Run it to its end. `look` is called several times a second, and says whether the job is to be ended.
 
     With `virtual_gpus`, the command sees so many of these instead of what GPUs there are, and stand-ins for the
-    modules `skip_kernels`.
+    modules `skip_kernels`. It is started once for each of `variables`, which are added to its environment.
     """
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDED_ON)
     began, told_to_end = time.monotonic(), None
+    environment = _environment(command, folder, virtual_gpus, skip_kernels)
+    started: list[_Child] = []
+    codes = _ExitCodes(started)
     try:
-        child = _start(command, _environment(command, folder, virtual_gpus, skip_kernels), blocked)
-        while child.poll() is None:
+        started.extend(_start(command, {**environment, **own}, blocked) for own in variables)
+        while not codes.over():
             told = signal.sigtimedwait(_HANDED_ON, _LOOK_EVERY)
             # Signals are waited for and not handled, so that they interrupt nothing of ours.
             if told is not None:
-                _hand_on(told, child)
+                for child in started:
+                    _hand_on(told, child)
                 if told.si_signo == signal.SIGTERM and told_to_end is None:
                     told_to_end = time.time()
             elif look():
-                _end(child, _is_our_launcher(command))
+                _end(started, _is_our_launcher(command))
                 return Ended(None, time.monotonic() - began, told_to_end)
-        return Ended(_as_shells_say(child.returncode), time.monotonic() - began, told_to_end)
+        _end(started, _is_our_launcher(command))
+        return Ended(codes.status, time.monotonic() - began, told_to_end)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int]) -> subprocess.Popen[bytes]:
+class _ExitCodes:
+    """The processes that were started together, and the exit code of the first that failed."""
+
+    def __init__(self, started: Sequence[_Child]) -> None:
+        self._started = started
+        self._failed_at = 0.0
+        self.status = 0
+
+    def over(self) -> bool:
+        """All have ended, or one has failed and the others have had time to see it."""
+        codes = [child.poll() for child in self._started]
+        if not self.status:
+            self.status = next((_as_shells_say(code) for code in codes if code), 0)
+            self._failed_at = time.monotonic()
+        late = bool(self.status) and time.monotonic() - self._failed_at > _NODES_PATIENCE
+        return late or None not in codes
+
+
+_Child = subprocess.Popen[bytes]
+
+
+def _start(command: Sequence[str], environment: Mapping[str, str], mask: Iterable[int]) -> _Child:
     # The mask is inherited, and the script must hear what it is told.
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -110,20 +140,25 @@ def _environment(
     return environment
 
 
-def _hand_on(told: signal.struct_siginfo, child: subprocess.Popen[bytes]) -> None:
+def _hand_on(told: signal.struct_siginfo, child: _Child) -> None:
     if told.si_code != _FROM_TERMINAL:
         with contextlib.suppress(ProcessLookupError):
             child.send_signal(told.si_signo)
 
 
-def _end(child: subprocess.Popen[bytes], is_our_launcher: bool) -> None:
+def _end(started: Sequence[_Child], is_our_launcher: bool) -> None:
     """Ask the job to end, and kill what does not."""
+    left = [child for child in started if child.poll() is None]
+    if not left:
+        return
     # Asked before anybody ends: the children of a launcher that is gone belong to nobody.
-    everybody, told = [child.pid, *descendants(child.pid)], [child.pid]
+    told = [child.pid for child in left]
+    everybody = [pid for child in left for pid in (child.pid, *descendants(child.pid))]
     if is_our_launcher:
         # Nothing failed: it must not see its ranks end, of which it would write two pages.
-        told = children(child.pid)
-        child.send_signal(signal.SIGSTOP)
+        told = [pid for child in left for pid in children(child.pid)]
+        for child in left:
+            child.send_signal(signal.SIGSTOP)
     for pid in told:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
@@ -133,7 +168,8 @@ def _end(child: subprocess.Popen[bytes], is_our_launcher: bool) -> None:
     for pid in everybody:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
-    child.wait()
+    for child in left:
+        child.wait()
 
 
 def _as_shells_say(code: int) -> int:
@@ -146,10 +182,12 @@ def _is_our_launcher(command: Sequence[str]) -> bool:
     return list(command[: len(start)]) == start
 
 
-def python_command(program: Sequence[str], *, module: bool, ranks: int | None) -> list[str]:
-    """The command that runs `program` as Python would, or under torch's launcher with so many ranks."""
+def python_command(program: Sequence[str], *, module: bool, ranks: int | None, nodes: int = 1) -> list[str]:
+    """The command that runs `program` as Python would, or under torch's launcher with so many ranks on each node."""
     command = [*(["-m"] if module else []), *program]
     if not ranks:
         return [sys.executable, *command]
-    # The launcher is no part of the user's program: only its ranks look beside the script for modules.
-    return module_command(_TORCHRUN, "--standalone", f"{_RANKS}{ranks}", *command)
+    # The launcher is no part of the user's program: only its ranks look beside the script for modules. One of several
+    # nodes is told by its environment where the others are.
+    alone = ["--standalone"] if nodes == 1 else []
+    return module_command(_TORCHRUN, *alone, f"{_RANKS}{ranks}", *command)

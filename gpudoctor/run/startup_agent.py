@@ -11,6 +11,7 @@ import sys
 # Loaded now, while the clocks are those of Python.
 from gpudoctor.run import clock  # noqa: F401
 from gpudoctor.run.import_hooks import when_imported
+from gpudoctor.run.protocol import VIRTUAL_NODE
 
 FOLDER = "GPUDOCTOR_RUN_FOLDER"
 """The environment variable that names the folder of the recording."""
@@ -55,6 +56,12 @@ def wait_for_torch() -> None:
     when_imported("torch", _install)
 
 
+def _make_shards_virtual() -> None:
+    from gpudoctor.virtual.sharded_draws import install
+
+    install()
+
+
 def _install() -> None:
     # Without the folders of the user's files: what we load must be Python's own, though the user has a `resource.py`.
     now = list(sys.path)
@@ -64,7 +71,8 @@ def _install() -> None:
         if VIRTUAL_GPUS in os.environ:
             from gpudoctor.virtual.install import make_gpus_virtual
 
-            make_gpus_virtual(int(os.environ[VIRTUAL_GPUS]))
+            make_gpus_virtual(int(os.environ[VIRTUAL_GPUS]), os.environ.get(VIRTUAL_NODE, ""))
+            when_imported("torch.distributed.tensor", _make_shards_virtual)
         from gpudoctor.run.instruments import install
     finally:
         sys.path[:] = now

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _T = torch.Tensor
 _ASKS = """__format__ tolist item size dim numel __len__ untyped_storage storage _typed_storage data_ptr stride
  is_contiguous __hash__ element_size is_floating_point is_complex is_signed nelement storage_offset requires_grad_
- retain_grad ndimension __bool__ __int__ __float__ __index__ is_inference is_shared sym_size is_conj is_neg
+ retain_grad ndimension __bool__ __int__ __float__ __index__ is_inference sym_size is_conj is_neg
  register_post_accumulate_grad_hook has_names _is_view __contains__ is_set_to"""
 _PROPERTIES = """shape dtype requires_grad is_leaf grad_fn layout ndim _base is_sparse is_quantized is_nested output_nr
  _version is_meta is_mps is_xla is_xpu is_mkldnn is_vulkan is_ort is_ipu is_maia is_hpu is_mtia is_sparse_csr names
@@ -56,6 +56,8 @@ class TensorAnswers:
         yield _T.__array__, _numpy
         yield _T.set_, _set
         yield _T.record_stream, lambda *_: None
+        # Memory of a GPU can be sent as it is.
+        yield _T.is_shared, lambda func, args, __: _on_gpu(self._seen(args[0])) or func(*args)
         yield torch.device, self._make_device
         yield torch._C._nn._parse_to, self._parse_to
 

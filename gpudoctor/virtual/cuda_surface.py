@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,11 @@ _NOTHING = """synchronize empty_cache init _lazy_init ipc_collect reset_peak_mem
  reset_max_memory_cached reset_accumulated_memory_stats set_per_process_memory_fraction set_sync_debug_mode
  empty_host_cache reset_peak_host_memory_stats reset_accumulated_host_memory_stats _lazy_call"""
 _ZERO = """memory_allocated memory_reserved memory_cached max_memory_allocated max_memory_reserved max_memory_cached
- utilization memory_usage get_sync_debug_mode device_memory_used"""
+ utilization memory_usage get_sync_debug_mode device_memory_used temperature power_draw clock_rate"""
+_COUNTED = """allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes
+ requested_bytes"""
+_COUNTED_ONCE = """num_alloc_retries num_ooms num_sync_all_streams num_device_alloc num_device_free max_split_size
+ oversize_allocations.current oversize_segments.current"""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,14 @@ class VirtualProperties:
     L2_cache_size: int = 40 << 20
     gcnArchName: str = _NAME  # noqa: N815
     uuid: str = "00000000-0000-0000-0000-000000000000"
+    pci_domain_id: int = 0
+    pci_bus_id: int = 1
+    pci_device_id: int = 0
+    clock_rate: int = 1410000
+    memory_clock_rate: int = 1512000
+    memory_bus_width: int = 5120
+    shared_memory_per_block_optin: int = 166912
+    shared_memory_per_multiprocessor: int = 167936
 
 
 class CudaSurface:
@@ -67,6 +80,14 @@ class CudaSurface:
         torch.backends.cuda.is_built = lambda: True
         nccl.version = lambda: _NCCL
         torch.Generator = VirtualGenerator
+        torch.Stream, torch.Event = self._streams.of_any_device()
+        torch.backends.cudnn.is_available = lambda: True
+        # Layers of old ask before they lay their weights out for it.
+        torch.backends.cudnn.is_acceptable = lambda tensor: False
+        vars(torch.cuda.memory).update(
+            _record_memory_history=_returning(None), _dump_snapshot=_returning(None), _snapshot=_returning({})
+        )
+        vars(torch.cuda.nvtx)["_nvtx"] = _Ranges()
         accelerator = torch.device("cuda")
         torch._C._get_accelerator = lambda check=None: accelerator
 
@@ -101,8 +122,10 @@ class CudaSurface:
             "is_tf32_supported": lambda: True,
             "can_device_access_peer": lambda device, peer_device: True,
             "mem_get_info": lambda device=None: (_MEMORY, _MEMORY),
-            "memory_stats": lambda device=None: {},
+            "memory_stats": lambda device=None: _no_memory(),
             "memory_stats_as_nested_dict": lambda device=None: {},
+            "cudart": _Runtime,
+            "_cudart": _Runtime(),
             "memory_snapshot": lambda *_: [],
             "memory_summary": lambda device=None, abbreviated=False: "memory of a virtual GPU is not counted",
             "list_gpu_processes": lambda device=None: "",
@@ -126,7 +149,7 @@ class CudaSurface:
             "device_index": _device_contexts(gpus)[0],
             "get_device_capability": lambda device=None: {},
             "get_memory_info": lambda device=None: (_MEMORY, _MEMORY),
-            "memory_stats": lambda device=None: {},
+            "memory_stats": lambda device=None: _no_memory(),
             **{name: _returning(None) for name in _NOTHING.split()},
             **{name: _returning(0) for name in _ZERO.split()},
         }
@@ -134,6 +157,35 @@ class CudaSurface:
     def _properties(self, device: Any = None) -> VirtualProperties:
         self._gpus.index_of(device)
         return VirtualProperties()
+
+
+class _Runtime:
+    """The runtime library of CUDA: whatever of it is called succeeds."""
+
+    cudaError = types.SimpleNamespace(success=0)  # noqa: N815
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        if not name.startswith("cuda"):
+            raise AttributeError(name)
+        return _returning(0)
+
+
+class _Ranges:
+    """Marks on a timeline that nobody draws."""
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return _returning(0)
+
+
+def _no_memory() -> dict[str, int]:
+    """What the allocator counts, of a GPU whose memory nobody counts."""
+    names = [
+        f"{what}.{pool}.{when}"
+        for what in _COUNTED.split()
+        for pool in ("all", "small_pool", "large_pool")
+        for when in ("current", "peak", "allocated", "freed")
+    ]
+    return dict.fromkeys([*names, *_COUNTED_ONCE.split()], 0)
 
 
 def _select(gpus: VirtualGpus, device: Any) -> None:

@@ -19,6 +19,8 @@ from gpudoctor.virtual import (
     process_groups,
     replica_copies,
     serialization,
+    shared_tensors,
+    storages,
     threads,
 )
 from gpudoctor.virtual.answers import TensorAnswers
@@ -30,9 +32,12 @@ from gpudoctor.virtual.tensor_mode import TorchAnswer, VirtualMode
 from gpudoctor.virtual.transfers import Transfers
 
 
-def make_gpus_virtual(count: int) -> VirtualGpus:
-    """Give this process a machine with so many virtual GPUs; the mode stays in place until the process ends."""
-    gpus = VirtualGpus(count)
+def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
+    """Give this process a machine with so many virtual GPUs; the mode stays in place until the process ends.
+
+    `node` names the machine where there are several virtual ones.
+    """
+    gpus = VirtualGpus(count, node)
     operands = Operands(gpus)
     answers: dict[Any, TorchAnswer] = {}
 
@@ -50,6 +55,8 @@ def make_gpus_virtual(count: int) -> VirtualGpus:
     host_tensors.install()
     autocast.install()
     serialization.install(gpus)
+    shared_tensors.install(gpus)
+    storages.install(gpus)
     backward_pass.install(in_mode)
     optimizer_steps.install()
     compiled_regions.install()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import TYPE_CHECKING
 
@@ -13,9 +12,6 @@ if TYPE_CHECKING:
     import torch.distributed as dist
 
     from gpudoctor.virtual.ordinals import VirtualGpus
-
-NODE = "GPUDOCTOR_VIRTUAL_NODE"
-"""The variable that names the virtual node of a process, where there are several on this machine."""
 
 
 class Communicators:
@@ -63,4 +59,4 @@ class Communicators:
 
 def _name(gpus: VirtualGpus, place: DevicePlace) -> str:
     """A GPU by its node and its number there; empty where it is not known."""
-    return "" if place is UNKNOWN else f"{os.environ.get(NODE) or socket.gethostname()}/{gpus.physical(place)}"
+    return "" if place is UNKNOWN else f"{gpus.node or socket.gethostname()}/{gpus.physical(place)}"

@@ -23,9 +23,11 @@ class _Thread(threading.local):
 class VirtualGpus:
     """The virtual GPUs of this process. CUDA looks at `CUDA_VISIBLE_DEVICES` once, when it begins."""
 
-    def __init__(self, machine: int) -> None:
+    def __init__(self, machine: int, node: str = "") -> None:
         self.machine = machine
         """How many the machine has."""
+        self.node = node
+        """Which machine it is, where several virtual ones are on this one."""
         self.forked = False
         """This process was forked from one that had begun to use its GPUs."""
         self._seen: tuple[int, ...] | None = None
@@ -68,10 +70,8 @@ class VirtualGpus:
         return index
 
     def physical(self, index: int) -> int:
-        """Which GPU of the machine has this index here."""
-        self.begin()
-        assert self._seen is not None
-        return self._seen[index]
+        """Which GPU of the machine has this index here. NCCL asks, who is not what PyTorch counts as its beginning."""
+        return (self._visible() if self._seen is None else self._seen)[index]
 
     def meant(self, device: Any) -> DevicePlace:
         """What a `device` argument means: a GPU, the host, or `UNKNOWN` for other devices and for none."""

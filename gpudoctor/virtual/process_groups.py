@@ -100,16 +100,21 @@ def _split_by_new_groups() -> None:
         of_parent = c10d.get_process_group_ranks(parent)
         mine = None
         for ranks in split_ranks:
+            members = [of_parent[rank] for rank in ranks]
             group = c10d.new_group(
-                [of_parent[rank] for rank in ranks],
+                members,
                 timeout=timeout,
                 backend="nccl",
                 group_desc=group_desc,
                 use_local_synchronization=parent_pg is not None,
             )
-            if group is not c10d.GroupMember.NON_GROUP_MEMBER:
+            # Of a group of others it is told nothing, or that it is no member.
+            if c10d.get_rank() in members:
                 mine = group
         return mine
 
-    for module in (c10d, dist):
-        vars(module)["split_group"] = split_group
+    # Meshes have taken its name already.
+    before = c10d.split_group
+    for name, module in list(sys.modules.items()):
+        if name.startswith("torch.distributed") and vars(module).get("split_group") is before:
+            vars(module)["split_group"] = split_group

@@ -5,13 +5,30 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
+
+
+def _any_device(of_torch: Any, of_cuda: Any, make: Callable[..., Any]) -> Any:
+    """A class of torch's that makes those of GPUs where it is asked for one of these, or does not say of what."""
+
+    class AnyDevice(type):
+        """Knows both kinds."""
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, (of_torch, of_cuda))
+
+        def __call__(cls, device: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if device is not None and not isinstance(device, int) and torch.device(device).type != "cuda":
+                return of_torch(device, *args, **kwargs)
+            return make(device, *args, **kwargs)
+
+    return AnyDevice(of_torch.__name__, (), {"__module__": "torch"})
 
 
 class _Current(threading.local):
@@ -65,6 +82,11 @@ def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
             self.priority = priority
             self.stream_id = 0
 
+        @staticmethod
+        def priority_range() -> tuple[int, int]:
+            """The least and the greatest, as many cards have them."""
+            return 0, -5
+
         def record_event(self, event: VirtualEvent | None = None) -> VirtualEvent:
             """Record an event, a new one where none is given."""
             event = VirtualEvent() if event is None else event
@@ -106,6 +128,15 @@ class Streams:
         self._current = _Current()
         self.stream_type, self.event_type = stream_types(gpus)
         self._defaults: dict[int, Any] = {}
+
+    def of_any_device(self) -> tuple[Any, Any]:
+        """`torch.Stream` and `torch.Event`: for a GPU, or no device, those of `torch.cuda`."""
+        stream, event = self.stream_type, self.event_type
+        return (
+            _any_device(torch.Stream, stream, stream),
+            # An event is of the device that is current.
+            _any_device(torch.Event, event, lambda device, *args, **kwargs: event(*args, **kwargs)),
+        )
 
     def default(self, device: Any = None) -> Any:
         """The stream that a device begins with."""

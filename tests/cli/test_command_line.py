@@ -31,7 +31,8 @@ OPTIONS = {
     "probe": """--color --compare --data --from --help --html --output-file --output-format --quick --ranks --require
         --strategy --thorough --timeout --workload""",
     "run": """--attach --check --color --hang-after --help --html --kill-on-hang --no-lint --nproc-per-node
-        --output-file --output-format --skip-kernels --steps --trace --virtual-gpus""",
+        --output-file --output-format --skip-kernels --steps --trace --virtual-gpus
+        --virtual-nodes""",
     "read": "--code --color --help --output-format",
     "env": "--gpus --help --output-format",
     "server": "--help --stdio",

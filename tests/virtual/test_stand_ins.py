@@ -15,7 +15,16 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.mark.parametrize(
-    ("program", "ranks"), [("nccl", 2), ("refusals", 2), ("wrappers", 2), ("sharded", 2), ("data_parallel", 1)]
+    ("program", "ranks"),
+    [
+        ("nccl", 2),
+        ("refusals", 2),
+        ("wrappers", 2),
+        ("sharded", 2),
+        ("data_parallel", 1),
+        ("sent_tensors", 1),
+        ("surface", 1),
+    ],
 )
 def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int) -> None:
     """Their own assertions are the test; the rank that fails says at which line."""

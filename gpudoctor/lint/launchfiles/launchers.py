@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, quoted_script, read_script
 from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
 
 MAX_DEPTH = 6
 """Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""
@@ -265,6 +262,13 @@ def _option(words: Sequence[Word], at: int, first: str, syntax: Syntax) -> Start
     count = 2 if name in syntax.two else 1
     values = tuple(words[at + 1 : at + 1 + count])
     return StartOption(name, values[0] if values else None, word.at, (word, *values))
+
+
+def tasks_of_srun(words: Sequence[str]) -> tuple[dict[str, int | None], tuple[str, ...]]:
+    """The options of `srun` that are numbers, by their long names, and the command that it starts."""
+    nowhere = Location("", 1, 1)
+    options, following, _ = options_of([Word((each,), nowhere) for each in words], _SRUN)
+    return {name: option.number for name, option in options.items()}, tuple(each.text or "" for each in following)
 
 
 class _CommandReader:

@@ -273,11 +273,13 @@ def _tell_when_dropped(noted: SumOnDevice, tensor: torch.Tensor) -> None:
     path, line = noted.place
     frame = next((each for each in _frames() if _is_at(each, path, line)), None)
     code = frame.f_code if frame is not None else None
+    # Where Python ends, modules are empty before the last tensors die.
+    running = sys._getframe
     del frame
 
     def died(_: Any) -> None:
         # A thread of the backend, which held it last, comes from no line of the program.
-        now = sys._getframe().f_back
+        now = running().f_back
         noted.dropped = now is not None and now.f_code is code and now.f_lineno == line
 
     noted.watch = weakref.ref(tensor, died)

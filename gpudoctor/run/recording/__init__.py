@@ -562,7 +562,8 @@ class Recording:
     @cached_property
     def others_elsewhere(self) -> bool:
         """Ranks of the job are on other nodes: they are in the reports of those."""
-        return any(each.on_node is not None and each.on_node < each.world for each in self.ranks)
+        many = len({each.host for each in self.ranks}) > 1
+        return not many and any(each.on_node is not None and each.on_node < each.world for each in self.ranks)
 
     @cached_property
     def ended_well(self) -> bool:

@@ -11,12 +11,12 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullStateDictConfig, MixedPrecision, StateDictType, fully_shard
 from torch.distributed.fsdp import FullyShardedDataParallel as Sharded
 from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor, randn
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
-dist.init_process_group("nccl")
+dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
 mesh = init_device_mesh("cuda", (2,), mesh_dim_names=("data",))
 torch.manual_seed(0)
 alone = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2))
@@ -55,6 +55,12 @@ for name, parameter in alone.named_parameters():
     whole = second.state_dict()[name].full_tensor()
     assert whole.device == torch.device("cuda", rank)
     torch.testing.assert_close(parameter.data, whole.cpu(), atol=1e-4, rtol=1e-3)
+grid = init_device_mesh("cuda", (1, 2), mesh_dim_names=("copies", "shards"))
+assert grid["shards"].get_local_rank() == rank
+assert dist.get_world_size(grid["copies"].get_group()) == 1
+third = copy.deepcopy(alone).cuda()
+fully_shard(third, mesh=grid)
+third(x.cuda()).sum().backward()
 half = Sharded(nn.Linear(8, 4).cuda(), mixed_precision=MixedPrecision(param_dtype=torch.bfloat16))
 loss = half(x.cuda()).sum()
 loss.backward()
@@ -65,6 +71,28 @@ rows = distribute_tensor(square, mesh, [Shard(0)])
 assert rows.device == rows.to_local().device == torch.device("cuda", rank)
 product = rows @ rows.redistribute(mesh, [Replicate()])
 torch.testing.assert_close(product.full_tensor().cpu(), square @ square)
+
+with torch.device("meta"):
+    begun_empty = nn.Sequential(nn.Linear(4, 8))
+fully_shard(begun_empty, mesh=mesh)
+begun_empty.to_empty(device="cuda")
+torch.manual_seed(rank)
+expected = torch.rand(3)
+torch.manual_seed(rank)
+begun_empty[0].reset_parameters()
+# What a rank draws on the host is its own; the shards are those of one tensor.
+assert torch.equal(torch.rand(3), expected)
+whole = begun_empty[0].weight.full_tensor()
+assert whole.abs().max() <= 0.5
+assert not torch.equal(*whole.chunk(2))
+drawn = randn(4, 4, device_mesh=mesh, placements=[Shard(0)])
+assert drawn.device == torch.device("cuda", rank)
+assert not torch.equal(*drawn.full_tensor().chunk(2))
+copies = [torch.empty(4, 4, device="cuda") for _ in range(2)]
+dist.all_gather(copies, randn(4, 4, device_mesh=mesh, placements=[Replicate()]).to_local())
+assert torch.equal(*copies)
+torch.manual_seed(0)
+
 layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).cuda()
 expected = layers(square.cuda()).detach()
 parallelize_module(layers, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})

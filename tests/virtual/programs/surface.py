@@ -1,0 +1,38 @@
+"""What programs ask of `torch.cuda` besides their tensors: each is answered, mostly with a constant."""
+
+import io
+
+import torch
+
+properties = torch.cuda.get_device_properties(0)
+assert properties.total_memory > 0
+assert properties.pci_bus_id == properties.pci_device_id + 1
+assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
+torch.cuda.memory._record_memory_history()
+torch.cuda.memory._record_memory_history(enabled=None)
+assert torch.cuda.temperature() == torch.cuda.utilization() == 0
+assert torch.backends.cudnn.is_available()
+with torch.cuda.nvtx.range("step"):
+    torch.cuda.nvtx.mark("here")
+torch.cuda.profiler.start()
+torch.cuda.profiler.stop()
+torch.cuda.cudart().cudaProfilerStart()
+
+stream, event = torch.Stream("cuda"), torch.Event("cuda", enable_timing=True)
+assert isinstance(stream, torch.cuda.Stream)
+assert isinstance(stream, torch.Stream)
+assert isinstance(event, torch.cuda.Event)
+assert torch.Stream(device=1).device == torch.device("cuda:1")
+with stream:
+    event.record()
+assert stream.priority_range() == (0, -5)
+
+layers = torch.nn.LSTM(2, 2).cuda()
+assert layers(torch.ones(1, 1, 2).cuda())[0].is_cuda
+file = io.BytesIO()
+torch.save(layers.state_dict(), file)
+for there in (lambda storage, _: storage.cuda(1), {"cuda:0": "cuda:1"}, "cuda:1"):
+    file.seek(0)
+    found = torch.load(file, map_location=there)
+    assert {each.device for each in found.values()} == {torch.device("cuda:1")}
+print("done", flush=True)
