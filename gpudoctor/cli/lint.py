@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Lint(Command):
     """Read training programs and say what is wrong with them.
 
-    Nothing that is read is imported or executed, and neither torch nor a GPU is needed.
+    Nothing that is read is imported or executed, unless `--try` asks for it, and neither torch nor a GPU is needed.
     """
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
@@ -52,6 +52,14 @@ class Lint(Command):
             from gpudoctor.cli.fix_report import fix_files
 
             return fix_files(settings, options.arguments)
+        if options.tries:
+            # Imported late: most lints run nothing.
+            from gpudoctor.cli.trial import refuse_no_trial, try_programs
+
+            refuse_no_trial()
+            outcome, exit_code = _reported(settings, options.arguments)
+            try_programs(outcome, options.try_arguments)
+            return exit_code
         if options.watch:
             from gpudoctor.cli.watch import watch
 
@@ -83,6 +91,15 @@ def _declare_input(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="*", metavar="PATHS", help="files and folders; `-` is standard input (default: this folder)"
     )
     group.add_argument("--watch", action="store_true", help="lint again after each change, until Ctrl+C")
+    group.add_argument(
+        "--try",
+        dest="tries",
+        action="store_true",
+        help="also run what is suspected, for three steps on virtual GPUs, shut off from network and files",
+    )
+    group.add_argument(
+        "--try-arguments", metavar="WORDS", default="", help="with --try: the arguments of the program, as for a shell"
+    )
     group.add_argument("--stdin-filename", metavar="FILE", help="the name of what comes from standard input")
     group.add_argument(
         "--exclude", metavar="GLOB,...", action="append", type=words, help="leave these files and folders out"

@@ -22,6 +22,7 @@ from gpudoctor.run.outcome import (
     NOT_REACHED,
     Suspicion,
     Watched,
+    ended_as_told,
     faults,
     unexplained,
     what_ran,
@@ -55,6 +56,8 @@ def _state(finding: Finding, seen: set[str], recording: Recording, registry: Reg
     if recording.virtual and finding.severity is Severity.PERF:
         return NOT_REACHED
     card = registry.by_code.get(finding.code)
+    if card is not None and ended_as_told(finding, load(card).errors, recording):
+        return CONFIRMED
     # Silence of a rule that could not have seen it says nothing.
     could = card is not None and card.shows_in_run and load(card).could_show(recording)
     return CLEARED if could else NOT_REACHED

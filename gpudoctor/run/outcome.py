@@ -3,7 +3,8 @@ are made of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
@@ -14,7 +15,7 @@ from gpudoctor.run.recording import Recording
 from gpudoctor.run.untried import untried
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Waiting
+    from gpudoctor.run.recording import Crash, Process, Waiting
 
 CONFIRMED, CLEARED, NOT_REACHED = "confirmed", "cleared", "not reached"
 
@@ -72,11 +73,10 @@ def unexplained(recording: Recording) -> str:
         )
     if (end := untried(recording)) is not None:
         return end.text
-    crashes = list(recording.crashes())
-    if not crashes or not recording.status:
+    first = _first_crash(recording)
+    if first is None:
         return ""
-    # Whose peer had gone was not the first.
-    process, crash = min(crashes, key=lambda each: (each[1].lost_connection, each[1].at))
+    process, crash = first
     who = f"Rank {process.rank}" if process.rank is not None else "The script"
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
     meaning = meaning_of(f"{crash.type}: {crash.text}")
@@ -84,6 +84,37 @@ def unexplained(recording: Recording) -> str:
     if crash.lost_connection and (gone := _gone(recording)):
         told = gone
     return f"{who} ended with {crash.summary}{at}. {told}"
+
+
+def ended_as_told(finding: Finding, errors: Iterable[str], recording: Recording) -> bool:
+    """The job ended with one of the errors that the rule predicts, on its way through a line that the finding names.
+
+    Where an error has no other cause, the line need not be the same.
+    """
+    first = _first_crash(recording)
+    if first is None:
+        return False
+    crash = first[1]
+    meaning = meaning_of(f"{crash.type}: {crash.text}")
+    if meaning is None:
+        return False
+    if meaning.code == finding.code:
+        return True
+    predicted = finding.code in meaning.likely or any(meaning_of(each) is meaning for each in errors)
+    named = [finding.location, *(each.location for each in finding.related)]
+    return predicted and any(_covers(place, frame.location) for place in named for frame in crash.frames if frame.own)
+
+
+def _first_crash(recording: Recording) -> tuple[Process, Crash] | None:
+    """The error that ended the job; whose peer had gone was not the first."""
+    if not recording.status:
+        return None
+    return min(recording.crashes(), key=lambda each: (each[1].lost_connection, each[1].at), default=None)
+
+
+def _covers(place: Location, line: Location) -> bool:
+    within = place.line <= line.line <= max(place.line, place.end_line)
+    return within and os.path.realpath(place.path) == os.path.realpath(line.path)
 
 
 def _gone(recording: Recording) -> str:

@@ -23,8 +23,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 OPTIONS = {
     "lint": """--add-ignores --baseline --color --config --diff --exclude --extend-select --fail-on --fix --help
         --ignore --jobs --launch --no-cache --no-config --no-respect-gitignore --no-unsafe-fixes --output-file
-        --output-format --quiet --select --show-settings --since --statistics --stdin-filename --unsafe-fixes
-        --update-baseline --verbose --watch""",
+        --output-format --quiet --select --show-settings --since --statistics --stdin-filename --try --try-arguments
+        --unsafe-fixes --update-baseline --verbose --watch""",
     "explain": "--color --help",
     "rules": "--color --help --output-format",
     "plan": "--color --help --launch --output-format",

@@ -68,6 +68,7 @@ class TestSuggestions:
                         "RULE",
                         "SCRIPT",
                         "SECONDS",
+                        "WORDS",
                         "cifar10:PATH",
                     }
 

@@ -1,0 +1,152 @@
+"""`gpudoctor lint --try`: run the programs that something is suspected of, and say what became of each suspicion.
+
+A program runs on two virtual GPUs for a few steps, shut off from the network and from what it could change, and no
+longer than a limit. Its own lint beside it is what the suspicions are held against.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.cli.output import say
+from gpudoctor.diagnostic import Severity
+from gpudoctor.errors import UsageError
+from gpudoctor.ranks.process_tree import ON_LINUX
+from gpudoctor.ranks.sandbox import NO_SANDBOX
+from gpudoctor.ranks.scratch import scratch
+from gpudoctor.ranks.starting import module_command
+from gpudoctor.run.outcome import CLEARED, CONFIRMED, NOT_REACHED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudoctor.lint.request import Outcome
+
+SECONDS = 180.0
+"""How long a program may run."""
+_STEPS = 3
+_GPUS = 2
+_HANGS_AFTER = 20
+_MOST = 8
+"""Programs that are tried at a time; the others are named."""
+_BY_LAUNCHER = "torchrun"
+
+
+def refuse_no_trial() -> None:
+    """Fail before the work where nothing could be tried."""
+    if not ON_LINUX:
+        raise UsageError("--try shuts programs off as only Linux does; `gpudoctor lint` alone works here")
+    if find_spec("torch") is None:
+        raise UsageError("--try runs the programs: install torch for the Python that gpudoctor runs with")
+
+
+def try_programs(outcome: Outcome, arguments: str) -> None:
+    """Run what is suspected, and tell on standard error. `arguments` are those of the programs, as for a shell."""
+    suspected = {each.location.path for each in outcome.findings if each.severity.weight >= Severity.WARNING.weight}
+    worlds = {each.path: each.world for each in outcome.programs if each.path.endswith(".py")}
+    # One that is alone is behind all that was found, also in what it imports.
+    programs = [path for path in worlds if path in suspected or (suspected and len(worlds) == 1)]
+    for path in programs[:_MOST]:
+        say(*_told(path, worlds[path], shlex.split(arguments)))
+    if programs[_MOST:]:
+        say(f"gpudoctor: not tried, being more than {_MOST}: {', '.join(programs[_MOST:])}")
+    if suspected and not programs:
+        say("gpudoctor: nothing was tried: what was found stands in no program that could be started")
+
+
+def _told(path: str, world: str, arguments: Sequence[str]) -> Iterator[str]:
+    report, trouble = _run(path, world, arguments)
+    if report is None:
+        yield f"gpudoctor: {path} could not be tried: {trouble}"
+        return
+    states = [each for each in report["suspicions"] if each["state"] in (CONFIRMED, CLEARED, NOT_REACHED)]
+    confirmed = sum(each["state"] == CONFIRMED for each in states)
+    yield (
+        f"gpudoctor: tried {path} on {_GPUS} virtual GPUs: {confirmed} of {len(states)} suspicions"
+        f" {'is' if confirmed == 1 else 'are'} confirmed{_ending(report)}"
+    )
+    for state in (CONFIRMED, CLEARED, NOT_REACHED):
+        yield from (
+            f"  {state:<12} {each['code']} {each['path']}:{each['line']}" for each in states if each["state"] == state
+        )
+    known = {each["code"] for each in states}
+    for each in report["findings"]:
+        if each["code"] not in known:
+            yield f"  {'seen':<12} {each['code']} {each['path']}:{each['line']}: {each['message']}"
+
+
+def _ending(report: Mapping[str, Any]) -> str:
+    """How the program ended, where not as a healthy one."""
+    if report["cannot_be_tried"]:
+        return f"; it ended at {report['cannot_be_tried']}, which takes a GPU"
+    errors = [each["crash"] for each in report["ranks"] if each.get("crash")]
+    if errors:
+        text = " ".join(errors[0]["text"].split())
+        return f"; it ended with {errors[0]['type']}: {text[:160]}"
+    if report["hang"]:
+        return "; its ranks hung"
+    if report["status"] and not any(each["steps"] for each in report["ranks"]):
+        return (
+            f"; it ended with exit code {report['status']} before its first step (`--try-arguments` gives it options)"
+        )
+    return ""
+
+
+def _run(path: str, world: str, arguments: Sequence[str]) -> tuple[dict[str, Any] | None, str]:
+    """The report of a watched run, or why there is none."""
+    with scratch("gpudoctor-try-") as folder:
+        target = folder / "out" / "report.json"
+        watched = (
+            *(f"--virtual-gpus={_GPUS}", f"--steps={_STEPS}", f"--hang-after={_HANGS_AFTER}", "--kill-on-hang"),
+            *("--output-format=json", f"--output-file={target}"),
+        )
+        program = (path, *arguments) if world == _BY_LAUNCHER else ("--", sys.executable, path, *arguments)
+        command = [
+            *module_command("gpudoctor.ranks.sandbox", str(folder)),
+            *module_command("gpudoctor", "run", *watched, *program),
+        ]
+        ended, words = _within_limit(command)
+        if ended == NO_SANDBOX and not target.exists():
+            return None, f"this machine lets no process be shut off ({words.strip()})"
+        if ended is None:
+            return None, f"it was not through after {SECONDS:.0f} s"
+        return _read(target), words.strip().rpartition("\n")[2] or f"exit code {ended}"
+
+
+def _within_limit(command: Sequence[str]) -> tuple[int | None, str]:
+    """The exit code, None where the time was not enough, and what was written to standard error."""
+    # Where nobody can write, nothing can be kept for the next start either.
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env=environment,
+        start_new_session=True,
+    ) as child:
+        try:
+            _, words = child.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.communicate()
+            return None, ""
+        return child.returncode, words
+
+
+def _read(target: Path) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = json.loads(target.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found
