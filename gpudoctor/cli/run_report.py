@@ -22,8 +22,8 @@ from gpudoctor.run.outcome import (
     NOT_REACHED,
     Suspicion,
     Watched,
-    ended_as_told,
     faults,
+    shown_by_the_end,
     unexplained,
     what_ran,
     where,
@@ -43,11 +43,17 @@ _MOST_ROWS = 16
 def compared(recording: Recording, found: tuple[Finding, ...], linted: Outcome | None, registry: Registry) -> Watched:
     """Hold what lint suspects against what the rules have seen in the run."""
     seen = {finding.code for finding in found}
+    suspected = linted.findings if linted else ()
+    shown = shown_by_the_end(suspected, lambda code: _errors(code, registry), recording)
     suspicions = [
-        Suspicion(finding, _state(finding, seen, recording, registry))
-        for finding in (linted.findings if linted else ())
+        Suspicion(each, CONFIRMED if each in shown else _state(each, seen, recording, registry)) for each in suspected
     ]
     return Watched(recording, found, tuple(suspicions), linted.lines if linted else _lines, linted is not None)
+
+
+def _errors(code: str, registry: Registry) -> Sequence[str]:
+    card = registry.by_code.get(code)
+    return load(card).errors if card is not None else ()
 
 
 def _state(finding: Finding, seen: set[str], recording: Recording, registry: Registry) -> str:
@@ -56,8 +62,6 @@ def _state(finding: Finding, seen: set[str], recording: Recording, registry: Reg
     if recording.virtual and finding.severity is Severity.PERF:
         return NOT_REACHED
     card = registry.by_code.get(finding.code)
-    if card is not None and ended_as_told(finding, load(card).errors, recording):
-        return CONFIRMED
     # Silence of a rule that could not have seen it says nothing.
     could = card is not None and card.shows_in_run and load(card).could_show(recording)
     return CLEARED if could else NOT_REACHED

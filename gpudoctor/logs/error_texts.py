@@ -237,7 +237,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU209",),
     ),
     ErrorText(
-        r"invalid device ordinal",
+        r"invalid device ordinal|device index less than the number of accelerators available",
         _OWN,
         "A rank asked for a GPU that this node does not have, or does not show to it.",
         "Take `LOCAL_RANK`, not `RANK`, as the number of the GPU, and start no more processes than there are GPUs.",

@@ -86,23 +86,31 @@ def unexplained(recording: Recording) -> str:
     return f"{who} ended with {crash.summary}{at}. {told}"
 
 
-def ended_as_told(finding: Finding, errors: Iterable[str], recording: Recording) -> bool:
-    """The job ended with one of the errors that the rule predicts, on its way through a line that the finding names.
+def shown_by_the_end(
+    findings: Sequence[Finding], errors_of: Callable[[str], Iterable[str]], recording: Recording
+) -> frozenset[Finding]:
+    """The findings whose rules predict the error with which the job ended; `errors_of` gives those of a code.
 
-    Where an error has no other cause, the line need not be the same.
+    Of several, those that name a line which it came through; where none does, the only one that predicts it.
     """
     first = _first_crash(recording)
-    if first is None:
-        return False
-    crash = first[1]
-    meaning = meaning_of(f"{crash.type}: {crash.text}")
-    if meaning is None:
-        return False
-    if meaning.code == finding.code:
-        return True
-    predicted = finding.code in meaning.likely or any(meaning_of(each) is meaning for each in errors)
+    meaning = meaning_of(f"{first[1].type}: {first[1].text}") if first is not None else None
+    if first is None or meaning is None:
+        return frozenset()
+
+    def predicted(code: str) -> bool:
+        usual = code == meaning.code or code in meaning.likely
+        return usual or any(meaning_of(each) is meaning for each in errors_of(code))
+
+    candidates = [each for each in findings if predicted(each.code)]
+    on_its_way = [each for each in candidates if _named_by(each, first[1])]
+    alone = len({each.code for each in candidates}) == 1
+    return frozenset(on_its_way or (candidates if alone else ()))
+
+
+def _named_by(finding: Finding, crash: Crash) -> bool:
     named = [finding.location, *(each.location for each in finding.related)]
-    return predicted and any(_covers(place, frame.location) for place in named for frame in crash.frames if frame.own)
+    return any(_covers(place, frame.location) for place in named for frame in crash.frames if frame.own)
 
 
 def _first_crash(recording: Recording) -> tuple[Process, Crash] | None:

@@ -9,9 +9,11 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.run.recording import Process, RecordedSplit
+from gpudoctor.record import replace
+from gpudoctor.run.recording import ParameterCheck, Process, RecordedSplit, Recording
 from gpudoctor.run.recording.call_counts import Loss, Result
 from gpudoctor.run.recording_reader import read
+from tests.support import made_runs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,3 +81,15 @@ def test_a_read_holds_where_its_numbers_come_from(tmp_path: Path) -> None:
     process = process_of(tmp_path, {**line, "results": [result], "place": [str(tmp_path / "train.py"), 3]})
     assert not process.faults
     assert [(each.numbers, each.results) for each in process.reads] == [(((1, 0.5),), (Result(1, 0.5, 1, "mean"),))]
+
+
+def test_what_nobody_trains_does_not_drift_apart() -> None:
+    """Ranks hold other values from the start, and an optimizer of other parameters never changes them."""
+
+    def held(rank: int, *, trained: bool) -> Process:
+        checks = [ParameterCheck(step, 0, (rank, step * trained), ("weight", "bias"), 0, ()) for step in (1, 2, 3)]
+        return replace(made_runs.sick().recording.ranks[rank], checks=tuple(checks))
+
+    for trained in (True, False):
+        recording = Recording(tuple(held(rank, trained=trained) for rank in (0, 1)), seconds=1.0)
+        assert (recording.drift is not None) == trained

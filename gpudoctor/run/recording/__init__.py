@@ -590,9 +590,15 @@ class Recording:
         for key in sorted(set.intersection(*(set(each) for each in checks))):
             seen = [each[key] for each in checks]
             # Ranks that hold different models have divided one among them.
-            if len({len(each.sums) for each in seen}) == 1 and len({each.sums for each in seen}) > 1:
+            differ = len({len(each.sums) for each in seen}) == 1 and len({each.sums for each in seen}) > 1
+            if differ and not self._unchanged(key[1]):
                 return self._drift(key, seen)
         return None
+
+    def _unchanged(self, optimizer: int) -> bool:
+        """No step of it changed anything on any rank: what nobody trains does not drift apart."""
+        sums = [[each.sums for each in rank.checks if each.optimizer == optimizer] for rank in self.ranks]
+        return all(len(each) > 1 and len(set(each)) == 1 for each in sums)
 
     def _drift(self, key: tuple[int, int], seen: Sequence[ParameterCheck]) -> Drift | None:
         place = next(i for i, sums in enumerate(zip(*(each.sums for each in seen), strict=True)) if len(set(sums)) > 1)

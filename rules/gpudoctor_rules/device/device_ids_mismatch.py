@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.value import NONE, Const, Value, Values
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device._places import called, certain, differ, on_first_rank, one_gpu
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class DeviceIdsMismatch(Rule):
         "RuntimeError: module must have its parameters and buffers on device cuda:0 (device_ids[0]) but found one of "
         "them on device: cuda:1",
         "ValueError: device_ids can only be None or contain a single element.",
+        *TWO_DEVICES,
     )
     stops = True
     shows_in_run = True

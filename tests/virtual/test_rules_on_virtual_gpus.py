@@ -1,0 +1,73 @@
+"""Mistakes that CUDA or NCCL answers with an error: it is raised on virtual GPUs, and confirms what lint suspects.
+
+The programs are fixtures of the rules. What is written right instead comes to its end.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.watching import Watched, watch
+
+pytest.importorskip("torch")
+FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
+RANKS, ALONE, NODES = "ranks", "alone", "nodes"
+BAD = [
+    ("device/batch_off_device/bad_page.py", "GPU201", ALONE),
+    ("device/model_off_device/bad_page.py", "GPU202", ALONE),
+    ("device/move_discarded/bad_page.py", "GPU203", ALONE),
+    ("device/all_ranks_on_one_gpu/bad_page.py", "GPU204", RANKS),
+    ("device/global_rank_as_device/bad_bound_group.py", "GPU205", NODES),
+    ("device/device_never_set/bad_page.py", "GPU206", RANKS),
+    ("device/wrap_before_move/bad_page.py", "GPU207", RANKS),
+    ("device/device_ids_mismatch/bad_ids_of_first_gpu.py", "GPU208", RANKS),
+    ("device/tensor_not_a_buffer/bad_page.py", "GPU211", RANKS),
+    ("device/tensor_made_on_cpu/bad_page.py", "GPU213", RANKS),
+    ("device/activation_crosses_devices/bad_page.py", "GPU215", ALONE),
+    ("device/cuda_in_loader_worker/bad_page.py", "GPU216", RANKS),
+    ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
+    ("wrap/data_parallel_loss_not_reduced/bad_page.py", "GPU108", ALONE),
+    ("wrap/sync_batchnorm_misplaced/bad_on_cpu.py", "GPU110", RANKS),
+]
+GOOD = [
+    ("device/batch_off_device/good_page.py", ALONE),
+    ("device/all_ranks_on_one_gpu/good_page.py", RANKS),
+    ("device/wrap_before_move/good_page.py", RANKS),
+    ("device/tensor_not_a_buffer/good_page.py", RANKS),
+    ("device/activation_crosses_devices/good_page.py", ALONE),
+    ("collective/cpu_tensor_with_nccl/good_page.py", RANKS),
+]
+
+
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, launch: str) -> Watched:
+    """A fixture, in a folder of its own."""
+    monkeypatch.setenv("PYTHONPATH", str(FIXTURES), prepend=":")
+    script = str(FIXTURES / program)
+    ways = {
+        RANKS: ("--virtual-gpus=2", script),
+        ALONE: ("--virtual-gpus=2", "--", sys.executable, script),
+        NODES: ("--virtual-gpus=1", "--virtual-nodes=2", script),
+    }
+    return watch(tmp_path, "--hang-after=30", "--kill-on-hang", *ways[launch], cold=True)
+
+
+@pytest.mark.parametrize(("program", "code", "launch"), BAD, ids=[code for _, code, _ in BAD])
+def test_a_mistake_is_confirmed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, code: str, launch: str
+) -> None:
+    seen = started(tmp_path, monkeypatch, program, launch)
+    states = {each["code"]: each["state"] for each in seen.report["suspicions"]}
+    assert states.get(code) == "confirmed", seen.err[-3000:]
+    assert seen.status != 0
+
+
+@pytest.mark.parametrize(("program", "launch"), GOOD, ids=[program.split("/")[1] for program, _ in GOOD])
+def test_what_is_right_comes_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, launch: str
+) -> None:
+    seen = started(tmp_path, monkeypatch, program, launch)
+    assert seen.status == 0, seen.err[-3000:]
+    assert seen.codes == set()
