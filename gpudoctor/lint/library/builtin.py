@@ -360,15 +360,18 @@ def _join(call: Call[Const]) -> Values:
     return singleton(Text(tuple(flatten(call.do, call.all_values()))))
 
 
+_QUESTIONS = {"exists": "os.path.exists", "is_file": "os.path.isfile", "is_dir": "os.path.isdir"}
+
+
 @MODELS.method(Const)
 @MODELS.method(Text)
 def _text_method(call: Call[Const | Text]) -> Values:
+    if call.name in _QUESTIONS:
+        asked = CallResult(_QUESTIONS[call.name], (singleton(call.receiver),))
+        return call.unknown(asked, "whether a file is there")
     if (text := text_of(call.receiver)) is not None:
         return _parted(call, text) or singleton(_folded(call, text))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
-    if call.name == "exists":
-        asked = CallResult("os.path.exists", (singleton(call.receiver),))
-        return call.unknown(asked, "whether a file is there")
     # These answer with a bool or a number, which must not be taken for a path.
     if call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
         return unknown(call, "an answer about a text", [call.receiver])
