@@ -109,7 +109,23 @@ class Call(Generic[R]):
         # By name first: the position is only right where nothing before it was left out.
         if name in self.keywords:
             return self.keywords[name]
-        return self.args[index] if 0 <= index < len(self.args) else None
+        return self.args[index] if 0 <= index < len(self.args) else self._on_some_paths(name)
+
+    def _on_some_paths(self, name: str) -> Values | None:
+        """What `**settings` holds under this name where a branch has decided what is in it; None where it was left
+        out."""
+        if not self.arguments.rest:
+            return None
+        found: list[Values] = []
+        is_there = False
+        for values in self.arguments.rest:
+            for each in values.restrict(self.do.path).bindings:
+                entries = possible_pairs(self.do, each.value) if isinstance(each.value, DictOf) else []
+                held = [item.guarded_by(each.condition) for key, item in entries if key.single == Const(name)]
+                is_there = is_there or bool(held)
+                left_out = singleton(Const(None)).guarded_by(each.condition)
+                found += held or ([left_out] if isinstance(each.value, DictOf) else [])
+        return union(found) if is_there else None
 
     @property
     def declared(self) -> Declared | None:

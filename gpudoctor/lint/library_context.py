@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.abstract_state import Flag, Ternary, ValueCell, ValueTable
     from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.function import ChosenCall, Generator
+    from gpudoctor.lint.domain.function import ChosenCall, Class, Generator
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.flow.condition import Condition, Literal
@@ -146,6 +146,9 @@ class ProjectModules(Protocol):
     def named_in_settings(self, keys: Sequence[str]) -> list[str]:
         """The dotted names that stand under these keys in setting files of the project."""
 
+    def named_by_itself(self, key: str) -> list[str]:
+        """The dotted names that stand under this key in setting files of the project, in no section of them."""
+
     def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
         """Those that the entries of such a key have as `_target_`, by the names of the entries, each with whether it is
         only a part of a call."""
@@ -161,6 +164,12 @@ class ProjectModules(Protocol):
 
     def own_functions(self) -> list[Value]:
         """The functions that the current module defines."""
+
+    def object_of_settings(
+        self, cls: Class, node: ast.AST, chosen: Callable[[str, Values | None], Values] | None = None
+    ) -> Values:
+        """An object of a class whose fields the user or a file chooses, also those of the objects in it; `chosen` says
+        what one is, by its name and what it is where nobody chooses."""
 
     def function_of(self, node: ast.FunctionDef, **given: Values) -> Value:
         """A function of this syntax, which sees nothing but its parameters; of some it is `given` what they are."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 from gpudoctor.manifest.compiled import prefixes
 
 Import = tuple["ast.Import | ast.ImportFrom", ast.alias]
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor)
-_COMPOUND = (ast.If, ast.For, ast.While, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
+_ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor, ast.Assign, ast.AnnAssign)
+_COMPOUND = (ast.If, ast.For, ast.While, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+_MAY_CALL = (ast.Call, ast.Await, ast.BoolOp, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp)
+_GRADIENTS = frozenset({"backward", "manual_backward"})
 
 
 def at_top(body: Iterable[ast.stmt], *, with_handlers: bool = False) -> Iterator[ast.stmt]:
@@ -29,6 +31,8 @@ def at_top(body: Iterable[ast.stmt], *, with_handlers: bool = False) -> Iterator
             todo += (*statement.body, *statement.orelse)[::-1]
         elif isinstance(statement, (ast.With, ast.AsyncWith)):
             todo += statement.body[::-1]
+        elif isinstance(statement, ast.Match):
+            todo += [each for case in statement.cases for each in case.body][::-1]
         else:
             handled = (each for handler in statement.handlers if with_handlers for each in handler.body)
             todo += (*statement.body, *handled, *statement.orelse, *statement.finalbody)[::-1]
@@ -117,14 +121,18 @@ def deeds_of(tree: ast.Module) -> tuple[ast.stmt, ...]:
     # Most modules only define things: nobody asks what their names stand for.
     if not acting:
         return ()
-    defined, imports = {each.name for each in statements if isinstance(each, DEFINITIONS)}, bindings(statements)
+    defined, imports = {each.name: each for each in statements if isinstance(each, DEFINITIONS)}, bindings(statements)
     return tuple(each for each in acting if _acts(each, imports, defined))
 
 
-def _acts(statement: ast.stmt, imports: dict[str, Import], defined: set[str]) -> bool:
+def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str, ast.AST]) -> bool:
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return isinstance(statement.value, _MAY_CALL) and _trains(statement.value, defined)
     if isinstance(statement, ast.Expr):
         value = statement.value
-        return isinstance(value, (ast.Call, ast.Await)) and not _prepares(value, imports, defined)
+        if not isinstance(value, _MAY_CALL) or not any(isinstance(each, ast.Call) for each in walk(value)):
+            return False
+        return not _prepares(value, imports, defined)
     if isinstance(statement, ast.Raise):
         # `raise SystemExit(main())`
         error = statement.exc
@@ -132,14 +140,32 @@ def _acts(statement: ast.stmt, imports: dict[str, Import], defined: set[str]) ->
     return True
 
 
+def _trains(value: ast.expr, defined: Mapping[str, ast.AST]) -> bool:
+    """`best = search(train, space)`: what is given a name is the result of a training that stands in the file. Other
+    modules make what they offer so."""
+    todo: list[ast.AST] = [value]
+    seen = set[str]()
+    while todo:
+        for each in walk(todo.pop()):
+            if isinstance(each, ast.Attribute) and each.attr in _GRADIENTS:
+                return True
+            if isinstance(each, ast.Name) and each.id in defined and each.id not in seen:
+                seen.add(each.id)
+                todo.append(defined[each.id])
+    return False
+
+
 _PREPARING = sys.stdlib_module_names | {"matplotlib", "numpy"}
 _BUILTINS = frozenset(vars(builtins))
 
 
-def _prepares(value: ast.expr, imports: dict[str, Import], defined: set[str]) -> bool:
+def _prepares(value: ast.expr, imports: dict[str, Import], defined: Collection[str]) -> bool:
     """`warnings.filterwarnings("ignore")`, `sys.path.append(str(here))`: no work, and none of the file's own code."""
     called = [name_parts(each)[0] for each in nodes_of(ast.Call, value)]
     if called and library_of(called[0], imports) not in _PREPARING:
+        return False
+    # `import_module(name).main()` is code of whatever has that name.
+    if "import_module" in name_parts(value)[:-1]:
         return False
     if not all(name in _BUILTINS or library_of(name, imports) in _PREPARING for name in called[1:]):
         return False

@@ -22,7 +22,8 @@ MAX_BITS = 1_000
 MAX_DIGITS = 300
 """Digits of a number that is read from a text."""
 
-_REFUSED = (TypeError, ValueError, ArithmeticError)
+_PATTERNS_WITH_CHOICES = frozenset("*+?{}()[]|\\")
+_REFUSED = (TypeError, ValueError, ArithmeticError, re.error)
 _MOST_DIGITS = 4
 """Of a width or a precision."""
 _CONVERSIONS: dict[str, Callable[[object], object]] = {"int": int, "float": float, "bool": bool}  # type: ignore[dict-item]
@@ -141,6 +142,13 @@ def split(text: str, given: Sequence[object]) -> list[str] | None:
         return text.split(*by)  # type: ignore[arg-type]
     except _REFUSED:
         return None
+
+
+def substituted(pattern: str, new: str, text: str) -> Const | None:
+    """`re.sub(pattern, new, text)` of a pattern that is looked for in no more steps than the text is long."""
+    if not _PATTERNS_WITH_CHOICES.isdisjoint(pattern) or "\\" in new or (len(text) + 1) * (len(new) + 1) > MAX_TEXT:
+        return None
+    return _made(lambda: re.sub(pattern, new, text))
 
 
 def _stays_short(text: str, given: Sequence[object]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Allocated, Composed, Values, single_of
+from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
 
@@ -48,6 +48,8 @@ class DictOf(Allocated):
     identity: Hashable
     place: Location
     label: str
+    cls: Value | None = None
+    """The class of the project that it is of: `class Config(dict)`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.contents import ancestry, find_in_class, hidden_in
-from gpudoctor.lint.domain.abstract_state import NO, ObjectState, SettingState
+from gpudoctor.lint.contents import ancestry, find_in_class, hidden_in, possible_pairs, set_item
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.container import items_held
+from gpudoctor.lint.domain.container import DictOf, items_held
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     Class,
@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import Attribute, CallResult
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
@@ -155,7 +155,7 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         answered = model(library_call(m, name, NO_ARGUMENTS, node, value))
         if answered is not NOT_ANSWERED:
             return answered
-    if isinstance(value, Instance) and class_of(value) is not None:
+    if isinstance(value, (Instance, DictOf)) and class_of(value) is not None:
         return _missing(m, value, name, node)
     return singleton(Method(value, name))
 
@@ -173,7 +173,7 @@ def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values 
     return None
 
 
-def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
+def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -> Values:
     """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
     cls = class_of(value)
     # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
@@ -185,7 +185,12 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
         return _by_kind(m, replace(kept.single, label=value.label), name, node)
     if cls is not None:
         # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
-        if "builtins.dict" in cls.library_bases and name not in DICT_METHODS:
+        if isinstance(value, DictOf):
+            if name in DICT_METHODS:
+                return singleton(Method(value, name))
+            found = _entry_as_attribute(m, value, name, node)
+            if found is not None:
+                return found
             config = m.flag(value, ObjectState.of_settings) is not NO
             entry = Unknown(Attribute(value, name), "an entry", m.text(node, 40), config=config)
             return singleton(m.setting(entry, m.place(node)))
@@ -199,6 +204,32 @@ def _missing(m: Evaluator, value: Instance, name: str, node: ast.AST) -> Values:
             return singleton(Method(value, name))
     why = "an attribute that was never seen to be set"
     return singleton(Unknown(Attribute(value, name), why, m.text(node, 40), hidden_in(m, value)))
+
+
+def _holds_entries(m: Evaluator, value: DictOf) -> bool:
+    """Its attributes are its entries: `self.__dict__ = self`, `__getattr__ = dict.get`."""
+    kept, cls = m.read((value, "__dict__")), class_of(value)
+    if kept is not None and kept.single == value:
+        return True
+    return cls is not None and any(find_in_class(m, cls, name) for name in ("__getattr__", "__setattr__"))
+
+
+def _entry_as_attribute(m: Evaluator, value: DictOf, name: str, node: ast.AST) -> Values | None:
+    cls = class_of(value)
+    getter = find_in_class(m, cls, "__getattr__") if cls is not None else None
+    if getter is not None and isinstance(getter.single, Function):
+        answered = m.answer_of(getter, Arguments((singleton(value), singleton(Const(name)))), node)
+        if answered is not None:
+            # As whoever reads the attribute writes it, not the one who wrote `self[name]`.
+            return answered.map(lambda each: _called_as_read(m, value, each, node))
+    key = singleton(Const(name))
+    known = any(each == key for each, _ in possible_pairs(m, value)) or m.state(value, ContainerState.more) is not None
+    return m.item_at(value, key, node) if known and _holds_entries(m, value) else None
+
+
+def _called_as_read(m: Evaluator, value: DictOf, entry: Value, node: ast.AST) -> Value:
+    own = isinstance(entry, Unknown) and isinstance(entry.term, Item) and entry.term.of == value
+    return replace(entry, label=m.text(node, 40)) if own and isinstance(entry, Unknown) else entry
 
 
 def bind(m: Evaluator, receiver: Value, found: Value, name: str, node: ast.AST) -> Values:
@@ -307,5 +338,8 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
             setter(m, owner, target.attr, values, m.place(target))
         for told in HOOKS.attribute_sets:
             told(m, owner, target.attr, values, m.place(target))
+        if isinstance(owner, DictOf) and target.attr != "__dict__" and _holds_entries(m, owner):
+            set_item(m, owner, singleton(Const(target.attr)), values, target)
+            continue
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
         m.write(key, values)

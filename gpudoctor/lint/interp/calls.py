@@ -16,7 +16,7 @@ from gpudoctor.lint.contents import (
     pairs,
     possible_pairs,
 )
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ContainerState, ObjectState, ProcessState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import (
@@ -36,8 +36,10 @@ from gpudoctor.lint.domain.function import (
 from gpudoctor.lint.domain.symbols import Item, Setting
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton, text_of
 from gpudoctor.lint.events.process import SettingRead
+from gpudoctor.lint.flow.condition import complement
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
+from gpudoctor.lint.interp.annotations import annotated_class, field_without_value, has_fields, object_of_settings
 from gpudoctor.lint.interp.attributes import library_call, option_in
 from gpudoctor.lint.interp.habits import by_habit
 from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
@@ -50,9 +52,6 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
-
-FIELD_BASES = ("typing.NamedTuple", "pydantic.", "pydantic_settings.", "msgspec.")
-"""Classes under these make their constructors from their fields, as dataclasses do."""
 
 
 def call_node(m: Evaluator, node: ast.Call) -> Values:
@@ -110,7 +109,9 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
         only = values.single
         entries = pairs(m, only) if isinstance(only, DictOf) else None
         if entries is None or not isinstance(only, DictOf) or m.state(only, ContainerState.more) is not None:
-            rest = [*(rest or ()), *_inside(m, values)]
+            # What it has on some paths only is found in it by name.
+            partly = [values] if isinstance(only, DictOf) and entries is None else []
+            rest = [*(rest or ()), *partly, *_inside(m, values)]
         for key, value in entries or ():
             if (text := text_of(key.single)) is not None:
                 keywords[text] = value
@@ -229,7 +230,7 @@ def _run(
     node: ast.AST,
     on_yield: object = None,
 ) -> Values:
-    if _is_too_deep(m, function, node):
+    if _is_too_deep(m, function, node, arguments):
         _open(m, arguments)
         return m.unknown(node, f"{function.label} calls itself")
     if left_out := _left_out(m):
@@ -288,16 +289,41 @@ def _left_out(m: Evaluator) -> str:
     return "deep inside of what makes an item" if m.lookahead_exhausted else ""
 
 
-def _is_too_deep(m: Evaluator, function: Function, node: ast.AST) -> bool:
+def _is_too_deep(m: Evaluator, function: Function, node: ast.AST, arguments: Arguments = NO_ARGUMENTS) -> bool:
     """Calls of this function are open already, or too many of any kind."""
     if len(m.frames) >= MAX_CALL_DEPTH:
         m.record_imprecision("calls are nested too deeply to follow", m.place(node))
         return True
     # By node, since closures of one `def` are new functions each time.
     alike = [frame.function for frame in m.frames if frame.function and frame.function.node is function.node]
+    if len(alike) == 1 and _is_given_another_kind(m, function, arguments):
+        return False
     limit = MAX_RECURSION if _is_short(function.node) else 1
     # What a decorator made of each constructor calls that of the base class, which it made something of, too.
     return len(alike) >= limit and (function in alike or len(alike) >= MAX_WRAPPED)
+
+
+def _is_given_another_kind(m: Evaluator, function: Function, arguments: Arguments) -> bool:
+    """`evaluate(names)` calls itself for each of the names: one that it is given now is no list of them."""
+    frame = next(frame for frame in m.frames if frame.function and frame.function.node is function.node)
+    names = function.node.args
+    given = zip((*names.posonlyargs, *names.args), arguments.positional, strict=False)
+    before = ((m.read((frame.scope, name.arg)), values) for name, values in given)
+    kinds = ((_kinds(old), _kinds(new)) for old, new in before if old is not None)
+    return any(old and new and old.isdisjoint(new) for old, new in kinds)
+
+
+def _kinds(values: Values) -> set[str]:
+    """Of which types of Python these are; none where that is not known of all."""
+    found = {_NAMES_OF_KINDS.get(type(each), "") or _plain_kind(each) for each in values}
+    return found if "" not in found else set()
+
+
+_NAMES_OF_KINDS: dict[type[Value], str] = {ListOf: "list", TupleOf: "tuple", DictOf: "dict", Text: "str"}
+
+
+def _plain_kind(value: Value) -> str:
+    return type(value.value).__name__ if isinstance(value, Const) else getattr(value, "kind", "")
 
 
 def _receiver(function: Function, bound: dict[str, Values]) -> Value | None:
@@ -383,7 +409,13 @@ def _among_the_rest(
     found = [default] if default is not None else []
     for values in arguments.rest or ():
         only = values.single
-        if isinstance(only, Unknown):
+        if values.all(lambda each: isinstance(each, DictOf)):
+            held = _held_under(m, values, name)
+            # One of them has it on each path.
+            if held is not None and not complement(m.path, [each.condition for each in held.bindings]):
+                return held
+            found += [held] if held is not None else []
+        elif isinstance(only, Unknown):
             # `Config(**vars(args))`: all options are there under their names.
             option = option_in(m, only, name, node)
             if option is not None:
@@ -393,10 +425,19 @@ def _among_the_rest(
                 singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
             )
         # `build(**settings)` of a dictionary with attributes: what it holds is not known by name.
-        elif isinstance(only, Instance) and "builtins.dict" in getattr(only.cls, "library_bases", ()):
-            chosen = m.flag(only, ObjectState.of_settings) is not NO
-            found.append(singleton(Unknown(Item(only, Const(name)), "an entry", name, config=chosen)))
     return union(found) if found else None
+
+
+def _held_under(m: Evaluator, dictionaries: Values, name: str) -> Values | None:
+    """What one of several dictionaries, or one that branches have filled, holds under a name, where it does."""
+    found = [
+        held.guarded_by(each.condition)
+        for each in dictionaries.restrict(m.path).bindings
+        if isinstance(each.value, DictOf)
+        for key, held in possible_pairs(m, each.value)
+        if key.single == Const(name)
+    ]
+    return union(found).restrict(m.path) if found else None
 
 
 def _read_as(values: Values, label: str) -> Values:
@@ -409,11 +450,27 @@ def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Ar
     settings = any(each.startswith(RUN_COMMANDS) for each in function.decorators)
     if settings:
         m.emit(SettingRead, at=function.place, name=name)
-        declared = m.entry(PROCESS, ProcessState.declared, name)
+        declared = m.entry(PROCESS, ProcessState.declared, name) or _settings_object(m, function, name)
         if declared is not None:
             return declared
+    elif m.reading_library and (chosen := _settings_object(m, function, name)) is not None:
+        return chosen
     term = Setting(name) if settings else Anonymous("parameter", (function.place, name))
     return singleton(Unknown(term, "a parameter", name, config=settings or arguments.open_ended or len(m.calls) <= 1))
+
+
+def _settings_object(m: Evaluator, function: Function, name: str) -> Values | None:
+    """`def main(config: Config)`, which nobody is seen to call: an object of that class, or what looks like one."""
+    names = function.node.args
+    noted = (each.annotation for each in (*names.posonlyargs, *names.args, *names.kwonlyargs) if each.arg == name)
+    cls = annotated_class(m, next(noted, None), function.scopes[-1])
+    if cls is None or not has_fields(cls):
+        return None
+    made = object_of_settings(m, cls, function.node)
+    # Of hydra's settings the annotation only says what some of them are called.
+    for told in HOOKS.opened:
+        told(m, made)
+    return made
 
 
 def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
@@ -448,7 +505,7 @@ def _make_object(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) 
     if initialiser is not None:
         _construct(m, made, initialiser, arguments.behind(singleton(made)), node)
     # Configurations are written so: their constructors exist in no file.
-    elif cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases):
+    elif has_fields(cls):
         _fill_fields(m, made, cls, arguments, node)
     else:
         call_method(m, made, "__init__", arguments, node)
@@ -533,6 +590,8 @@ def _fill_fields(m: Evaluator, made: Value, cls: Class, arguments: Arguments, no
         if isinstance(only, FieldFactory):
             given = call(m, only.factory, NO_ARGUMENTS, node)
         if name not in arguments.keywords:
-            given = _among_the_rest(m, arguments, name, given, node)
+            # pydantic makes objects of the dictionaries that it is given.
+            inner = field_without_value(m, cls, name, node) if not (cls.is_dataclass and arguments.rest) else None
+            given = inner or _among_the_rest(m, arguments, name, given, node)
         missing = singleton(Unknown(Anonymous("field", (made, name)), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

@@ -160,7 +160,10 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
     tell_those_above(m, cls, keywords, node)
     result: Values = singleton(cls)
     for values, decorator in reversed(decorators):
-        if values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
+        change = MODELS.decorators.get(_library_name(values))
+        if change is not None:
+            result = change(library_call(m, _library_name(values), Arguments((result,)), node, None))
+        elif values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
             made = m.call(values, Arguments((result,)), decorator)
             # A registry that could not be followed still hands the class on.
             result = made if made.any(lambda value: isinstance(value, (Class, Function))) else result

@@ -169,6 +169,16 @@ class Evaluator(ExecutionState, LibraryContext):
         """Import a module by its dotted name."""
 
     @abstractmethod
+    def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
+        """`value[index]`."""
+
+    @abstractmethod
+    def object_of_settings(
+        self, cls: Class, node: ast.AST, chosen: Callable[[str, Values | None], Values] | None = None
+    ) -> Values:
+        """An object of a class whose fields the user or a file chooses, also those of the objects in it."""
+
+    @abstractmethod
     def library_name(self, name: str, node: ast.AST) -> Values:
         """What a name of a library means."""
 
@@ -272,6 +282,13 @@ class Evaluator(ExecutionState, LibraryContext):
         from gpudoctor.lint.source.setting_files import named_under
 
         return named_under(self.project.root, keys) if keys else []
+
+    def named_by_itself(self, key: str) -> list[str]:
+        """The dotted names that stand under this key in setting files of the project, in no section of them."""
+        # Imported late, as above.
+        from gpudoctor.lint.source.setting_files import named_by_itself
+
+        return named_by_itself(self.project.root, key)
 
     def named_below(self, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
         """The dotted names that the entries of such a key have as `_target_`, by the names of the entries, each with

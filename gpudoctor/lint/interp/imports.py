@@ -102,6 +102,17 @@ def _is_missing(m: Evaluator, origin: Value, name: str, node: ast.ImportFrom) ->
     )
 
 
+def is_no_module(m: Evaluator, name: str) -> bool:
+    """A package of the project was read whole, and has no such module: `import_module("training.loss.Loss")`."""
+    above, _, _ = name.rpartition(".")
+    if not above or not m.ends_by_errors or m.muted or m.project.find(m.frame.file, name) is not None:
+        return False
+    found = m.project.find(m.frame.file, above)
+    if isinstance(found, ModuleFile) and not found.is_package:
+        return _is_found_first(m, found, above)
+    return found is None and is_no_module(m, above)
+
+
 def _is_found_first(m: Evaluator, file: ModuleFile, dotted: str) -> bool:
     """It lies beside the program that is started, and nowhere further up, where `python -m` would look."""
     folder = os.path.dirname(m.frames[0].file.source.path)

@@ -6,9 +6,11 @@ The parts stand in modules of their own and know each other only through this cl
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.symbols import PlaceOnDisk
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.interp import (
@@ -21,13 +23,14 @@ from gpudoctor.lint.interp import (
     truthiness,
     with_statements,
 )
+from gpudoctor.lint.interp.annotations import object_of_settings
 from gpudoctor.lint.interp.evaluator import Evaluator
 from gpudoctor.lint.interp.expressions import EVALUATORS
 from gpudoctor.lint.interp.imports import module_frame
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.arguments import Arguments
-    from gpudoctor.lint.domain.function import Generator
+    from gpudoctor.lint.domain.function import Class, Generator
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.source.project import ModuleFile
 
@@ -57,6 +60,9 @@ class Interpreter(Evaluator):
             self.write((scope, "__name__"), singleton(Const(name)))
             self.write((scope, "__package__"), singleton(Const(file.package)))
             self.write((scope, "__file__"), singleton(Unknown(PlaceOnDisk(file.source.path), "a path", "__file__")))
+            if file.is_package:
+                folder = singleton(Unknown(PlaceOnDisk(os.path.dirname(file.source.path)), "a path", "__path__[0]"))
+                self.write((scope, "__path__"), singleton(TupleOf((folder,))))
             self.frame.base_depth = self.store.depth
             self.execute(file.source.tree.body)
             if self.unreachable and self.job_aborted and self.stop is not None and self.stop.why:
@@ -87,7 +93,18 @@ class Interpreter(Evaluator):
 
     def import_named(self, name: str, node: ast.AST) -> Value:
         bare = name.lstrip(".")
+        if bare == name and imports.is_no_module(self, name):
+            why = f"imports `{name}`, which is no module"
+            self.abort(self.text(node), self.place(node), "ModuleNotFoundError", why)
         return imports.load(self, bare, len(name) - len(bare), node)
+
+    def item_at(self, value: Value, index: Values, node: ast.AST) -> Values:
+        return items.item_at(self, value, index, node)
+
+    def object_of_settings(
+        self, cls: Class, node: ast.AST, chosen: Callable[[str, Values | None], Values] | None = None
+    ) -> Values:
+        return object_of_settings(self, cls, node, chosen)
 
     def call(self, function: Values, arguments: Arguments, node: ast.AST) -> Values:
         return calls.call(self, function, arguments, node)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import (
     KEYS,
     MAX_ITEMS,
+    find_method,
     hidden_in,
     known_items,
     new_list,
@@ -26,7 +27,7 @@ from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, constant_of, singleton
-from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.limits import LONG_DRAW
@@ -174,7 +175,7 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
         if known is not None and isinstance(at, int) and -len(known) <= at < len(known):
             return known[at]
         return _item_of(m, value, node)
-    if isinstance(value, DictOf):
+    if isinstance(value, DictOf) and (value.cls is None or find_method(m, value, "__getitem__") is None):
         return entry(m, value, only, node)
     answer = HOOKS.items.get(type(value))
     if answer is not None:
@@ -188,7 +189,7 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
     if isinstance(key, KEYS):
         for each, held in known:
             if each.single == key:
-                return held
+                return _or_another(m, value, key, held, node)
     extra = m.state(value, ContainerState.more)
     if extra is not None and isinstance(key, Const) and all(from_settings(each) for each in extra):
         # `config.update(loaded)`: each entry of the file is a setting of its own.
@@ -204,6 +205,17 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
         set_item(m, value, singleton(key) if key is not None else m.unknown(node, "a key"), made, node)
         return made
     return union(candidates) if candidates else m.unknown(node, "no such key is known")
+
+
+def _or_another(m: Evaluator, value: DictOf, key: Value, held: Values, node: ast.AST) -> Values:
+    """Put there on some paths only: on the others it is among what was there before, where something was."""
+    extra = m.state(value, ContainerState.more)
+    if extra is None or (len(held.bindings) == 1 and not held.bindings[0].condition.literals):
+        return held
+    gaps = complement(m.path, [each.condition for each in held.restrict(m.path).bindings])
+    chosen = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
+    before = singleton(m.setting(chosen, m.place(node))) if all(from_settings(each) for each in extra) else extra
+    return union([held, *(before.guarded_by(gap) for gap in gaps)])
 
 
 def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:

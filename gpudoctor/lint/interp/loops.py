@@ -20,7 +20,7 @@ from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
 from gpudoctor.lint.interp.items import items_of
 from gpudoctor.lint.interp.limits import MAX_UNROLLED
-from gpudoctor.lint.interp.position import NOTHING, OpenLoop, PathExit
+from gpudoctor.lint.interp.position import NONE_SET, NOTHING, OpenLoop, PathExit
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -40,6 +40,19 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         run_over_generator(m, node, *over, _header(m, node))
         return
     loaders = _loaders_of(iterable.restrict(m.path))
+    if not loaders and _is_choice_of_few(m, here := iterable.restrict(m.path)):
+        m.for_each_value(here, lambda each: _run_over(m, node, singleton(each), loaders), node.iter)
+        return
+    _run_over(m, node, iterable, loaders)
+
+
+def _is_choice_of_few(m: Evaluator, iterable: Values) -> bool:
+    """One of several lists whose items are known, which are few together: each is gone over where it is the one."""
+    known = [known_items(m, each) for each in iterable]
+    return len(known) > 1 and None not in known and sum(map(len, filter(None, known))) <= MAX_UNROLLED
+
+
+def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, loaders: list[Binding[Value]]) -> Values:
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
@@ -49,7 +62,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
             if not m.unreachable:
                 assign(m, node.target, values)
                 m.execute(node.body)
-        return
+        return NONE_SET
     if known is not None and not alike:
         rounds = [_binder(m, node.target, values) for values in known]
         times: int | None = len(known)
@@ -57,10 +70,11 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         times = _times(iterable)
         rounds = [_item_binder(m, node, iterable, round_) for round_ in range(1 if times == 1 else 2)]
     if times == 0:
-        return
+        return NONE_SET
     only = iterable.single
     unordered = isinstance(only, ListOf) and m.flag(only, ContainerState.unordered) is not NO
     _FollowedLoop(m, node, loaders, times, alike, unordered, iterable).follow(rounds)
+    return NONE_SET
 
 
 def run_while(m: Evaluator, node: ast.While) -> None:

@@ -14,6 +14,7 @@ from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.hooks import Handled
 from gpudoctor.lint.interp import expressions, truthiness, with_statements
+from gpudoctor.lint.interp.annotations import as_annotated
 from gpudoctor.lint.interp.assignment import assign, hint, hint_as, unbind
 from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
@@ -94,7 +95,7 @@ def _is_operand(m: Evaluator, target: ast.expr, operation: ast.BinOp) -> bool:
 def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:
     if node.value is not None:
         hint(m, node.target, node.value)
-        assign(m, node.target, m.evaluate(node.value))
+        assign(m, node.target, as_annotated(m, node.annotation, m.evaluate(node.value), node))
 
 
 def _augmented(m: Evaluator, node: ast.AugAssign) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items, known_keys
-from gpudoctor.lint.domain.container import DictOf, TupleOf
+from gpudoctor.lint.domain.container import DictOf, Enumerated, TupleOf
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, OneOf
@@ -308,7 +308,8 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
         return open_test(IsTrue(value), m.text(node), m.place(node)).literal
     if isinstance(value, TupleOf):
         return bool(value.items)
-    if value.is_mutable:
+    # `sorted(found)` is a list, too; a `zip` is something, whatever it goes over.
+    if value.is_mutable or (isinstance(value, Enumerated) and value.kind == "sorted"):
         items = known_items(m, value)
         if items is not None:
             return bool(items)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from functools import reduce
 
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, without_conditions
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
@@ -76,4 +76,8 @@ def _any_of(key: Hashable, values: Values) -> Unknown:
     # A setting that is one of several settings is the same on all ranks still.
     config = all(value.config for value in values)
     why = next((value.why for value in values if isinstance(value, Unknown)), "too many possible values")
-    return Unknown(Widened(key, values), why, "", divergence, config, shards)
+    # One of many texts is a text.
+    kinds = {type(value.value).__name__ if isinstance(value, Const) else "" for value in values}
+    return Unknown(
+        Widened(key, values), why, "", divergence, config, shards, kind=kinds.pop() if len(kinds) == 1 else ""
+    )

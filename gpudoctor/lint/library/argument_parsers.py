@@ -149,7 +149,8 @@ def _note_choices(call: Call[Parser], name: str, default: Values | None, left_ou
     if left_out not in (None, *found):
         found.append(left_out)
     # Without a default it is given, or what argparse makes of it was seen.
-    sure = bool(items) and (left_out is not None or (default is None and "required" in call.keywords))
+    needed = "required" in call.keywords or not any(text.startswith("-") for text in texts(call))
+    sure = bool(items) and (left_out is not None or (default is None and needed))
     # With `nargs` it is a list of these, and declared twice it may be of either kind.
     once = call.do.entry(call.receiver, SettingState.choices, name) is None and {"nargs", "action"}.isdisjoint(
         call.keywords

@@ -10,7 +10,7 @@ from operator import or_
 from gpudoctor.lint.contents import is_grown, known_items, new_list
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.constant_folding import as_text, converted, of_text, split
+from gpudoctor.lint.domain.constant_folding import as_text, converted, joined, of_text, split
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.function import Library
@@ -29,6 +29,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    constant_of,
     text_of,
 )
 from gpudoctor.lint.events.collective import LeaveLoop
@@ -121,11 +122,23 @@ def _range(call: Call) -> Values:
     # A range of ranges is a TypeError, and `x = range(x, x)` doubles with each line.
     if any(isinstance(value, Composed) for values in call.args for value in values):
         return unknown(call, "a range of what is no number")
+    if len(call.args) == 3 and (counted := _few_numbers(call)):
+        return singleton(TupleOf(tuple(singleton(Const(each)) for each in counted)))
     if len(call.args) == 1:
         return singleton(Range(singleton(Const(0)), call.args[0]))
     if len(call.args) >= 2:
         return singleton(Range(call.args[0], call.args[1]))
     return unknown(call, "a range")
+
+
+def _few_numbers(call: Call) -> range:
+    """`range(len(parts), 0, -1)`: a few numbers that are known."""
+    given = [constant_of(each.single) for each in call.args]
+    start, stop, step = (each if isinstance(each, int) else None for each in given)
+    if start is None or stop is None or not step:
+        return range(0)
+    counted = range(start, stop, step)
+    return counted if len(counted) <= MAX_MAPPED else range(0)
 
 
 @MODELS.callable(
@@ -353,6 +366,11 @@ def _fields(call: Call) -> list[Values]:
 def _join(call: Call[Const]) -> Values:
     only = call.first
     items = known_items(call.do, only)
+    known = [text for item in items or () if (text := text_of(item.single)) is not None]
+    if items is not None and len(known) == len(items) and not is_grown(call.do, only):
+        between = [Const(text) for each in known for text in (call.receiver.value, each)][1:]
+        made = joined(between)
+        return singleton(made) if made is not None else unknown(call, "a long text")
     # `".".join(["models", name])` names a module.
     if items and all(item.single is not None for item in items):
         parts = [part for item in items for part in (call.receiver, item.single) if part is not None]

@@ -27,7 +27,7 @@ from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.tensors import surely_has_graph
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Condition
@@ -75,18 +75,29 @@ def flat_of(items: list[Values]) -> list[Value]:
 
 @MODELS.callable("builtins.dict", "collections.OrderedDict", "collections.defaultdict")
 def _dict(call: Call) -> Values:
-    entries: list[tuple[Values | None, Values]] = [
-        # The factory that `defaultdict` takes first is no dictionary.
-        (None, given)
-        for given in call.args
-        if isinstance(given.single, (DictOf, Unknown))
-    ]
+    # `defaultdict` takes a factory first.
+    given = call.args[1:] if call.name.endswith("defaultdict") else call.args
+    entries = [entry for each in given[:1] for entry in _entries_of(call, each)]
     entries += [(singleton(Const(name)), values) for name, values in call.keywords.items()]
     made = new_dict(call.do, entries, call.node, exact=not call.open_ended)
     factory = call.arg(0, "default_factory") if call.name.endswith("defaultdict") else None
     if factory is not None and isinstance(made.single, DictOf):
         call.do.set_state(made.single, ContainerState.factory, factory)
     return made
+
+
+def _entries_of(call: Call, given: Values) -> list[tuple[Values | None, Values]]:
+    """Of another dictionary, which has no key here, or of pairs: `dict(zip(names, values))`."""
+    only = given.single
+    if only is None or isinstance(only, (DictOf, Unknown)):
+        return [(None, given)]
+    known = known_items(call.do, only)
+    pairs_known = [row for item in known or () for row in item if isinstance(row, TupleOf) and len(row.items) == 2]
+    if known is not None and len(pairs_known) == len(known):
+        return [(row.items[0], row.items[1]) for row in pairs_known]
+    rows = call.do.items_of(given, call.node)
+    held = [row.items[1] for row in rows if isinstance(row, TupleOf) and len(row.items) == 2]
+    return [(unknown(call, "a key"), union(held))] if held else [(None, given)]
 
 
 @MODELS.method(TupleOf)
@@ -146,7 +157,33 @@ def _row(name: str, key: Values, value: Values) -> Values:
     return singleton(TupleOf((key, value))) if name == "items" else (key if name == "keys" else value)
 
 
-@MODELS.method(DictOf, "get", "pop", "setdefault")
+@MODELS.method(DictOf, "__init__", "__setitem__", "__setattr__")
+def _from_base(call: Call[DictOf]) -> Values:
+    """What a class under `dict` has from there: `super().__init__(settings)`, `super().__setitem__(key, value)`."""
+    if call.name == "__init__":
+        for values in (*call.args[:1], *call.rest):
+            _take_all_in(call, values)
+        for name, values in call.keywords.items():
+            set_item(call.do, call.receiver, singleton(Const(name)), values, call.node)
+    elif len(call.args) == 2 and call.name == "__setitem__":
+        set_item(call.do, call.receiver, call.args[0], call.args[1], call.node)
+    elif len(call.args) == 2 and (attribute := text_of(call.args[0].single)) is not None:
+        call.do.set_own_attribute(call.receiver, attribute, call.args[1])
+    return singleton(NONE)
+
+
+@MODELS.callable("builtins.dict.__setitem__", "builtins.dict.__getitem__", "builtins.dict.get", "builtins.dict.update")
+def _by_class(call: Call) -> Values:
+    """`dict.__setitem__(self, key, value)`."""
+    receiver, name = call.first, call.name.rpartition(".")[2]
+    if not isinstance(receiver, DictOf):
+        return NOT_ANSWERED
+    given = call.arguments.without_first()
+    model = MODELS.methods[DictOf, name]
+    return model(Call(call.do, name, given, call.node, call.result_name, receiver))
+
+
+@MODELS.method(DictOf, "get", "pop", "setdefault", "__getitem__")
 def _dict_get(call: Call[DictOf]) -> Values:
     key = call.first
     entries = pairs(call.do, call.receiver) or []
@@ -156,7 +193,8 @@ def _dict_get(call: Call[DictOf]) -> Values:
             if call.name == "pop":
                 _forget(call.do, call.receiver, each)
             return value
-    default = call.arg(1, "default") or singleton(NONE)
+    asked = call.name == "__getitem__"
+    default = unknown(call, "no such key is known") if asked else call.arg(1, "default") or singleton(NONE)
     if call.name == "setdefault" and call.args:
         set_item(call.do, call.receiver, call.args[0], default, call.node)
     more = call.do.state(call.receiver, ContainerState.more)
@@ -164,7 +202,7 @@ def _dict_get(call: Call[DictOf]) -> Values:
     candidates = [more] if more is not None else []
     if not isinstance(key, Const):
         candidates += [value for _, value in entries]
-    return union([*candidates, default])
+    return union(candidates) if asked and candidates else union([*candidates, default])
 
 
 def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
@@ -174,11 +212,16 @@ def _forget(do: LibraryContext, value: DictOf, key: Values) -> None:
 
 @MODELS.method(DictOf, "update")
 def _dict_update(call: Call[DictOf]) -> Values:
-    for binding in call.args[0].restrict(call.do.path).bindings if call.args else ():
-        _take_in(call, call.receiver, binding.value, binding.condition)
+    for values in call.args[:1]:
+        _take_all_in(call, values)
     for name, values in call.keywords.items():
         set_item(call.do, call.receiver, singleton(Const(name)), values, call.node)
     return singleton(NONE)
+
+
+def _take_all_in(call: Call[DictOf], given: Values) -> None:
+    for binding in given.restrict(call.do.path).bindings:
+        _take_in(call, call.receiver, binding.value, binding.condition)
 
 
 def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import new_list
-from gpudoctor.lint.domain.abstract_state import PROCESS, ClassState, ModuleState, ProcessState
-from gpudoctor.lint.domain.container import items_held
+from gpudoctor.lint.domain.abstract_state import PROCESS, ClassState, ContainerState, ModuleState, ProcessState
+from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
 from gpudoctor.lint.domain.module import Module
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 MODULE_ROOTS = prefixes("modules")
 LIBRARIES_OF_MODELS = prefixes("models")
 LOSSES = prefixes("losses")
+DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict"})
 _TOOLS = prefixes("tools")
 _MODULES_SAY_SO = prefixes("modules_say_so")
 HOOKS.tells_kind.update(
@@ -69,6 +70,10 @@ def new_object(cls: Class, identity: Hashable, place: Location, label: str, do: 
         return Loader(identity, place, label, opaque=True, cls=cls)
     if any(map(_is_optimizer, cls.library_bases)):
         return Optimizer(identity, place, label, made_by=cls.label, complete=False, cls=cls)
+    if not DICTIONARIES.isdisjoint(cls.library_bases):
+        made = DictOf(identity, place, label, cls)
+        do.set_state(made, ContainerState.entries, singleton(TupleOf(())))
+        return made
     return Instance(identity, place, label, cls)
 
 

@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, 
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.library.argument_parsers import declared_by, note_default, texts
 from gpudoctor.lint.library.choosing import one_of
+from gpudoctor.lint.library.setting_classes import chosen_object, option
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
 if TYPE_CHECKING:
@@ -156,6 +157,8 @@ def _start_one(call: Call, choices: list[Value]) -> Values | None:
 
 
 def _start(call: Call, value: Value) -> Values:
+    if isinstance(value, Class) and find_in_class(call.do, value, "__init__") is None and any(fields_of(value)):
+        return chosen_object(call, value)
     settings = dict(settings_of(call, value))
     # `def main(**settings)`: fire hands over whatever the user gives.
     given = Unknown(Anonymous("a setting", call.place), "chosen at the start", "a setting", config=True)
@@ -187,15 +190,10 @@ def _methods(cls: Class) -> Iterator[str]:
 
 
 def settings_of(call: Call, value: Value) -> Iterator[tuple[str, Values]]:
-    """The parameters of what is started, or the fields of what is made. Defaults are overridden on the command line,
+    """The parameters of what is started. Defaults are overridden on the command line,
     so they decide no branch."""
     for name, default in _parameters(call.do, value).items():
-        left_out = single_of(default)
-        call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=left_out)
-        note_default(call, name, default)
-        declared = declared_by(call, name, default)
-        chosen = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
-        yield name, chosen if declared is None else declared
+        yield name, option(call, name, default)
 
 
 def _parameters(do: LibraryContext, value: Value) -> dict[str, Values | None]:
@@ -210,9 +208,7 @@ def _parameters(do: LibraryContext, value: Value) -> dict[str, Values | None]:
         return {name: known.get(name) for name in (*positional, *(each.arg for each in names.kwonlyargs))}
     if isinstance(value, Class):
         only = single_of(find_in_class(do, value, "__init__"))
-        if only is not None:
-            return _but_the_first(_parameters(do, only))
-        return {name: find_in_class(do, value, name) for name in fields_of(value)}
+        return _but_the_first(_parameters(do, only)) if only is not None else {}
     return {}
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MAX_MODULES = 4
 """Of the modules or classes that a name may mean, so many are followed: they are made after one pattern."""
+MAX_NAME = 200
+"""Characters of what is evaluated as a name."""
 MANY_IN_PACKAGE = 40
 """Of a package with more modules one is followed: it stands for many others."""
 
@@ -32,7 +34,7 @@ def _import_module(call: Call) -> Values:
     before = package if isinstance(package, str) else ""
     if (text := text_of(name)) is not None:
         return singleton(call.do.modules.import_named(f"{before}{text}" if text.startswith(".") else text, call.node))
-    found = _modules(call, name) or _modules_in_settings(call, name) if name is not None else []
+    found = _modules(call, name, before) or _modules_in_settings(call, name) if name is not None else []
     if found:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
@@ -52,9 +54,11 @@ def _optional_import(call: Call) -> Values:
     return singleton(TupleOf((wanted, singleton(TRUE))))
 
 
-def _modules(call: Call, name: Value) -> list[str]:
-    """The modules that `f"package.{name}_model"` may mean, or the one that it means if nothing else is said."""
+def _modules(call: Call, name: Value, before: str) -> list[str]:
+    """The modules that `f"package.{name}_model"` may mean, or the one that it means if nothing else is said; what
+    begins with a dot lies in the package `before`."""
     start, middle, end = _pattern(name)
+    start = f"{before}{start}" if start.startswith(".") else start
     package, _, prefix = start.rpartition(".")
     if not package or middle is None:
         return []
@@ -106,9 +110,7 @@ def _instantiate(call: Call) -> Values:
     """`instantiate(cfg.model, size=3)` calls what stands under `_target_` there."""
     given = call.arg(0, "config")
     keys = keys_of(given.single) if given is not None else []
-    targets = [each for each in call.do.modules.named_in_settings([*keys, "_target_"]) if keys] if given else []
-    found = [each for each in (_named(call, target) for target in targets[:MANY_IN_PACKAGE]) if each is not None]
-    choices = list(dict.fromkeys(found))[:MAX_MODULES]
+    choices = _all_named(call, call.do.modules.named_in_settings([*keys, "_target_"])) if keys else []
     if not choices or given is None:
         return NOT_ANSWERED
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_")}
@@ -122,6 +124,28 @@ def _instantiate(call: Call) -> Values:
     return call.do.for_each_value(
         one_of(call, choices), lambda each: call.do.call(singleton(each), made, call.node), call.node
     )
+
+
+def _all_named(call: Call, targets: Sequence[str]) -> list[Value]:
+    found = [each for each in (_named(call, target) for target in targets[:MANY_IN_PACKAGE]) if each is not None]
+    return list(dict.fromkeys(found))[:MAX_MODULES]
+
+
+@MODELS.callable(*(f"hydra.utils.get_{kind}" for kind in ("class", "method", "object")))
+def _got_by_name(call: Call) -> Values:
+    """`get_class(cfg._target_)(cfg)`"""
+    given = call.arg(0, "path")
+    text = text_of(given.single) if given is not None else None
+    if text is not None:
+        choices = _all_named(call, [text])
+    else:
+        keys = keys_of(given.single) if given is not None else []
+        modules = call.do.modules
+        named = modules.named_by_itself(keys[0]) if len(keys) == 1 else []
+        named = named or (modules.named_in_settings(keys) if keys else [])
+        # Each is a program of its own: of many one stands for the others.
+        choices = _all_named(call, named if len(named) <= MAX_MODULES else named[:1])
+    return one_of(call, choices) if choices else NOT_ANSWERED
 
 
 def _made(call: Call, targets: Sequence[tuple[str, bool]]) -> Values | None:
@@ -178,6 +202,33 @@ def _global(call: Call[Unknown]) -> Values:
     return member_named_by(call.do, call.do.modules.own_module(), named, call) or NOT_ANSWERED
 
 
+@MODELS.callable("builtins.eval")
+def _evaluated(call: Call) -> Values:
+    """`eval(args.model)`, `eval("models." + args.model)`: what has that name."""
+    name, module = call.first, call.do.modules.own_module()
+    start, middle, end = _pattern(name) if name is not None else ("", None, "")
+    if (text := text_of(name)) is not None:
+        start, middle, end = text, None, ""
+    *path, first = start.split(".")
+    if len(start) > MAX_NAME or not all(part.isidentifier() for part in path):
+        return NOT_ANSWERED
+    owner: Values = singleton(module)
+    for part in path:
+        owner = call.do.attribute(owner.single, part, call.node) if owner.single is not None else owner
+    only = owner.single
+    if only is None or (name is not None and name.divergence):
+        return NOT_ANSWERED
+    if middle is None and not end:
+        return call.do.attribute(only, first, call.node) if first.isidentifier() else NOT_ANSWERED
+    # `eval(args.channels)` is a list as well as a name.
+    if not (start or end) and not (isinstance(middle, Unknown) and (middle.among or default_of(call.do, middle))):
+        return NOT_ANSWERED
+    rest = Text((Const(first), *((middle,) if middle is not None else ()), Const(end))) if first or end else middle
+    if isinstance(only, ProjectModule):
+        return member_named_by(call.do, only, rest, call) or NOT_ANSWERED
+    return singleton(Library(f"{only.name}.*")) if isinstance(only, Library) else NOT_ANSWERED
+
+
 def member_named_by(do: LibraryContext, module: Value, name: Value | None, call: Call) -> Values | None:
     """`getattr(module, setting)`: what it is by default, else any class that the module defines."""
     usual = text_of(default_of(do, name))
@@ -185,6 +236,9 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
         found = do.own_attribute(module.scope, usual) if isinstance(module, ProjectModule) else None
         if found is not None:
             return found
+    among = {each.value for each in name.among} if isinstance(name, Unknown) else set()
+    if offered := [each for each in do.modules.defined_in(module) if choice_name(each) in among]:
+        return one_of(call, offered[:MAX_MODULES])
     start, _, end = _pattern(name) if name is not None else ("", None, "")
     named = [
         each

@@ -16,10 +16,10 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.class_kinds import LIBRARIES_OF_MODELS, is_module_class
-from gpudoctor.lint.library.cli_libraries import settings_of
 from gpudoctor.lint.library.devices import as_device, default_device, use
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
 from gpudoctor.lint.library.heuristics import NO_READY_MODEL, READY_MODEL, RUNS_TRAINING, TRAINING_SETTINGS
+from gpudoctor.lint.library.setting_classes import chosen_object
 from gpudoctor.lint.library.torch_nn import adopt
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
@@ -103,7 +103,7 @@ def _chosen(call: Call, cls: Value | None) -> Values:
         return singleton(_settings_of(call, cls.name))
     if not isinstance(cls, Class):
         return call.unknown(Anonymous("configuration", call.allocation_site()), "a configuration", config=True)
-    return call.do.call(singleton(cls), Arguments((), dict(settings_of(call, cls))), call.node)
+    return chosen_object(call, cls)
 
 
 @MODELS.attribute(Instance, "args")

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items, pairs
+from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
-from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
+from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
 from gpudoctor.lint.domain.group import Cluster
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import CallResult
@@ -18,6 +18,8 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
+from gpudoctor.lint.library.stub_models import inherited_method
+from gpudoctor.lint.library.unread_code import attributes_of
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import LaunchEffect
 
@@ -95,6 +97,29 @@ def _process(call: Call) -> Values:
     call.do.launch.assume_counted()
     call.do.launch.run_spawned(target, Arguments(items, named), call.node)
     return _made(call)
+
+
+@MODELS.method(Instance, "start")
+def _started(call: Call[Instance]) -> Values:
+    """`class Worker(Process)`: a process of its own does what its `run` says, a thread does it beside the program."""
+    bases = call.receiver.cls.library_bases
+    run = find_method(call.do, call.receiver, "run")
+    if run is None or not any(base.rpartition(".")[2] in ("Process", "Thread", "SpawnProcess") for base in bases):
+        return inherited_method(call)
+    if any(base.endswith("Thread") for base in bases):
+        call.do.launch.run_beside(run, NO_ARGUMENTS, call.node)
+        return singleton(NONE)
+    # One for each of a counter that its constructor was given: that is its rank.
+    if any(map(_is_counted, attributes_of(call.do, call.receiver))) and call.do.execution.open_loops:
+        call.emit(
+            Spawn, target=run, args=None, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
+            target_is_local=False, start_method=_start_method(call),
+        )  # fmt: skip
+        call.do.launch.assume_counted()
+    else:
+        call.emit(Escape, into="multiprocessing.Process")
+    call.do.launch.run_spawned(run, NO_ARGUMENTS, call.node)
+    return singleton(NONE)
 
 
 def _by_name(call: Call, given: Values | None) -> Iterator[tuple[str, Values]]:

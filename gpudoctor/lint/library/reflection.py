@@ -25,7 +25,19 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import CallResult, IsInstance, Setting
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Truth, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Truth,
+    Unknown,
+    Value,
+    Values,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
 from gpudoctor.lint.flow.valueset import union
@@ -45,6 +57,8 @@ if TYPE_CHECKING:
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
 
 
+MAX_NAMES = 4
+"""So many names that an attribute may have are all looked up."""
 _TENSORS = frozenset({"torch.Tensor", "torch.FloatTensor"})
 _PLAIN = frozenset(map("builtins.{}".format, ("list", "tuple", "dict", "set", "str", "bytes", "int", "float", "bool")))
 _CONTAINER = {"object", "collection", "sized", "iterable", "container", "reversible"}
@@ -216,6 +230,10 @@ def _getattr(call: Call) -> Values:
     if value is not None and not isinstance(name, str) and value.all(lambda each: isinstance(each, ProjectModule)):
         # One of several modules: what is asked of each is its own.
         return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
+    if value is not None and not isinstance(name, str) and 1 < len(call.args[1].restrict(call.do.path)) <= MAX_NAMES:
+        names = call.args[1].restrict(call.do.path)
+        if names.all(lambda each: text_of(each) is not None):
+            return call.do.for_each_value(names, lambda each: _under(call, value, text_of(each) or ""), call.node)
     if value is None or not isinstance(name, str):
         receiver = call.first
         if isinstance(receiver, Library) and MODELS.find(f"{receiver.name}.*") is not None:
@@ -226,6 +244,10 @@ def _getattr(call: Call) -> Values:
         divergence = MAYBE_BY_RANK if call.args and holds_rank(call.do, call.args[0]) else Divergence.NONE
         why = "an attribute whose name is not known"
         return call.unknown(Anonymous("getattr", call.args), why, divergence, escaped_from=made_by)
+    return _under(call, value, name)
+
+
+def _under(call: Call, value: Values, name: str) -> Values:
     here = value.restrict(call.do.path)
     return union(_get(call, each.value, name).guarded_by(each.condition) for each in here.bindings)
 

@@ -43,9 +43,13 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "accelerate.launchers", "detectron2.engine", "horovod", "submitit", "torch.distributed.launcher",
         "torch.multiprocessing",
     ),
+    "ray_actors": ("ray",),
     "reflection": (
         "builtins.callable", "builtins.getattr", "builtins.hasattr", "builtins.isinstance", "builtins.issubclass",
         "builtins.setattr", "builtins.type", "builtins.vars", "torch.is_tensor",
+    ),
+    "setting_classes": (
+        "cattr", "cattrs", "dacite", "draccus", "msgspec", "omegaconf", "pyrallis", "simple_parsing",
     ),
     "timm": ("timm",),
     "torch_geometric": ("dgl", "torch_geometric"),

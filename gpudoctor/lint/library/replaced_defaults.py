@@ -94,7 +94,8 @@ def _text(owner: Value, written: str, name: str) -> str:
     # What has no name is called by a phrase of ours.
     if " " in written:
         return name
-    return f"{written}[{name!r}]" if isinstance(owner, DictOf) else f"{written.removesuffix('.__dict__')}.{name}"
+    by_key = isinstance(owner, DictOf) and owner.cls is None
+    return f"{written}[{name!r}]" if by_key else f"{written.removesuffix('.__dict__')}.{name}"
 
 
 def _described(owner: Value) -> Value:

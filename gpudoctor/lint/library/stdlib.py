@@ -7,10 +7,11 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, ModuleState, ObjectState
+from gpudoctor.lint.domain.constant_folding import substituted
 from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instance, Library, Partial
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
@@ -207,3 +208,12 @@ def _clock_of(value: Value) -> Hashable | None:
     """Which look at a clock a value is."""
     term = value.term
     return term.occurrence if isinstance(term, ClockReading) else None
+
+
+@MODELS.callable("re.sub")
+def _substituted(call: Call) -> Values:
+    """`re.sub("^np.", "numpy.", name)`: what is left may be the name of a class."""
+    given = [text_of(single_of(call.arg(index, name))) for index, name in enumerate(("pattern", "repl", "string"))]
+    known = [text for text in given if text is not None]
+    made = substituted(*known) if len(known) == len(given) else None
+    return singleton(made) if made is not None else NOT_ANSWERED

@@ -90,7 +90,8 @@ def alone(kind: str) -> Value:
 
 
 @MODELS.callable(*(name for kind in KINDS for name in functions(kind)))
-def _returns_kind(call: Call) -> Values:
+def returns_kind(call: Call) -> Values:
+    """What the stub of a function says that it returns."""
     kind, library = call.declared.returns if call.declared is not None else "", call.name.partition(".")[0]
     # One process is rank 0: a guard on it always holds.
     if kind in RANKS and library == "torch" and not call.do.several_processes:

@@ -177,7 +177,8 @@ def _held(do: LibraryContext, value: Value) -> list[Value]:
     if isinstance(value, (TupleOf, ListOf)):
         return [each for item in known_items(do, value) or () for each in item]
     if isinstance(value, DictOf):
-        return [each for _, item in pairs(do, value) or () for each in item]
+        entries = [each for _, item in pairs(do, value) or () for each in item]
+        return [*entries, *attributes_of(do, value)] if value.cls is not None else entries
     if isinstance(value, Enumerated):
         return [each for item in value.items for each in item]
     # A callback carries its object: `hook(trainer.on_step)`.

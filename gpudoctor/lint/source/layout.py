@@ -222,9 +222,10 @@ def holds_python(folder: str) -> bool:
 def modules_in(folder: str) -> list[str]:
     """The names under which the files and packages of a folder are imported."""
     entries = list(_scan(folder))
-    # Beside files, folders are parts of another kind.
     files = [entry.name.removesuffix(".py") for entry in entries if _is_python(entry) and entry.name[0] != "_"]
-    return [name for name in files or [each.name for each in entries if is_package(each.path)] if name.isidentifier()]
+    packages = [entry.name for entry in entries if entry.name[0] != "_" and is_package(entry.path)]
+    # Files and folders are parts of different kinds: those of which there are more are what is chosen among.
+    return [name for name in (files if len(files) >= len(packages) else packages) if name.isidentifier()]
 
 
 @question

@@ -13,6 +13,8 @@ from gpudoctor.lint.source.file_queries import question
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
+_WHOLE = "/"
+"""In the place of the folder of a file, for what stands in none of its sections."""
 _LINE = re.compile(r"^([ \t]*(?:-[ \t]+)*)([\w.@/-]+):(?:[ \t]+(.*))?$")
 _DOTTED = re.compile(r"^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$")
 
@@ -22,6 +24,12 @@ def named_under(root: str, keys: Sequence[str]) -> list[str]:
     wanted = "/".join(("", *keys))
     found = (each.split("=") for each in _named_in_settings(root))
     return list(dict.fromkeys(name for path, name in found if path.endswith(wanted)))
+
+
+def named_by_itself(root: str, key: str) -> list[str]:
+    """The dotted names that stand under this key in no section of a file."""
+    found = (each.split("=") for each in _named_in_settings(root))
+    return list(dict.fromkeys(name for path, name in found if path == f"{_WHOLE}/{key}"))
 
 
 def named_below(root: str, keys: Sequence[str]) -> dict[str, list[tuple[str, bool]]]:
@@ -35,7 +43,8 @@ def named_below(root: str, keys: Sequence[str]) -> dict[str, list[tuple[str, boo
         name = target, f"{path.rpartition('/')[0]}/_partial_=true" in settings
         owner, _, last = path.rpartition("/")
         outer, _, entry = owner.rpartition("/")
-        if last == "_target_" and f"{outer}/".endswith(above) and name not in found.setdefault(entry, []):
+        in_section = last == "_target_" and not path.startswith(f"{_WHOLE}/")
+        if in_section and f"{outer}/".endswith(above) and name not in found.setdefault(entry, []):
             found[entry].append(name)
     return found
 
@@ -72,6 +81,9 @@ def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
             value = value.lower()
         if _DOTTED.match(value) or (key == "_partial_" and value == "true"):
             yield "/".join(("", *folders, *(name for _, name in above), key)), value
+            if not above:
+                # Once more as an entry of the whole configuration, whatever folder the file lies in.
+                yield f"{_WHOLE}/{key}", value
         above.append((indent, key))
 
 

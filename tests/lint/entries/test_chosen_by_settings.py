@@ -298,3 +298,32 @@ def test_files_that_register_themselves_when_their_package_is_imported() -> None
         """
     files = {"kit/table.py": table, "kit/__init__.py": package, "kit/long_job.py": runner}
     assert_trains(followed("train.py", {"train.py": start, "engine.py": ENGINE, **files}))
+
+
+def test_a_class_of_which_a_setting_file_names_one_that_runs_by_itself() -> None:
+    start = """
+        import hydra
+
+        @hydra.main(config_path="conf")
+        def main(cfg):
+            hydra.utils.get_class(cfg._target_)(cfg).run()
+
+        if __name__ == "__main__":
+            main()
+        """
+    work = """
+        from engine import train
+
+        class Workspace:
+            def __init__(self, cfg):
+                self.cfg = cfg
+
+            def run(self):
+                train()
+
+        class Net:
+            pass
+        """
+    conf = "_target_: work.Workspace\nnet:\n  _target_: work.Net\n"
+    files = {"start.py": start, "engine.py": ENGINE, "work.py": work, "conf/base.yaml": conf, "pyproject.toml": ""}
+    assert_trains(followed("start.py", files))

@@ -154,7 +154,7 @@ SETTINGS = {
                 return self[name]
         def build(*args, name=None, **more):
             assert name is not None
-            reveal(name)  #: setting part
+            reveal(name)  #: 'net'
         def hand_on(*args, part=None, **more):
             build(*args, name=part, **more)
         settings = Settings(part="net", width=8)
@@ -167,7 +167,7 @@ SETTINGS = {
             def __getattr__(self, name):
                 return self[name]
         found = Result(loss=torch.ones(1))
-        reveal(found.loss)  #: unknown
+        reveal(found.loss)  #: Tensor
         """,
     "defaults that a file replaces": """
         import argparse

@@ -193,8 +193,8 @@ def in_turn(monkeypatch):
 OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 """Kinds of values that only one such file makes."""
 REFUSED_TO_OTHERS = {
-    ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"), ("Function", "main"),
-    ("Instance", "args"),
+    ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"),
+    ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "start"),
     ("Scaler", "called"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
     *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
 }  # fmt: skip
@@ -235,6 +235,7 @@ def start():
     pass
 
 start.main()
+start.remote(Own().keep.remote(Own().start()))
 dist.init_process_group("nccl")
 model = DistributedDataParallel(nn.Linear(2, 2).cuda())
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

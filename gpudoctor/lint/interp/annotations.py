@@ -1,0 +1,134 @@
+"""What annotations say of names: which class of the project an object is of, where nothing else tells."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import ancestry, find_in_class
+from gpudoctor.lint.domain.abstract_state import ClassState
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import items_held
+from gpudoctor.lint.domain.function import Class, ProjectModule
+from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
+from gpudoctor.lint.interp.imports import member, resolved
+from gpudoctor.lint.library.library_names import gives_settings
+from gpudoctor.lint.source.project import ModuleFile
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from gpudoctor.lint.interp.evaluator import Evaluator
+
+FIELD_BASES = ("typing.NamedTuple", "pydantic.", "pydantic_settings.", "msgspec.")
+"""Classes under these make their constructors from their fields, as dataclasses do."""
+_OPEN = frozenset({"abc.ABC", "abc.ABCMeta", "typing.Protocol", "typing_extensions.Protocol", "enum.Enum"})
+_AROUND = frozenset({"Optional", "Annotated", "Final", "Union"})
+"""`Optional[Config]` is a `Config`, if it is anything."""
+
+
+def has_fields(cls: Class) -> bool:
+    """Its constructor takes what its annotated names are."""
+    return cls.is_dataclass or any(base.startswith(FIELD_BASES) for base in cls.library_bases)
+
+
+def annotated_class(m: Evaluator, annotation: ast.expr | None, scope: Hashable) -> Class | None:
+    """The class of the project that an annotation in this module means: of `Config`, `"Config"`, `Config | None`."""
+    only = _meant(m, annotation, scope)
+    return only if isinstance(only, Class) else None
+
+
+def _meant(m: Evaluator, node: ast.expr | None, scope: Hashable) -> Value | None:
+    match node:
+        case ast.Constant(value=str(text)):
+            return _meant(m, _parsed(text), scope)
+        case ast.BinOp(op=ast.BitOr()):
+            return _the_one(m, [node.left, node.right], scope)
+        case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name)) if name in _AROUND:
+            inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            return _the_one(m, inner if name == "Union" else inner[:1], scope)
+        case ast.Name():
+            found = m.read((scope, node.id))
+            return resolved(m, found, node).single if found is not None else None
+        case ast.Attribute():
+            owner = _meant(m, node.value, scope)
+            return member(m, owner, node.attr, node).single if isinstance(owner, ProjectModule) else None
+    return None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _the_one(m: Evaluator, nodes: list[ast.expr], scope: Hashable) -> Value | None:
+    """What one of these means, where the others mean nothing of the project's."""
+    found = [each for each in (_meant(m, node, scope) for node in nodes) if isinstance(each, Class)]
+    return found[0] if len(found) == 1 else None
+
+
+def _fields(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None]]:
+    """The fields of a class and its bases, each with the class of settings that it is of."""
+    for each in reversed(list(ancestry(cls))):
+        scope = _module_of(m, each)
+        for statement in each.node.body:
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                inner = annotated_class(m, statement.annotation, scope) if scope is not None else None
+                yield statement.target.id, inner if inner is not None and has_fields(inner) else None
+
+
+def _module_of(m: Evaluator, cls: Class) -> Hashable | None:
+    path = cls.place.path
+    files = (scope for scope, each in m.packages.items() if isinstance(each, ModuleFile) and each.source.shown == path)
+    return next(files, None)
+
+
+def object_of_settings(
+    m: Evaluator,
+    cls: Class,
+    node: ast.AST,
+    chosen: Callable[[str, Values | None], Values] | None = None,
+    inside: tuple[Class, ...] = (),
+) -> Values:
+    """An object of a class whose fields the user or a file chooses, also those of the objects in it. `chosen` says what
+    one is, by its name and what it is where nobody chooses."""
+    given: dict[str, Values] = {}
+    for name, inner in dict(_fields(m, cls)).items():
+        if inner is not None and inner is not cls and inner not in inside:
+            given[name] = object_of_settings(m, inner, node, chosen, (*inside, cls))
+        elif chosen is not None:
+            given[name] = chosen(name, find_in_class(m, cls, name))
+        else:
+            given[name] = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
+    return m.call(singleton(cls), Arguments((), given), node)
+
+
+def field_without_value(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values | None:
+    """What a field is that nobody gave a value, where its annotation names a class of settings."""
+    inner = dict(_fields(m, cls)).get(name)
+    if inner is None or inner is cls or find_in_class(m, cls, name) is not None:
+        return None
+    return object_of_settings(m, inner, node, inside=(cls,))
+
+
+def as_annotated(m: Evaluator, annotation: ast.expr, values: Values, node: ast.AST) -> Values:
+    """`trainer: Trainer = instantiate(config.trainer)`: what a setting has chosen is of that class, if of no other."""
+    only = values.single
+    if not isinstance(only, Unknown) or not (only.config or gives_settings(only.escaped_from)):
+        return values
+    cls = annotated_class(m, annotation, m.frame.scopes[-1])
+    if cls is None or _is_open(cls) or items_held(m.state(cls, ClassState.subclasses)):
+        return values
+    return m.call(singleton(cls), Arguments((), {}, (values,)), node)
+
+
+def _is_open(cls: Class) -> bool:
+    """It leaves to the classes below it what is done: they are what is meant."""
+    if not _OPEN.isdisjoint(cls.library_bases):
+        return True
+    nodes = (each for method in cls.node.body if isinstance(method, ast.FunctionDef) for each in method.body[-1:])
+    return any(isinstance(each, ast.Raise) for each in nodes)

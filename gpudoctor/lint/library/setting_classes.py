@@ -1,0 +1,80 @@
+"""Objects of classes of settings, which a library makes of a file, a dictionary or the command line: dacite, pyrallis,
+OmegaConf's structured configurations, pydantic."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.function import Class, Instance, class_of
+from gpudoctor.lint.domain.symbols import Setting
+from gpudoctor.lint.domain.value import Unknown, single_of
+from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.library.argument_parsers import declared_by, note_default
+from gpudoctor.lint.library.missing_attributes import note_opened
+from gpudoctor.lint.library.stub_models import returns_kind
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
+
+
+def chosen_object(call: Call, cls: Class) -> Values:
+    """An object of the class, whose fields are options of the command line."""
+    return call.do.modules.object_of_settings(cls, call.node, partial(option, call))
+
+
+def option(call: Call, name: str, default: Values | None) -> Values:
+    """An option of the command line that is made of a parameter or a field."""
+    left_out = single_of(default)
+    call.emit(ArgumentDeclared, name=name, flags=(f"--{name}",), default=default, left_out=left_out)
+    note_default(call, name, default)
+    declared = declared_by(call, name, default)
+    chosen = singleton(Unknown(Setting(name), "chosen at the start", name, config=True))
+    return chosen if declared is None else declared
+
+
+@MODELS.callable("draccus.parse", "pyrallis.parse", "pyrallis.argparsing.parse")
+def _parsed(call: Call) -> Values:
+    cls = call.one(0, "config_class", Class)
+    return chosen_object(call, cls) if cls is not None else NOT_ANSWERED
+
+
+@MODELS.callable(
+    "dacite.from_dict", "dacite.core.from_dict", "cattrs.structure", "cattr.structure", "dacite.from_dict.from_dict",
+    "draccus.load", "draccus.decode", "pyrallis.load", "pyrallis.decode", "msgspec.convert",
+)  # fmt: skip
+def _structured(call: Call) -> Values:
+    """What a file or dictionary says becomes an object, and so do the sections in it."""
+    given = (call.keywords.get(name) for name in ("data_class", "type", "cl", "t"))
+    values = [*call.args[:2], *(each for each in given if each is not None)]
+    cls = next((only for each in values if isinstance(only := each.single, Class)), None)
+    return call.do.modules.object_of_settings(cls, call.node) if cls is not None else NOT_ANSWERED
+
+
+@MODELS.callable("omegaconf.OmegaConf.structured")
+def _structured_config(call: Call) -> Values:
+    """`OmegaConf.structured(Config)` has the fields of the class, and of an object what they hold."""
+    given = call.one(0, "obj", Instance)
+    cls = call.one(0, "obj", Class) or (class_of(given) if given is not None else None)
+    if cls is None:
+        return returns_kind(call)
+    made = singleton(given) if given is not None else call.do.modules.object_of_settings(cls, call.node)
+    note_opened(call.do, made)
+    return made
+
+
+@MODELS.callable("omegaconf.OmegaConf.merge")
+def _merged(call: Call) -> Values:
+    """`OmegaConf.merge(OmegaConf.structured(Config()), loaded)` has the fields that it had, with what was loaded."""
+    cls = class_of(call.first) if isinstance(call.first, Instance) else None
+    if cls is None:
+        return returns_kind(call)
+    made = call.do.modules.object_of_settings(cls, call.node)
+    note_opened(call.do, made)
+    return made
+
+
+@MODELS.callable("omegaconf.OmegaConf.to_object")
+def _as_object(call: Call) -> Values:
+    return call.args[0] if isinstance(call.first, Instance) else NOT_ANSWERED

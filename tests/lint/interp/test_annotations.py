@@ -1,0 +1,132 @@
+"""What annotations say: objects of classes of settings, and what a setting has chosen."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+SETTINGS = """
+    from dataclasses import dataclass, field
+    from typing import Optional
+
+    @dataclass
+    class Optim:
+        lr: float
+        steps: int = 3
+        def make(self):
+            return "made"
+
+    @dataclass
+    class Config:
+        optim: Optim
+        other: "Optim | None"
+        last: Optional[Optim]
+        size: int = 2
+        own: Optim = field(default_factory=lambda: Optim(1))
+"""
+
+MADE = {
+    "by dacite": """
+        from dacite import from_dict
+        config = from_dict(data_class=Config, data={"size": 1})
+        reveal(config.optim.make())  #: 'made'
+        reveal(config.other.make())  #: 'made'
+        reveal(config.last.make())  #: 'made'
+        reveal(config.optim.lr)  #: setting lr
+        reveal(config.size)  #: setting size
+        """,
+    "by tyro": """
+        import tyro
+        config = tyro.cli(Config)
+        reveal(config.optim.make())  #: 'made'
+        reveal(config.own.make())  #: 'made'
+        reveal(config.own.lr)  #: setting lr
+        reveal(config.size)  #: setting size
+        """,
+    "for a decorated function": """
+        import pyrallis
+        @pyrallis.wrap()
+        def main(config: Config):
+            reveal(config.optim.make())  #: 'made'
+            reveal(config.unheard_of)  #: unknown
+        main()
+        """,
+    "by a parser of Hugging Face": """
+        from transformers import HfArgumentParser
+        config, = HfArgumentParser(Config).parse_args_into_dataclasses()
+        reveal(config.optim.make())  #: 'made'
+        """,
+    "merged by OmegaConf": """
+        from omegaconf import OmegaConf
+        base = OmegaConf.structured(Config)
+        config = OmegaConf.merge(base, OmegaConf.load("config.yaml"))
+        reveal(config.optim.steps)  #: setting steps
+        config = OmegaConf.to_object(config)
+        reveal(config.size)  #: setting size
+        """,
+    "without a value for a field": """
+        config = Config()
+        reveal(config.optim.make())  #: 'made'
+        reveal(config.own.lr)  #: 1
+        """,
+    "that holds one of its own class": """
+        @dataclass
+        class Node:
+            left: "Node"
+            value: int
+        from dacite import from_dict
+        reveal(from_dict(Node, {}).value)  #: setting value
+        reveal(from_dict(Node, {}).left)  #: setting left
+        """,
+}
+
+
+@pytest.mark.parametrize("source", MADE.values(), ids=MADE)
+def test_settings(paper, source: str):
+    paper(textwrap.dedent(SETTINGS) + textwrap.dedent(source))
+
+
+CHOSEN = {
+    "by hydra": """
+        import hydra
+        class Trainer:
+            def __init__(self, lr, model=None):
+                self.lr = lr
+            def fit(self):
+                return "fits"
+        @hydra.main(config_path="conf")
+        def main(cfg):
+            trainer: Trainer = hydra.utils.instantiate(cfg.trainer)
+            reveal(trainer.fit())  #: 'fits'
+        main()
+        """,
+    "but for what leaves its work to others": """
+        import hydra
+        class Trainer:
+            def fit(self):
+                raise NotImplementedError
+        class Base:
+            pass
+        class Other(Base):
+            pass
+        @hydra.main(config_path="conf")
+        def main(cfg):
+            trainer: Trainer = hydra.utils.instantiate(cfg.trainer)
+            reveal(trainer)  #: setting hydra.utils.instantiate(cfg.trainer)
+            other: Base = hydra.utils.instantiate(cfg.other)
+            reveal(other)  #: setting hydra.utils.instantiate(cfg.other)
+        main()
+        """,
+    "and what is known stays": """
+        class Trainer:
+            pass
+        trainer: Trainer = 3
+        reveal(trainer)  #: 3
+        """,
+}
+
+
+@pytest.mark.parametrize("source", CHOSEN.values(), ids=CHOSEN)
+def test_what_a_setting_has_chosen(paper, source: str):
+    paper(source)

@@ -1,0 +1,108 @@
+"""What dictionaries hold: those of the program's own classes, and those that are made of other things."""
+
+from __future__ import annotations
+
+import pytest
+
+DICTIONARIES = {
+    "made of one of several": """
+        import yaml
+        config = yaml.safe_load(open("config.yaml")) or {}
+        reveal(not dict(config["data"]))  #: not (dict(config['data']))
+        """,
+    "made of pairs": """
+        reveal(dict(zip(["a", "b"], [1, 2])))  #: {'a': 1, 'b': 2}
+        reveal(dict([("a", 1)], c=3))  #: {'a': 1, 'c': 3}
+        reveal(dict(enumerate("x" for _ in [1])))  #: {0: 'x'}
+        import os
+        found = dict((name, 1) for name in os.listdir("data"))
+        reveal(not found)  #: not (found)
+        reveal(found["a"])  #: 1
+        """,
+    "of settings whose attributes are its entries": """
+        import json
+        class AttrDict(dict):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+                self.__dict__ = self
+        h = AttrDict(json.load(open("config.json")))
+        reveal(h.lr)  #: setting h.lr
+        h.seed = 3
+        reveal(h["seed"])  #: 3
+        """,
+    "of a class that answers for attributes": """
+        class EasyDict(dict):
+            def __getattr__(self, name):
+                try:
+                    return self[name]
+                except KeyError:
+                    raise AttributeError(name)
+            def __setattr__(self, name, value):
+                self[name] = value
+        c = EasyDict(a=1)
+        c.net = EasyDict(name="x")
+        c.net.update(depth=4)
+        reveal(c.net.name)  #: 'x'
+        reveal(c["net"].depth)  #: 4
+        reveal(isinstance(c, dict))  #: True
+        reveal("a" in c)  #: True
+        def build(a, net, size=2):
+            reveal(a)  #: 1
+            reveal(net)  #: {'name': 'x', 'depth': 4}
+            reveal(size)  #: 2
+        build(**c)
+        """,
+    "of a class that has its methods from dict": """
+        class dotdict(dict):
+            __getattr__ = dict.get
+            __setattr__ = dict.__setitem__
+        d = dotdict({"x": 1})
+        d.y = 2
+        reveal(d.x)  #: 1
+        reveal(d["y"])  #: 2
+        """,
+    "in each other, made by their class": """
+        class Nested(dict):
+            def __init__(self, settings):
+                for key, value in settings.items():
+                    if isinstance(value, dict):
+                        value = Nested(value)
+                    self[key] = value
+            def __getattr__(self, key):
+                return self[key]
+        reveal(Nested({"a": {"b": 2}}).a.b)  #: 2
+        """,
+    "of a class with items of its own": """
+        class Counted(dict):
+            def __getitem__(self, key):
+                return 5
+            def copy(self):
+                return "mine"
+        reveal(Counted(a=1)["a"])  #: 5
+        reveal(Counted(a=1).copy())  #: 'mine'
+        """,
+    "by branches, handed over by name": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        settings = {}
+        if args.net == "big":
+            settings["size"] = 8
+            settings["depth"] = 4
+        else:
+            settings["size"] = 2
+        def build(size=None, depth=7):
+            reveal(size)  #: 8 if args.net == 'big' | 2 if not (args.net == 'big')
+            reveal(depth)  #: 7 | 4 if args.net == 'big'
+        build(**settings)
+        """,
+    "sorted, which may be empty": """
+        import os
+        found = sorted(os.listdir("data"))
+        reveal(not found)  #: not (found)
+        """,
+}
+
+
+@pytest.mark.parametrize("source", DICTIONARIES.values(), ids=DICTIONARIES)
+def test_dictionaries(paper, source: str):
+    paper(source)

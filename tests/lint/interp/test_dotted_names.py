@@ -1,0 +1,135 @@
+"""Modules and classes that a text names: what it is made of, which of its parts is the module, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+NAMES = {
+    "by trying the longest module first": """
+        import importlib
+        import re
+
+        def parted(name):
+            name = re.sub("^np.", "numpy.", name)
+            parts = name.split(".")
+            pairs = [(".".join(parts[:i]), ".".join(parts[i:])) for i in range(len(parts), 0, -1)]
+            for module_name, rest in pairs:
+                try:
+                    module = importlib.import_module(module_name)
+                    inside(module, rest)
+                    return module, rest
+                except:
+                    pass
+            raise ImportError(name)
+
+        def inside(module, name):
+            if name == "":
+                return module
+            found = module
+            for part in name.split("."):
+                found = getattr(found, part)
+            return found
+
+        def made(name):
+            module, rest = parted(name)
+            return inside(module, rest)
+
+        loss = made("training.loss.Loss")
+        reveal(loss.kind)  #: 'own' | unknown | unknown
+
+        # file: training/__init__.py
+        # file: training/loss.py
+        class Loss:
+            kind = "own"
+        """,
+    "of what is no module": """
+        import importlib
+        try:
+            importlib.import_module("training.loss.Loss")
+            reveal(1)  #: never
+        except ImportError:
+            reveal(2)  #: 2
+
+        # file: training/__init__.py
+        # file: training/loss.py
+        class Loss:
+            pass
+        """,
+    "of what may be installed": """
+        import importlib
+        try:
+            importlib.import_module("elsewhere.loss")
+            reveal(1)  #: 1
+        except ImportError:
+            pass
+        """,
+    "put together": """
+        reveal(".".join(["a", "b"]))  #: 'a.b'
+        reveal(".".join([]))  #: ''
+        reveal("-".join(str(n) for n in range(0, 6, 2)))  #: '0-2-4'
+        import re
+        reveal(re.sub("^np.", "numpy.", "np.sum"))  #: 'numpy.sum'
+        reveal(re.sub("(a+)+$", "", "aaaa"))  #: unknown
+        """,
+    "one of several": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        class Nets:
+            small = 1
+            big = 2
+        name = "big" if args.big else "small"
+        reveal(getattr(Nets, name))  #: 2 if args.big | 1 if not (args.big)
+        """,
+    "in one of several lists": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        for each in ["a", "b"] if args.big else ["c"]:
+            reveal(each)  #: 'a' ; 'b' ; 'c'
+        """,
+    "of a package that imports what lies in it": """
+        from models import TABLE
+        reveal(sorted(TABLE))  #: Enumerated
+        reveal(TABLE["net"])  #: Net
+
+        # file: models/__init__.py
+        import glob
+        import importlib
+        import os
+
+        TABLE = {}
+
+        def register(cls):
+            TABLE["net"] = cls
+            return cls
+
+        reveal(len(__path__))  #: 1
+        for file in glob.glob(os.path.join(os.path.dirname(__file__), "*.py")):
+            importlib.import_module("." + os.path.basename(file)[:-3], __package__)
+        # file: models/net.py
+        from models import register
+
+        @register
+        class Net:
+            pass
+        """,
+}
+
+
+@pytest.mark.parametrize("source", NAMES.values(), ids=NAMES)
+def test_names(paper, source: str):
+    paper(source)
+
+
+def test_a_function_that_calls_itself_for_each_of_a_list(paper):
+    long = "\n".join(f"            x{number} = {number}" for number in range(45))
+    paper(
+        f"""
+        def evaluate(tasks):
+            if isinstance(tasks, list):
+                return {{each: evaluate(each) for each in tasks}}
+{long}
+            reveal(x3)  #: 3
+            return x4
+        reveal(evaluate([{", ".join(f"'task {number}'" for number in range(30))}])["task 4"])  #: 4
+        """
+    )
