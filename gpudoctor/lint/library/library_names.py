@@ -46,14 +46,17 @@ DATA_METHODS = (
     frozenset(name for kind in (str, bytes, list, dict, set, int, float) for name in vars(kind) if name[0] != "_")
     - {"update", "clear", "join"}
 ) | frozenset(
-    ["abs", "all", "any", "argmax", "argmin", "argsort", "as_posix", "astype", "chunk", "clamp", "clip",
-     "contiguous", "cpu", "cumsum", "detach", "dim", "div", "dot", "drop", "dropna", "dtype", "eq", "exists",
-     "exp", "expand", "fill", "fillna", "flatten", "float", "ge", "groupby", "gt", "half", "int",
-     "is_absolute", "is_dir", "is_file", "item", "iterdir", "iterrows", "itertuples", "le", "log", "long",
-     "lt", "max", "mean", "min", "mkdir", "mul", "nelement", "nonzero", "norm", "numel", "numpy", "permute",
-     "pow", "ravel", "repeat", "reshape", "resolve", "round", "shape", "sigmoid", "size", "softmax", "sqrt",
-     "squeeze", "std", "sum", "t", "tobytes", "tolist", "topk", "transpose", "unbind", "unique", "unsqueeze",
-     "value_counts", "var", "view",
+    ["abs", "all", "any", "argmax", "argmin", "argsort", "as_posix", "astype", "chunk", "clamp",
+     "clip", "clone", "contiguous", "cos", "cpu", "cumsum", "detach", "dim", "div", "dot", "drop",
+     "dropna", "dtype", "eq", "exists", "exp", "expand", "expand_as", "fill", "fillna", "flatten",
+     "flip", "float", "ge", "groupby", "gt", "half", "index_select", "int", "is_absolute",
+     "is_dir", "is_file", "item", "iterdir", "iterrows", "itertuples", "le", "log", "log_softmax",
+     "long", "lt", "masked_fill", "masked_select", "matmul", "max", "mean", "min", "mkdir", "mul",
+     "narrow", "ne", "nelement", "nonzero", "norm", "numel", "numpy", "permute", "pow", "ravel",
+     "repeat", "reshape", "resolve", "roll", "round", "shape", "sigmoid", "sin", "size",
+     "softmax", "sqrt", "squeeze", "std", "sum", "t", "tanh", "tobytes", "tolist", "topk",
+     "total_seconds", "transpose", "tril", "triu", "unbind", "unique", "unsqueeze", "value_counts",
+     "var", "view", "view_as",
      # In-place arithmetic, as in the `step` of an optimizer; `zero_` is left out, which may clear a gradient.
      "add_", "addcdiv_", "addcmul_", "clamp_", "copy_", "div_", "lerp_", "mul_", "neg_", "pow_", "sqrt_", "sub_",
      "type_as"]
