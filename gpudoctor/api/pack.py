@@ -87,11 +87,21 @@ from gpudoctor.lint.events.data_loading import (
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, missing
 from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
-from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape, Guess, Imprecision, Prepare, UseManaged
+from gpudoctor.lint.events.knowledge import (
+    SILENT_SAMPLER,
+    Escape,
+    Guess,
+    Imprecision,
+    LoopRun,
+    OwnOptimization,
+    Prepare,
+    UseManaged,
+)
 from gpudoctor.lint.events.model import (
     AttributeMissed,
     BareAsked,
     Forward,
+    ForwardMarked,
     ForwardTalks,
     GradientFlag,
     ModeChange,
@@ -148,6 +158,7 @@ from gpudoctor.lint.events.training_step import (
     GradientSync,
     MakeOptimizer,
     OptimizerStep,
+    OwnLoss,
     Recompute,
     ScaleGradients,
     ScalerCall,
@@ -210,6 +221,7 @@ from gpudoctor.lint.repair.snippets import (
     local_rank,
     local_rank_of,
     moved_to,
+    own_device,
     own_gpu,
     waits_for_all,
 )
@@ -289,6 +301,7 @@ __all__ = [
     "First",
     "FixedMet",
     "Forward",
+    "ForwardMarked",
     "ForwardTalks",
     "Fresh",
     "GradientFlag",
@@ -318,6 +331,7 @@ __all__ = [
     "LoadState",
     "Loader",
     "Loop",
+    "LoopRun",
     "MakeLoader",
     "MakeOptimizer",
     "MakeSampler",
@@ -341,6 +355,8 @@ __all__ = [
     "Operation",
     "Optimizer",
     "OptimizerStep",
+    "OwnLoss",
+    "OwnOptimization",
     "OwnReading",
     "ParameterName",
     "Parameters",
@@ -459,6 +475,7 @@ __all__ = [
     "on_cpu",
     "on_gpu",
     "only_some_ranks",
+    "own_device",
     "own_gpu",
     "parting",
     "provenance_of",

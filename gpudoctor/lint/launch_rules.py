@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.ask_rules import Failures
 from gpudoctor.lint.entry_result import EntryResult
-from gpudoctor.lint.launchfiles.launched import Launched
+from gpudoctor.lint.launchfiles.launched import Launched, settings_named
 from gpudoctor.lint.launchfiles.reading import read_launch_file
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
@@ -34,7 +34,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
                 files.append(file)
             else:
                 passed_over += 1
-    launched = Launched(tuple(files))
+    launched = _with_named(Launched(tuple(files)), sources)
     wanted = [
         started
         for file in files
@@ -48,6 +48,17 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
     count = found.count - passed_over + len(telling) - len(found.telling)
     found = replace(found, telling=telling, count=count)
     return launched, found, replace(request, started=launched.started)
+
+
+def _with_named(launched: Launched, sources: Sources) -> Launched:
+    """With the settings files that launches name, which may be called anything; they may name one more."""
+    for _ in range(2):
+        known = {each.path for each in launched.files}
+        paths = dict.fromkeys(path for file in launched.files for path in settings_named(launched, file))
+        read = [sources.read(path) for path in paths if path not in known]
+        more = [read_launch_file(each.path, each.shown, each.text) for each in read if isinstance(each, SourceFile)]
+        launched = replace(launched, files=(*launched.files, *more))
+    return launched
 
 
 def judged_launches(launched: Launched, examined: Sequence[EntryResult], request: Request) -> list[EntryResult]:

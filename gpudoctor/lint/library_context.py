@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from gpudoctor.lint.domain.value import Unknown, Value, Values
@@ -116,6 +116,9 @@ class Launch(Protocol):
     def option(self, flags: Sequence[str]) -> str | bool | None:
         """What the program gets for an option with these names, where what starts it is known: text, or True for a
         switch."""
+
+    configured: Mapping[str, str]
+    """What the settings files of the launcher say, by their keys: `distributed_type`, `engine.fp16.enabled`."""
 
     def run_spawned(
         self, function: Values, arguments: Arguments, node: ast.AST, prepare: Callable[[], None] = ...

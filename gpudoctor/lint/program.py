@@ -138,6 +138,8 @@ class Program:
     """Why parts of its file cannot be read, each of which is a finding of its own."""
     only_tests: bool = False
     """pytest or unittest collects what its file defines."""
+    started_in_several: bool = False
+    """Launch files start several processes of it."""
     sizes: Sizes = field(default_factory=dict)
     """How many processes and machines there are, where what starts it says so."""
     size_matters: bool = False
@@ -353,12 +355,12 @@ class Program:
         """Something shows that several processes run it, also where a framework makes the process group."""
         # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
-        expects = expects or ("accelerate" in self.frameworks and self.has(Collective))
+        expects = expects or (bool(self.leaving("processes")) and self.has(Collective))
         # A trainer is started either way; who reads what the launcher has set for its ranks has one in mind.
         expects = expects or (
             bool(self.frameworks) and any(event.of_launcher for event in self.events(EnvironmentRead))
         )
-        return self.distributed or (self.world.several_processes and expects)
+        return self.distributed or (self.world.several_processes and (expects or self.started_in_several))
 
     @cached_property
     def escaped(self) -> frozenset[Value]:

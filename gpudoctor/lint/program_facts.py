@@ -62,6 +62,8 @@ class AsStarted:
     alone: bool = False
     """One of them starts a single process, which is told no rank."""
     given: Mapping[str, str | bool] = field(default_factory=dict)
+    configured: Mapping[str, str] = field(default_factory=dict)
+    """What the settings files of the launcher say, by their keys, with `engine.` before those of DeepSpeed."""
     surely: bool = False
     """Each is known to make more than one process, and not only left to say how many."""
     processes: int | None = None

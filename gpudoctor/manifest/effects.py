@@ -112,6 +112,8 @@ class LaunchEffect(Effect):
     function: Parameter = ""
     args: Parameter = ""
     """The parameters with the function and its arguments."""
+    meet: bool = False
+    """They are of one training, and whoever starts them is not."""
 
 
 @dataclass
@@ -284,6 +286,14 @@ class SkipEffect(Effect):
 
 
 @dataclass
+class ClipEffect(Effect):
+    """It cuts gradients to a bound, in the way of its library."""
+
+    of: Parameter = ""
+    bound: Parameter = ""
+
+
+@dataclass
 class StepEffect(Effect):
     """It counts a batch, and steps the optimizer where enough of them have come."""
 
@@ -319,6 +329,7 @@ between_two = BetweenTwoEffect
 configures = ConfigureEffect
 counts_batches = StepEffect
 calls = CallEffect
+clips = ClipEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect
 followed = FollowEffect
@@ -392,6 +403,16 @@ def told_by_name(owner: object, name: str, parameter: str) -> bool:
 
 def optimizers_in(made: object) -> list[Any]:
     """For bodies: the optimizers, whatever they are held by."""
+    raise NotImplementedError
+
+
+def own_loss(owner: object, name: str, parameter: str, loss: object, model: object, accumulated: object) -> None:
+    """For bodies: where the program has written the method, and looks at no such parameter of it, the loss is its."""
+    raise NotImplementedError
+
+
+def optimizes_itself(owner: object) -> None:
+    """For bodies: what the program does in this round of the loop, it propagates back and steps itself."""
     raise NotImplementedError
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     TrainingPart = Literal[
         "checkpoints",
         "downloads",
+        "epochs",
         "folders",
         "loaders",
         "loggers",
@@ -45,18 +46,24 @@ class Framework:
     """How they are asked for the rank on its node."""
     first_goes_ahead: str = ""
     """What lets the first rank of a node do something before the others."""
+    device: str = ""
+    """How its objects are asked for the GPU of the process."""
     several: bool = False
     """It is of no use on one GPU, so whoever takes it is launched in several processes."""
     by_any_call: bool = False
     """Whatever is called of it, it is in charge from there on."""
     leaves: tuple[TrainingPart, ...] = ()
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
-    (`checkpoints`), `downloads`, making `folders`, workers and order of `loaders` but for the share of each rank,
-    `loggers`, the `loop` that trains, where it is not a loop that is followed, starting the `processes`, `saving` what
-    it saves itself, `seeding` at all, and which `seeds` ranks have."""
+    (`checkpoints`), `downloads`, telling samplers the `epochs`, making `folders`, workers and order of `loaders` but
+    for the share of each rank, `loggers`, the `loop` that trains, where it is not a loop that is followed, starting the
+    `processes`, `saving` what it saves itself, `seeding` at all, and which `seeds` ranks have."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
+    wraps_as_told: bool = False
+    """The command line says what it wraps models by: DeepSpeed's engine, FSDP or DDP."""
+    averages: bool = False
+    """Whatever takes charge of it averages the gradients of the ranks."""
     leaves_streams: bool = False
     """It gives each rank all that an `IterableDataset` yields."""
 
@@ -75,19 +82,24 @@ def _frameworks() -> Iterator[Framework]:
         "accelerator.is_main_process",
         "accelerator.local_process_index",
         "accelerator.local_main_process_first()",
+        "accelerator.device",
         leaves=("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "processes", "saving", "seeds"),
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")
     yield Framework("catalyst", "Catalyst")
     yield Framework("colossalai", "Colossal-AI", several=True)
-    yield Framework("composer", "Composer")
+    # Its dataloaders are those of the program: one without a sampler for several ranks is refused, or read by all.
+    yield Framework(
+        "composer", "Composer", leaves=("downloads", "folders", "processes", "saving"), deals_out=False, averages=True
+    )
     yield Framework(
         "deepspeed",
         "DeepSpeed",
         "`deepspeed`",
+        device="engine.device",
         several=True,
-        leaves=("downloads", "folders", "loaders", "processes", "seeding", "seeds"),
+        leaves=("downloads", "epochs", "folders", "loaders", "processes", "saving", "seeding", "seeds"),
         deals_out=False,
     )
     yield Framework("detectron2", "Detectron2", by_any_call=True)
@@ -95,21 +107,54 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("fairseq", by_any_call=True)
     yield Framework("fastai", by_any_call=True)
     yield Framework(
-        "horovod", "Horovod", "`horovodrun`", several=True, leaves=("downloads", "folders", "loaders", "seeding")
+        "horovod",
+        "Horovod",
+        "`horovodrun`",
+        several=True,
+        leaves=("checkpoints", "downloads", "epochs", "folders", "loaders", "loop", "saving", "seeding"),
+        deals_out=False,
+        averages=True,
     )
-    yield Framework("ignite", "Ignite", by_any_call=True)
+    # Its engines call what the program hands them, and its `auto_` functions are followed.
+    yield Framework(
+        "ignite",
+        "Ignite",
+        by_any_call=True,
+        leaves=(
+            *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
+            "seeds",
+        ),
+        deals_out=False,
+    )
+    yield from _trainers()
+
+
+def _trainers() -> Iterator[Framework]:
+    """Those that run the loop, and what else is known by its name alone."""
     yield Framework(
         "lightning",
         "Lightning",
         "Lightning",
         "trainer.is_global_zero",
+        device="self.device",
         leaves=("downloads", "loop", "saving"),
         leaves_streams=True,
     )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
-    yield Framework("mmengine", "the runner of OpenMMLab")
+    yield Framework("mmengine", "the runner of OpenMMLab", leaves=("downloads", "folders", "saving"))
     yield Framework("pipeline", "pipeline parallelism")
-    yield Framework("ray", "Ray")
+    # Its workers have joined a process group, and what prepares models and loaders is followed.
+    yield Framework(
+        "ray",
+        "Ray",
+        "Ray",
+        several=True,
+        leaves=(
+            *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
+            "seeds",
+        ),
+        deals_out=False,
+    )
     yield Framework("rpc", "the RPC framework")
     yield Framework("smdistributed", "SageMaker's smdistributed", several=True, by_any_call=True)
     yield Framework("speechbrain", "SpeechBrain", by_any_call=True)
@@ -122,6 +167,8 @@ def _frameworks() -> Iterator[Framework]:
         "the Trainer of Transformers",
         first_rank="trainer.is_world_process_zero()",
         first_goes_ahead="trainer.args.main_process_first()",
+        device="trainer.args.device",
+        wraps_as_told=True,
         leaves=("downloads", "folders", "loggers", "saving"),
     )
 

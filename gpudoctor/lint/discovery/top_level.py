@@ -122,7 +122,17 @@ def deeds_of(tree: ast.Module) -> tuple[ast.stmt, ...]:
     if not acting:
         return ()
     defined, imports = {each.name: each for each in statements if isinstance(each, DEFINITIONS)}, bindings(statements)
-    return tuple(each for each in acting if _acts(each, imports, defined))
+    return tuple(each for each in acting if _acts(each, imports, defined) or _asks_own_object(each, statements))
+
+
+def _asks_own_object(statement: ast.stmt, statements: list[ast.stmt]) -> bool:
+    """`result = trainer.fit()`: a method of an object that the file has made, whose result it keeps."""
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.args or call.keywords:
+        return False
+    made = (each for each in statements if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call))
+    owner = root_name(call.func)
+    return any(isinstance(target, ast.Name) and target.id == owner for each in made for target in each.targets)
 
 
 def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str, ast.AST]) -> bool:

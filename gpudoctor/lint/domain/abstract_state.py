@@ -155,6 +155,9 @@ class ModuleState:
     holds_shards: Flag[Value] = Flag()
     """It was sharded in place, so that what it hands out are `DTensor`s. Written by `fully_sharded`, read by
     `sharding`."""
+    emptied: Flag[Value] = Flag()
+    """ZeRO's third stage keeps its parameters elsewhere, and empty tensors in their place. Written by `frameworks`,
+    read by `sharding`."""
     shards_on_cpu: Flag[Value] = Flag()
     """The mesh of these shards is one of CPUs, else they are on GPUs wherever the module was."""
     parts_sharded: Flag[Value] = Flag()
@@ -386,6 +389,8 @@ class ManagerState:
     """Its wrapper passes attributes on, other than PyTorch's. Written and read by `frameworks`."""
     alone: Flag[ManagedObject] = Flag()
     """It runs in one process, whatever the launcher does. Written and read by `frameworks`."""
+    empties: Flag[ManagedObject] = Flag()
+    """It has ZeRO keep the parameters of models elsewhere. Written and read by `frameworks`."""
     leaves_loaders: Flag[ManagedObject] = Flag()
     """It was told to leave loaders as they are. Written and read by `frameworks`."""
 

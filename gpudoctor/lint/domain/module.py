@@ -33,6 +33,8 @@ class Module(Allocated):
     exact: bool = False
     members: frozenset[Value] = frozenset()
     """Those that it may be, where it stands for one of many."""
+    random: bool = False
+    """A library surely gave it random weights."""
 
     @property
     def core(self) -> Module:

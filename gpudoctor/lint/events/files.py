@@ -38,6 +38,8 @@ class Save(Event):
     """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
     shards: bool = False
     """What it writes is the part of this rank alone: the state of a model that was sharded in place, not gathered."""
+    emptied: bool = False
+    """ZeRO keeps the parameters elsewhere, and what is written in their place is empty."""
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 

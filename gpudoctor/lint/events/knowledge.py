@@ -30,6 +30,8 @@ class UseManaged(Event):
     """The program hands it models, optimizers and loaders, and trains in a loop of its own."""
     engine: bool = False
     """It returns an engine around one model, which averages the gradients, and evaluates nothing by itself."""
+    averages: bool = False
+    """It averages the gradients of the ranks."""
     made: ManagedObject | None = None
     """What the program asks the framework by from here on."""
     alone: bool = False
@@ -42,6 +44,8 @@ class UseManaged(Event):
     """The configuration that it was handed, flat: `zero_optimization.stage`. None where it is not all known."""
     config_path: str = ""
     """The file that says it, without links; empty where the program itself does."""
+    config_launched: bool = False
+    """Its launcher hands over a file with it."""
 
     def setting(self, name: str) -> Values | None:
         """A setting that was given by name."""
@@ -91,6 +95,13 @@ class LoopRun(Event):
     """The loop of a framework was followed in its place: it calls the function of the program that stands at `step`."""
 
     step: Location
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnOptimization(Event):
+    """From here to the end of the framework's loop, a `model` says itself when to propagate back and to step."""
+
+    model: Value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,6 +53,13 @@ class SyncNorm(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ForwardMarked(Event):
+    """A wrapper is told of a method that is to go through it, as its `forward` does."""
+
+    wrapper: Wrapper
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttributeMissed(Event):
     """An attribute is read from a wrapper that has none of that name; `inner_has` says whether the model has it."""
 

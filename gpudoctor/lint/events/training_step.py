@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
 from gpudoctor.lint.domain.tensor import Tensor
@@ -28,6 +29,17 @@ class Backward(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OwnLoss(Event):
+    """A trainer takes a `loss` that a method of the program has made, at `made_at`, without what the trainer had to say
+    about it; the gradients of so many batches are `accumulated`."""
+
+    loss: Values
+    model: Values
+    accumulated: Values
+    made_at: Location
+
+
+@dataclass(frozen=True, kw_only=True)
 class ScalerCall(Event):
     """A method of a gradient scaler: `scale`, `unscale_`, `step` or `update`, the middle two of an `optimizer`."""
 
@@ -48,6 +60,9 @@ class ClipGradients(Event):
     """It is told whose gradients, and the bound, and nothing else."""
     of_all_shards: bool = False
     """The norm is that of the shards of all ranks together."""
+    by: Value | None = None
+    """What of a framework is asked to do it."""
+    bound: Values | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

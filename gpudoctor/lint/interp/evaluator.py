@@ -60,6 +60,7 @@ class Evaluator(ExecutionState, LibraryContext):
         "beside": "Files that were imported for the package around another one, and of which nothing was called.",
         "broken_modules": "The modules whose bodies surely end in an error, and which: who imports them gets it, too.",
         "chosen_calls": "The calls of what a setting has chosen, which were not followed.",
+        "configured": "What the settings files of the launcher say, by their keys.",
         "decorated": "What each decorator has done that gave functions back as they were.",
         "drawn": "How often generators were followed for one item, what that took last, and what it was.",
         "ended": "Where all paths of the program end in an error.",
@@ -106,6 +107,7 @@ class Evaluator(ExecutionState, LibraryContext):
         self.beside: set[str] = set()
         self.handed_over: dict[Value, None] = {}
         self.given: Mapping[str, str | bool] = {}
+        self.configured: Mapping[str, str] = {}
         self.sizes: Sizes = {}
         self.size_matters = False
         self.decorated: dict[ast.AST, Registrar] = {}

@@ -84,7 +84,7 @@ def _in_worlds(start: _Start, project: Project, launch: str) -> list[Program]:
     forget_keys()
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
-    return [replace(program, worlds=worlds) for program in programs]
+    return [replace(program, worlds=worlds, started_in_several=start.started.several) for program in programs]
 
 
 def _as_several(start: _Start, project: Project, programs: list[Program]) -> list[Program]:
@@ -123,7 +123,7 @@ def with_names(
     """
     start, left = _Start(entry, what, started), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
     again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
-    return [program for program in again if program is not None]
+    return [replace(each, started_in_several=started.several) for each in again if each is not None]
 
 
 @dataclass(frozen=True)
@@ -311,6 +311,7 @@ def _execute(
     for _ in range(attempts):
         m = Interpreter(project, world, known)
         m.budget, m.given, m.or_spawn = budget, start.started.given, or_spawn
+        m.configured = start.started.configured
         m.sizes = _sizes_of(start.started) if world is LaunchWorld.TORCHRUN else {}
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
         seen = _watch(m, places) if places else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.launchfiles.launch_file import SettingsFile
     from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,45 @@ class Launched:
     def started(self) -> dict[str, tuple[AsStarted, ...]]:
         """The ways in which the programs are started, by their paths."""
         found: dict[str, list[ProgramStart]] = {}
+        configured: dict[int, Mapping[str, str]] = {}
         for file, launch in self.launches:
             path = self.path_of(file, launch)
             if path is not None:
                 found.setdefault(path, []).append(launch)
-        return {path: _ways(starts) for path, starts in found.items()}
+                configured[id(launch)] = self._configured(file, launch)
+        return {path: _ways(starts, configured) for path, starts in found.items()}
+
+    # --- settings of a launch ---
+
+    def accelerate_settings(self, file: LaunchFile, launch: ProgramStart) -> SettingsFile | None:
+        """The settings of `accelerate config` that a launch names."""
+        config = launch.option("config-file")
+        named = config.text if config is not None else None
+        found = self.settings_of(file, named, "accelerate") if named is not None else None
+        return found[1] if found is not None else None
+
+    def engine_settings(self, file: LaunchFile, launch: ProgramStart) -> SettingsFile | None:
+        """The DeepSpeed file that a launch hands over, itself or in its accelerate settings."""
+        name, _ = engine_file_of(launch)
+        above = self.accelerate_settings(file, launch)
+        if name is None and above is not None:
+            name = above.text(IN_ACCELERATE) or None
+        found = self.settings_of(file, name, "deepspeed") if name is not None else None
+        return found[1] if found is not None else None
+
+    def _configured(self, file: LaunchFile, launch: ProgramStart) -> Mapping[str, str]:
+        if launch.launcher is not StartedBy.ACCELERATE:
+            return {}
+        above, engine = self.accelerate_settings(file, launch), self.engine_settings(file, launch)
+        found = {key: each.text for key, each in above.values.items()} if above is not None else {}
+        found |= {name: option.text for key, name in _SAID.items() if (option := launch.option(key)) and option.text}
+        if launch.option("use-deepspeed") is not None:
+            found["distributed_type"] = "DEEPSPEED"
+        if launch.option("use-fsdp") is not None:
+            found["distributed_type"] = "FSDP"
+        found |= {new: found[old] for old, new in _OF_ENGINE.items() if old in found}
+        of_engine = {f"engine.{key}": each.text for key, each in engine.values.items()} if engine is not None else {}
+        return found | of_engine | ({"engine": "a file"} if of_engine else {})
 
     # --- edits ---
 
@@ -154,11 +190,54 @@ class Launched:
         return Fix(Safety.UNSAFE, title, (Edit(place, ""),)) if after.strip() else None
 
 
+IN_ACCELERATE = "deepspeed_config.deepspeed_config_file"
+"""Where the settings of accelerate name those of DeepSpeed."""
+_NAMES_SETTINGS = ("--deepspeed_config", "--deepspeed", "--ds_config", "--deepspeed-config", "--deepspeed_config_file")
+_SAID = {
+    "mixed-precision": "mixed_precision",
+    "zero-stage": "deepspeed_config.zero_stage",
+    "gradient-accumulation-steps": "deepspeed_config.gradient_accumulation_steps",
+    "gradient-clipping": "deepspeed_config.gradient_clipping",
+}
+"""Options of `accelerate launch`, and the settings that they stand for."""
+_OF_ENGINE = {
+    "deepspeed_config.zero_stage": "engine.zero_optimization.stage",
+    "deepspeed_config.gradient_accumulation_steps": "engine.gradient_accumulation_steps",
+    "deepspeed_config.gradient_clipping": "engine.gradient_clipping",
+}
+
+
+def engine_file_of(launch: ProgramStart) -> tuple[str | None, str]:
+    """The DeepSpeed file that the program or its launcher is told, and the option that says so."""
+    option = launch.option("deepspeed-config-file")
+    if option is not None:
+        return option.text, option.name
+    for word, following in zip(launch.arguments, (*launch.arguments[1:], None), strict=False):
+        for flag in _NAMES_SETTINGS:
+            # `--deepspeed` also stands alone.
+            if word.text == flag and following is not None and not _is_option(following.text or ""):
+                return following.text, flag
+            if (value := word.after(f"{flag}=")) is not None:
+                return value.text, flag
+    return None, ""
+
+
+def settings_named(launched: Launched, file: LaunchFile) -> Iterator[str]:
+    """The settings files that the launches in a file name, by their paths."""
+    for launch in file.launches:
+        config, above = launch.option("config-file"), launched.accelerate_settings(file, launch)
+        names = (config.text if config is not None else None, engine_file_of(launch)[0])
+        for name in (*names, above.text(IN_ACCELERATE) if above is not None else None):
+            path = found_from(file, name) if name else None
+            if path is not None:
+                yield path
+
+
 MOST_WAYS = 3
 """In which one program is followed: each is an execution of its own."""
 
 
-def _ways(starts: list[ProgramStart]) -> tuple[AsStarted, ...]:
+def _ways(starts: list[ProgramStart], configured: Mapping[int, Mapping[str, str]]) -> tuple[AsStarted, ...]:
     """The starts of a program by how many processes they make, those of several first."""
     groups: dict[tuple[bool, int | None], list[ProgramStart]] = {}
     for start in sorted(starts, key=_in_several, reverse=True):
@@ -171,10 +250,12 @@ def _ways(starts: list[ProgramStart]) -> tuple[AsStarted, ...]:
     ways = [*several, *alone]
     files = [{start.file for start in group} for group in ways]
     shared = {file for file in set[str]().union(*files) if sum(file in each for each in files) > 1}
-    return tuple(_agreed(group, shared, differs=len(ways) > 1) for group in ways)
+    return tuple(_agreed(group, shared, configured, differs=len(ways) > 1) for group in ways)
 
 
-def _agreed(starts: list[ProgramStart], shared: set[str], *, differs: bool) -> AsStarted:
+def _agreed(
+    starts: list[ProgramStart], shared: set[str], configured: Mapping[int, Mapping[str, str]], *, differs: bool
+) -> AsStarted:
     """What all of these starts of a program have in common. Of a file with other starts the line is named."""
     given = [_given(each) for each in starts]
     several = list(map(_in_several, starts))
@@ -185,12 +266,17 @@ def _agreed(starts: list[ProgramStart], shared: set[str], *, differs: bool) -> A
         alone=any(
             each.launcher is StartedBy.PYTHON and not inside for each, inside in zip(starts, several, strict=True)
         ),
-        given={name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)},
+        given=_common(given),
+        configured=_common([configured[id(each)] for each in starts]),
         surely=all(map(_surely_in_several, starts)),
         processes=counts.pop() if len(counts) == 1 else None,
         per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
         differs=differs,
     )
+
+
+def _common(given: Sequence[Mapping[str, T]]) -> dict[str, T]:
+    return {name: value for name, value in given[0].items() if all(each.get(name) == value for each in given)}
 
 
 def _processes(start: ProgramStart) -> int | None:

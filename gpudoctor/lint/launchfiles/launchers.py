@@ -54,6 +54,11 @@ _DEEPSPEED = Syntax(
     ),
     {"H": "hostfile", "i": "include", "e": "exclude"},
 )
+_COMPOSER = Syntax(
+    _words("module-mode command-mode version verbose help v"),
+    {"n": "nproc-per-node", "nproc": "nproc-per-node", "m": "module-mode", "c": "command-mode"},
+)
+_FABRIC = Syntax(_words("help"), {"devices": "nproc-per-node", "num-nodes": "nnodes"})
 _PYTHON = Syntax(
     _words("u B s S E I v b d i O OO P q x help version"),
     {"m": "module", "c": "command", "W": "w-value", "X": "x-value"},
@@ -409,6 +414,10 @@ class _CommandReader:
             found, rest = (StartedBy.ACCELERATE, _ACCELERATE), rest[1:]
         elif name in ("deepspeed", "ds"):
             found = StartedBy.DEEPSPEED, _DEEPSPEED
+        elif name == "composer":
+            found = StartedBy.COMPOSER, _COMPOSER
+        elif name == "fabric" and rest and rest[0].text == "run":
+            found, rest = (StartedBy.FABRIC, _FABRIC), rest[1:]
         elif _is_python(name):
             yield from self._python(command, starters)
             return

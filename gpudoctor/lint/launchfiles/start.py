@@ -17,6 +17,8 @@ class StartedBy(enum.Enum):
     LAUNCH = "torch.distributed.launch"
     ACCELERATE = "accelerate launch"
     DEEPSPEED = "deepspeed"
+    COMPOSER = "composer"
+    FABRIC = "fabric run"
     PYTHON = "python"
 
 
@@ -136,6 +138,10 @@ class ProgramStart:
             case StartedBy.DEEPSPEED:
                 chosen = self.option("num-gpus")
                 return chosen.number if chosen is not None else _included(self.option("include"))
+            case StartedBy.COMPOSER | StartedBy.FABRIC:
+                # Left out, it is one for each GPU, or one.
+                each = self.option("nproc-per-node")
+                return each.number if each is not None else None
         option = self.option("nproc-per-node")
         if option is not None:
             return option.number

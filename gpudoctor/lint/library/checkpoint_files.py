@@ -15,7 +15,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.devices import devices_of, use
-from gpudoctor.lint.library.sharding import hands_out_shards, note_loaded
+from gpudoctor.lint.library.sharding import hands_out_shards, is_emptied, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.effects import SaveEffect
@@ -37,6 +37,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
         content=content, states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
         checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
         shards=any(hands_out_shards(call.do, state) for _, state in states),
+        emptied=any(is_emptied(call.do, state) for _, state in states),
     )  # fmt: skip
     return result
 
@@ -45,7 +46,12 @@ def _save(call: Call, effect: SaveEffect) -> Values:
 def _save_pretrained(call: Call[Module]) -> Values:
     told_who = bool(call.keywords.keys() & {"is_main_process", "save_function"})
     (path, spelled), content = _target(call, 0, "save_directory"), singleton(call.receiver)
-    call.emit(Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who)
+    # A whole state may be handed over.
+    emptied = "state_dict" not in call.keywords and not call.open_ended and is_emptied(call.do, call.receiver)
+    call.emit(
+        Save, call="save_pretrained", path=path, spelled=spelled, content=content, told_who=told_who, emptied=emptied,
+        states=(("", call.receiver),) if emptied else (), shards=emptied,
+    )  # fmt: skip
     return singleton(NONE)
 
 

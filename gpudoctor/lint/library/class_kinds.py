@@ -117,7 +117,7 @@ def _own_trainer(call: Call[Instance]) -> Values:
     bases, charge = sorted(call.receiver.cls.library_bases), taking_charge()
     base = next((each for each in bases if each in charge and _trains(each)), None)
     if base is not None:
-        call.emit(UseManaged, framework=charge[base], call=base)
+        call.emit(UseManaged, framework=charge[base], call=base, trains=True)
         # The framework makes the process group.
         call.do.set_flag(PROCESS, ProcessState.group)
     return inherited_method(call)

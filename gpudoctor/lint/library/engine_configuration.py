@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_call import Call
 
 _READ = frozenset({"json.load", "yaml.safe_load", "commentjson.load", "hjson.load"})
+_ENGINE, _OF_ENGINE = "engine", "engine."
 _UNDECIDED = Anonymous("configuration", "deepspeed")
 """What is no plain value."""
 
@@ -31,6 +32,8 @@ class EngineSettings:
 
     values: dict[str, Values] | None = None
     path: str = ""
+    launched: bool = False
+    """The launcher hands over a file with it."""
 
 
 def configuration(call: Call, given: Values | None) -> EngineSettings:
@@ -43,6 +46,26 @@ def configuration(call: Call, given: Values | None) -> EngineSettings:
         return EngineSettings(_written(call, value, values), path)
     found: dict[str, Values] = {}
     return EngineSettings(found if _flattened(call, value, "", found) else None)
+
+
+def launched_configuration(call: Call) -> EngineSettings:
+    """The configuration that the launcher hands over, as far as its settings files say."""
+    said = call.do.launch.configured.items()
+    known = {key.removeprefix(_OF_ENGINE): singleton(_plain(text)) for key, text in said if key.startswith(_OF_ENGINE)}
+    return EngineSettings(known or None, launched=_ENGINE in call.do.launch.configured)
+
+
+def _plain(text: str) -> Const:
+    if text.lower() in ("true", "false"):
+        return Const(text.lower() == "true")
+    try:
+        return Const(int(text))
+    except ValueError:
+        pass
+    try:
+        return Const(float(text))
+    except ValueError:
+        return Const(text)
 
 
 def _named(call: Call, value: Value | None) -> str | None:

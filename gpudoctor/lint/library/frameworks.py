@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ManagerState, ProcessState, WrapperState
+from gpudoctor.lint.domain.abstract_state import (
+    NO,
+    PROCESS,
+    YES,
+    ManagerState,
+    ModuleState,
+    ProcessState,
+    WrapperState,
+)
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader
@@ -18,7 +26,7 @@ from gpudoctor.lint.events.host_waits import DebugFlag
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration
+from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub
@@ -26,10 +34,10 @@ from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.compiled import belonging, classes, declared, methods
+from gpudoctor.manifest.compiled import belonging, body, classes, declared, methods, preparing
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 
-_BELONGING = belonging()
+_BELONGING, _PREPARING = belonging(), frozenset(preparing())
 _ADDS_OPTIONS = "deepspeed.add_config_arguments"
 CONFIGURATION = (10, "config")
 """Where `deepspeed.initialize` takes its configuration."""
@@ -61,11 +69,17 @@ def take_charge(call: Call) -> Values:
     if last == "PartialState":
         _begin_once(call)
     elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or TRAINS.fits(last) or known.by_any_call:
+        several = framework in ("lightning", "mmengine") and _several_processes(call)
+        # Whoever has several processes started by Lightning has one model trained.
+        averages = (known.averages and name in TAKE_CHARGE and name not in _PREPARING) or (
+            framework == "lightning" and several
+        )
         call.emit(
             UseManaged,
             framework=framework,
             call=call.name,
-            several=known.several or (framework == "lightning" and _several_processes(call)),
+            several=known.several or several,
+            averages=averages or _engine(call) is not None,
             trains=TRAINS.fits(last),
             shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
             shares_streams=not known.leaves_streams,
@@ -77,9 +91,11 @@ def take_charge(call: Call) -> Values:
             otherwise=_done_otherwise(call),
             config=settings.values,
             config_path=settings.path,
+            config_launched=settings.launched,
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
-        note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
+        if name in classes() or body(name) is None:
+            note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
         # Options alone start nothing.
         if name != _ADDS_OPTIONS:
             _group_exists(call)
@@ -90,6 +106,8 @@ def take_charge(call: Call) -> Values:
         # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
         if framework == "lightning" or call.open_ended or "spreading" in _done_otherwise(call):
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
+        if _empties(settings):
+            call.do.set_flag(managed, ManagerState.empties)
         if _leaves_loaders(call):
             call.do.set_flag(managed, ManagerState.leaves_loaders)
         if framework == "lightning" and _one_process(call):
@@ -104,6 +122,9 @@ def take_charge(call: Call) -> Values:
         return singleton(parser)
     answered = said_by_stub(call)
     answered = follow(call, name) if answered is NOT_ANSWERED else answered
+    if _engine(call) is not None and _empties(settings):
+        for model in call.given("model") or ():
+            call.do.set_flag(model.core, ModuleState.emptied)
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
 
 
@@ -113,7 +134,23 @@ def _engine_settings(call: Call, framework: str) -> EngineSettings:
         return configuration(call, call.arg(*CONFIGURATION) or call.keywords.get("config_params"))
     plugin = single_of(call.keywords.get("deepspeed_plugin"))
     held = call.do.own_attribute(plugin, _OF_PLUGIN) if plugin is not None else None
-    return configuration(call, held) if held is not None else EngineSettings()
+    if held is not None:
+        return configuration(call, held)
+    # What `accelerate launch` is configured for counts where the program hands over no plugin.
+    launched = framework == "accelerate" and plugin is None and _launched_as(call) == "DEEPSPEED"
+    return launched_configuration(call) if launched else EngineSettings()
+
+
+def _launched_as(call: Call) -> str:
+    """How `accelerate launch` is configured to train: `MULTI_GPU`, `FSDP`, `DEEPSPEED`; empty where nothing says so."""
+    said: str = call.do.launch.configured.get("distributed_type", "")
+    return said.upper().removeprefix("DISTRIBUTEDTYPE.")
+
+
+def _empties(settings: EngineSettings) -> bool:
+    """ZeRO keeps the parameters elsewhere between their uses."""
+    stage = single_of((settings.values or {}).get("zero_optimization.stage"))
+    return isinstance(stage, Const) and stage.value == 3
 
 
 _OF_PLUGIN = "hf_ds_config"
@@ -145,7 +182,9 @@ def _done_otherwise(call: Call) -> frozenset[str]:
     """The fields of `ConfigureEffect` of which an argument was given."""
     effect = call.effect(ConfigureEffect)
     said = vars(effect) if effect is not None else {}
-    return frozenset(what for what, names in said.items() if any(call.given(name) for name in names.split(" | ")))
+    told = frozenset(what for what, names in said.items() if any(call.given(name) for name in names.split(" | ")))
+    spread = effect is not None and _launched_as(call) in ("DEEPSPEED", "FSDP", "MEGATRON_LM")
+    return told | {"spreading"} if spread else told
 
 
 def _is_handed_objects(cls: str) -> bool:
@@ -160,9 +199,12 @@ def _several_processes(call: Call) -> bool:
     devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
     # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
     given = (call.keywords.get(name, ()) for name in ("strategy", "distributed_backend", "accelerator"))
-    names = (text_of(value) or _made_by(value) for each in given for value in each)
+    names = [text_of(value) or _made_by(value) for each in given for value in each]
     spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
-    return spreads or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
+    # The runner of OpenMMLab: what has started the processes.
+    launched = call.constant(-1, "launcher") not in (None, "none")
+    every = devices in ("auto", -1, "-1") and not any(name.startswith("single") for name in names)
+    return spreads or launched or every or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
 
 
 def _made_by(value: Value) -> str:
@@ -264,6 +306,9 @@ def _note_broadcast(call: Call, managed: ManagedObject) -> None:
 
 def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     """What a model or a loader is under the framework's care; anything else stays what it is."""
+    # Deferred: most programs train without one.
+    from gpudoctor.manifest.framework_roles import framework as framework_of
+
     # What comes back from `prepare` may go in again, and stays what it is.
     if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value
@@ -271,12 +316,15 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
         # In one process there is nothing to wrap.
         wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO
+        wraps = wraps and not framework_of(managed.framework).wraps_as_told
         kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
         wrapper = Wrapper(call.allocation_site(), call.place, value.label, kind, value, device_ids=singleton(TRUE))
         # What the framework wraps is its own affair, unless the program was there before it.
         if isinstance(value, Wrapper):
             call.emit(Wrap, wrapper=wrapper, inner=value, kind=WrapperKind.PREPARED, group_exists=True)
         call.do.set_flag(wrapper, WrapperState.prepared)
+        if call.do.flag(managed, ManagerState.empties) is YES:
+            call.do.set_flag(value.core, ModuleState.emptied)
         return wrapper
     if isinstance(value, Loader) and _deals_out(call, managed, value):
         return Loader(

@@ -34,7 +34,8 @@ LOADING = (
 
 
 _RENAMED = {"evaluation_strategy": "eval_strategy"}
-_DEFAULTS = {"eval_strategy": Const("no"), "gradient_accumulation_steps": Const(1)}
+_STEPS = "gradient_accumulation_steps"
+_DEFAULTS = {"eval_strategy": Const("no"), _STEPS: Const(1)}
 """Of settings that are given in the program, with no file or command line."""
 _PARSE = ("parse_args_into_dataclasses", "parse_dict", "parse_json_file", "parse_yaml_file")
 SPREADING = ("auto", "balanced", "balanced_low_0", "sequential")
@@ -72,6 +73,13 @@ def _settings_of(call: Call, name: str) -> ManagedObject:
     return made
 
 
+def _as_launched(call: Call, made: ManagedObject) -> None:
+    """What the command line says of it, where what starts the program is known."""
+    steps = call.do.launch.option((f"--{_STEPS}",))
+    if isinstance(steps, str) and steps.isdecimal():
+        call.do.set_own_attribute(made, _STEPS, singleton(Const(int(steps))))
+
+
 def _gpus(call: Call) -> Value:
     """One GPU for each process, all of them only where there is one process."""
     return Const(1) if call.do.several_processes else Size(SizeKind.DEVICES, place=call.place)
@@ -100,7 +108,9 @@ def _parsed(call: Call[Unknown]) -> Values:
 
 def _chosen(call: Call, cls: Value | None) -> Values:
     if isinstance(cls, Library) and cls.name in classes():
-        return singleton(_settings_of(call, cls.name))
+        made = _settings_of(call, cls.name)
+        _as_launched(call, made)
+        return singleton(made)
     if not isinstance(cls, Class):
         return call.unknown(Anonymous("configuration", call.allocation_site()), "a configuration", config=True)
     return chosen_object(call, cls)
@@ -201,13 +211,17 @@ def _note_map(call: Call, module: Module, device_map: Values) -> None:
         call.emit(SpreadByMap, model=module, over_all=spread, quantized=quantized)
 
 
-@MODELS.callable("peft.get_peft_model", "peft.prepare_model_for_kbit_training", "peft.PeftModel.from_pretrained")
+_PREPARES_BITS = ("prepare_model_for_kbit_training", "prepare_model_for_int8_training")
+"""The later one has another name since peft 0.3."""
+
+
+@MODELS.callable("peft.get_peft_model", *(f"peft.{name}" for name in _PREPARES_BITS), "peft.PeftModel.from_pretrained")
 def _adapted(call: Call) -> Values:
     """An adapter around a model: a module that holds it, where it was."""
     given = call.first
     if not isinstance(given, (Module, Wrapper)):
         return call.unknown(CallResult(call.name, call.args), f"what {call.name} returns")
-    if call.name.endswith("prepare_model_for_kbit_training"):
+    if call.name.endswith(_PREPARES_BITS):
         return singleton(given)
     module = Module(call.allocation_site(), call.place, call.label, made_by=call.name, parameters=True)
     where = call.do.state(given, ModuleState.device)

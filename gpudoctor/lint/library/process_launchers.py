@@ -238,5 +238,10 @@ def _launch_function(call: Call, effect: LaunchEffect) -> Values:
     function, given = call.given(effect.function), call.given(effect.args)
     items = known_items(call.do, given.single) if given is not None and given.single is not None else ()
     if function is not None:
+        if effect.meet:
+            call.emit(
+                Spawn, target=function, args=given, nprocs=None, args_node_is_tuple=True, guarded=True,
+                start_method=singleton(Const("fork")), by=call.full_name,
+            )  # fmt: skip
         call.do.launch.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(call.result("what the processes return", fresh=True))

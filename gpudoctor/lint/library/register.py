@@ -40,7 +40,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
     "pickling": ("cloudpickle", "dill", "pickle"),
     "process_launchers": (
-        "accelerate.launchers", "detectron2.engine", "horovod", "submitit", "torch.distributed.launcher",
+        "accelerate.launchers", "detectron2.engine", "horovod", "ray", "submitit", "torch.distributed.launcher",
         "torch.multiprocessing",
     ),
     "ray_actors": ("ray",),

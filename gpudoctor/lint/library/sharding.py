@@ -51,11 +51,18 @@ def note_sharded(do: LibraryContext, core: Value, stays_on_cpu: bool = False) ->
 
 def hands_out_shards(do: LibraryContext, state: Value) -> bool:
     """A state, or a model that is written as such, surely is the part of this rank alone: `fully_shard` has cut up the
-    model, or a part of it, and nobody has replaced what the state holds."""
+    model, or a part of it, or ZeRO has, and nobody has replaced what the state holds."""
     owner = state.state_of
     if isinstance(state, StateDict) and do.flag(state, TensorState.rewritten) is not NO:
         return False
+    if is_emptied(do, state):
+        return True
     return not owner.synchronises and is_sharded(do, owner)
+
+
+def is_emptied(do: LibraryContext, state: Value) -> bool:
+    """It is of a model whose parameters ZeRO surely keeps elsewhere."""
+    return do.flag(state.state_of.core, ModuleState.emptied) is YES
 
 
 def is_sharded(do: LibraryContext, model: Value) -> bool:

@@ -14,7 +14,8 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, single_of
-from gpudoctor.lint.events.knowledge import LoopRun
+from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
+from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes
 from gpudoctor.manifest.effects import FollowEffect
@@ -115,6 +116,31 @@ def _told_by_name(call: Call) -> Values:
 def _optimizers_in(call: Call) -> Values:
     found = (each for each in flatten(call.do, list(call.args[0])) if isinstance(each, Optimizer)) if call.args else ()
     return singleton(TupleOf(tuple(singleton(each) for each in dict.fromkeys(found))))
+
+
+@MODELS.callable("gpudoctor.manifest.effects.own_loss")
+def _own_loss(call: Call) -> Values:
+    function, name, given = _function_of(_written(call)), call.constant(2, "parameter"), call.args[3:]
+    if function is not None and isinstance(name, str) and len(given) == 3 and _takes_unread(function, name):
+        loss, model, accumulated = given
+        call.emit(OwnLoss, loss=loss, model=model, accumulated=accumulated, made_at=function.place)
+    return singleton(NONE)
+
+
+def _takes_unread(function: Function, name: str) -> bool:
+    """It has to take the parameter, by its name or with others, and never looks at it."""
+    signature = function.node.args
+    named = any(each.arg == name for each in (*signature.args, *signature.kwonlyargs))
+    taken = name if named else signature.kwarg.arg if signature.kwarg is not None else ""
+    read = (each.id for each in ast.walk(function.node) if isinstance(each, ast.Name))
+    return bool(taken) and taken not in read
+
+
+@MODELS.callable("gpudoctor.manifest.effects.optimizes_itself")
+def _optimizes_itself(call: Call) -> Values:
+    if call.first is not None:
+        call.emit(OwnOptimization, model=call.first)
+    return singleton(NONE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.follows_loop")

@@ -26,7 +26,7 @@ from gpudoctor.lint.library.random_state import seed_of
 from gpudoctor.lint.library.tensors import batch, made
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.unread_code import attributes_of
-from gpudoctor.lint.library_call import MODELS, Call, alternatives, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, singleton
 from gpudoctor.manifest.effects import SkipEffect
 from gpudoctor.record import replace
 
@@ -321,6 +321,12 @@ def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
     ]
     parts = [each for each in flatten(call.do, [*kept, *tables]) if isinstance(each, Dataset)] if depth else []
     return any(each.sharded or _keeps_rank(call, each, depth - 1) for each in parts)
+
+
+@MODELS.attribute(Loader, "data_sampler")
+def _kept_sampler(call: Call[Loader]) -> Values:
+    kept = call.receiver.keeps_sampler_as == call.name
+    return (call.receiver.sampler if kept else None) or NOT_ANSWERED
 
 
 @MODELS.attribute(Loader, "sampler", "batch_sampler", "dataset", "batch_size", "num_workers")

@@ -97,6 +97,13 @@ def _has_running_statistics(made_by: str) -> bool:
     return made_by.startswith("torchvision.models.") and ".detection." not in made_by and NORMALISED.fits(made_by)
 
 
+def _has_random_weights(call: Call) -> bool:
+    """A model of torchvision that is not told of any weights."""
+    told = (call.keywords.get(name) for name in ("weights", "pretrained", "weights_backbone", "pretrained_backbone"))
+    plain = call.name.startswith("torchvision.models.") and not call.args and not call.open_ended
+    return plain and all(each is None or each.single in (NONE, FALSE) for each in told)
+
+
 def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> Module:
     """A module of a library, on the CPU unless it is told where."""
     last = made_by.rpartition(".")[2]
@@ -119,6 +126,7 @@ def new_module(call: Call, made_by: str, children: list[Value], ready: bool) -> 
         parameters=parameters,
         buffers=buffers,
         exact=exact,
+        random=made_by.startswith("torch.nn.") or _has_random_weights(call),
     )
     call.do.set_state(module, ModuleState.device, made_on(call))
     for child in children:

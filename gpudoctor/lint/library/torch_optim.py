@@ -29,6 +29,7 @@ from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.manifest.effects import ClipEffect
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -313,6 +314,13 @@ def _scaler_step(call: Call) -> Values:
     for value in several:
         step(value)
     return singleton(NONE)
+
+
+@MODELS.effect(ClipEffect)
+def _clips(call: Call, effect: ClipEffect) -> Values:
+    modules, _ = owners(call.do, list(call.given(effect.of) or ()))
+    call.emit(ClipGradients, call=call.name, modules=modules, by=call.receiver, bound=call.given(effect.bound))
+    return singleton(call.method_result(call.allocation_site()))
 
 
 @MODELS.callable("torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad_value_", "torch.nn.utils.clip_grad_norm")

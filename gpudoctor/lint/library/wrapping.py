@@ -8,7 +8,7 @@ from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
 from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
-from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library, Method, class_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
-from gpudoctor.lint.events.model import AttributeMissed, SyncNorm, Wrap
+from gpudoctor.lint.events.model import AttributeMissed, ForwardMarked, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -184,6 +184,9 @@ def _wraps(call: Call, effect: WrapEffect) -> Values:
     return wrappers
 
 
+_SHARDING = "torch.utils.data.distributed.DistributedSampler"
+
+
 def _prepared(call: Call, effect: WrapEffect) -> Values:
     """A library's own wrapper, and what it returns beside it."""
     names = call.declared.makes if call.declared is not None else ()
@@ -210,7 +213,15 @@ def _made_beside(call: Call, effect: WrapEffect, name: str, number: int, models:
             data = call.given(effect.data)
             if not call.open_ended and (data is None or data.single == NONE):
                 return singleton(NONE)
-            return singleton(Loader(site, place, "the loader", data, managed=library, opaque=True, sharded=True))
+            surely = data is not None and not call.open_ended and data.all(lambda value: value != NONE)
+            kept = "data_sampler"
+            sampler = Sampler((site, kept), place, f"loader.{kept}", _SHARDING, True, data)
+            return singleton(
+                Loader(
+                    site, place, "the loader", data, singleton(sampler) if surely else None, managed=library,
+                    opaque=True, sharded=True, keeps_sampler_as=kept,
+                )
+            )  # fmt: skip
     return models.map(lambda model: _engine(call, name, model, len(models.bindings) > 1))
 
 
@@ -277,6 +288,8 @@ def _attribute(call: Call[Wrapper]) -> Values:
         return singleton(wrapper.inner)
     if name == "module" and not isinstance(wrapper.inner, Wrapper):
         return singleton(wrapper.inner)
+    if name == "mark_forward_method" and wrapper.kind is WrapperKind.PREPARED:
+        return singleton(Method(wrapper, name))
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
         if call.declared is not None:
@@ -303,6 +316,12 @@ def _attribute(call: Call[Wrapper]) -> Values:
     # AttributeError: 'DistributedDataParallel' object has no attribute …
     call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
     return call.do.attribute(wrapper.inner, name, call.node)
+
+
+@MODELS.method(Wrapper, "mark_forward_method")
+def _mark_forward_method(call: Call[Wrapper]) -> Values:
+    call.emit(ForwardMarked, wrapper=call.receiver)
+    return singleton(NONE)
 
 
 @MODELS.method(Wrapper, "no_sync", "join")

@@ -77,6 +77,11 @@ def local_rank_of(program: Managed) -> str:
     return asked or f'int(os.environ["{variable}"])'
 
 
+def own_device(program: Managed) -> str:
+    """How the framework in charge is asked for the GPU of the process; empty where none says it."""
+    return next((device for name in sorted(program.managed_by) if (device := framework(name).device)), "")
+
+
 def first_goes_ahead(program: Managed) -> str:
     """What lets the first rank of a node do something before the others in the framework in charge, for a remedy;
     empty where none does."""

@@ -7,7 +7,10 @@ import os
 SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
 _SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job")
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
-_WORDS = (b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun")
+_WORDS = (
+    *(b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun"),
+    *(b"composer", b"fabric run"),
+)
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 MAX_BYTES = 256 * 1024
 """A larger file is data."""

@@ -12,10 +12,12 @@ from gpudoctor.manifest.effects import (
     WorldSize,
     collective,
     opens,
+    own_loss,
     possibly,
     saves,
     shows,
     surely,
+    written,
 )
 
 class AutoModelForCausalLM:
@@ -213,6 +215,9 @@ class Trainer:
         model.train()
         inputs = self._prepare_inputs(inputs)
         loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)
+        if not (written(self, "loss_is_scaled_for_ga") or written(self, "model_accepts_loss_kwargs")):
+            steps = self.args.gradient_accumulation_steps
+            own_loss(self, "compute_loss", "num_items_in_batch", loss, self.model, steps)
         self.accelerator.backward(loss / self.args.gradient_accumulation_steps)
         return loss.detach()
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):

@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Load, Save, missing
+from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Repair, Under
@@ -129,9 +130,10 @@ def _by_itself(program: Program, save: Save) -> bool:
     if save.call == "save_pretrained":
         return True
     # Of a file that starts nothing it is not known who calls its functions.
-    known = program.has_entry or "transformers" not in program.managed_by
+    known = program.has_entry or program.managed_by <= program.leaving("loop")
     known = known and program.managed_by <= program.leaving("saving")
-    return save.call == "torch.save" and known
+    # Of a loop that the program has written itself, a framework may be used for its device alone.
+    return known and (save.call == "torch.save" or (save.whole and program.has(LoopRun)))
 
 
 def _opened(program: Program, save: Save) -> Save | None:

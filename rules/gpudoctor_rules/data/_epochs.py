@@ -45,7 +45,8 @@ class Repeated:
         # A sampler made inside the call of the loader has no name; its loader is the way to it.
         if is_name(self.sampler.label):
             return self.sampler.label
-        return f"{self.loader if is_name(self.loader) else 'loader'}.sampler"
+        kept = self.training.loader.keeps_sampler_as
+        return f"{self.loader if is_name(self.loader) else 'loader'}.{kept}"
 
     @property
     def call(self) -> str:
@@ -90,7 +91,7 @@ def _from_0(rounds: Range) -> bool:
 def repeated_samplers(program: Program) -> Iterator[Repeated]:
     """The distributed samplers that shuffle for training, epoch after epoch, and whose life is known in full."""
     # That nobody calls `set_epoch` can only be said where all calls are known.
-    if not program.absence() or _somebody_unknown_is_told(program):
+    if not program.absence(knows=program.leaving("epochs")) or _somebody_unknown_is_told(program):
         return
     seen: set[Sampler] = set()
     by_epoch = {event.source for event in program.events(Streamed) if event.by_epoch}

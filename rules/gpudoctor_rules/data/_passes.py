@@ -145,10 +145,7 @@ def synchronised(program: Program, training: LearningPass) -> Wrap | UseManaged 
     # These average over ranks; `DataParallel` splits each batch itself.
     kinds = (WrapperKind.DDP, WrapperKind.FSDP)
     wraps = [event for event in program.events(Wrap) if event.kind in kinds]
-    # Whoever has several processes started by Lightning has one model trained.
-    managed = program.events(UseManaged)
-    engines = [event for event in managed if event.engine or (event.framework == "lightning" and event.several)]
-    averaging: list[Wrap | UseManaged] = [*wraps, *engines]
+    averaging: list[Wrap | UseManaged] = [*wraps, *(each for each in program.events(UseManaged) if each.averages)]
     return next((event for event in averaging if not event.condition.excludes(training.when)), None)
 
 

@@ -101,8 +101,8 @@ class MissingSetEpoch(Rule):
 
 
 def _tell(program: Program, each: Repeated) -> Repair:
-    loop = each.epochs.location
-    loader: Code = (Holds(each.training.loader), ".batch_sampler" if each.batched else "", ".sampler")
+    loop, kept = each.epochs.location, each.training.loader.keeps_sampler_as
+    loader: Code = (Holds(each.training.loader), ".batch_sampler" if each.batched else "", f".{kept}")
     sampler = Either(((Holds(each.sampler),), loader))
     call: Code = (sampler, ".set_epoch(", Counter(loop), ")")
     # Made on some ways only, as under `if args.distributed:`, it is another sampler on the others, or None.

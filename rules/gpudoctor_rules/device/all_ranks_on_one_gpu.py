@@ -17,8 +17,8 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 
 `CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU, in whichever file or by a
 `with`, be it over another choice before anything is put on a GPU; only some ranks get there; the branch is for one
-process; a framework chooses; the processes that a program starts make no process group, as those that share the
-memory of one model.
+process; a framework is handed it, and chooses; the processes that a program starts make no process group, as those
+that share the memory of one model.
 
 ## Sources
 
@@ -36,11 +36,12 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
-from gpudoctor.lint.repair.snippets import local_rank
+from gpudoctor.lint.repair.snippets import local_rank, own_device
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
 from gpudoctor_rules.device._choices import by_all, choose_own, may_have_chosen, on_own_gpus, one_visible, overruled
@@ -48,6 +49,7 @@ from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gp
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
@@ -69,11 +71,14 @@ class AllRanksOnOneGpu(Rule):
         *OUT_OF_MEMORY,
     )
     fix_safety = Safety.UNSAFE
-    needs = (DeviceUsed, InitGroup, Move, Wrap)
+    needs = (DeviceUsed, Move)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        if managed(program):
+            yield from self._beside_framework(program)
+            return
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
-        if not program.distributed or managed(program) or one_visible(program):
+        if not program.distributed or one_visible(program):
             return
         # Actors and learners that share the memory of a model live where it is, and are no ranks. Nor may those be of
         # which it was not seen that they come together.
@@ -95,6 +100,46 @@ class AllRanksOnOneGpu(Rule):
             severity=Severity.WARNING if spread else None,
             repair=None if beside else _take_own(program, event, device),
         )
+
+    def _beside_framework(self, program: Program) -> Iterator[Finding]:
+        """A framework gives each rank a GPU, and the program puts something of its own on the first one."""
+        if not program.launched_in_several or one_visible(program):
+            return
+        placed: Iterator[Move | DeviceUsed] = program.events(Move, DeviceUsed)
+        found = (each for each in placed if _names_a_number(program, each))
+        event = next((each for each in found if by_all(program, each)), None)
+        if event is None:
+            return
+        device = event.device if isinstance(event, DeviceUsed) else certain(event.device)
+        number = device.literal_index if isinstance(device, Device) else 0
+        model = isinstance(event, Move) and isinstance(event.subject.core, Module)
+        subject = f"`{event.subject.label}`" if isinstance(event, Move) and event.subject.label else "This tensor"
+        cost = (
+            "all of them crowd that one, which runs out of memory"
+            if model
+            else "other ranks end with `RuntimeError: Expected all tensors to be on the same device`"
+        )
+        yield self.found(
+            event.location,
+            f"{subject} is put on `cuda:{number}` by every rank, though each has a GPU of its own: {cost}.",
+            remedy=f"Name no number: take `{own_device(program) or 'x.device'}`, or the device of what it meets.",
+            because=[("the device is named here", device.place if isinstance(device, Device) else None)],
+            severity=Severity.WARNING,
+        )
+
+
+def _names_a_number(program: Program, event: Move | DeviceUsed) -> bool:
+    if isinstance(event, DeviceUsed):
+        return event.purpose == "factory" and event.certain and _is_one(event.device)
+    target = certain(event.device)
+    core = event.subject.core
+    # What the framework takes over, it moves itself.
+    taken = any(core in program.within(each.given.core) for each in program.events(Prepare))
+    return target is not None and one_gpu(target) and not taken
+
+
+def _is_one(device: Value) -> bool:
+    return isinstance(device, Device) and one_gpu(device)
 
 
 def _come_together(program: Program) -> bool:

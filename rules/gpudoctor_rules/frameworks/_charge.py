@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.module import chain_of
+from gpudoctor.lint.domain.module import Wrapper, chain_of
 from gpudoctor.lint.domain.value import Const, Unknown, name_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 
@@ -51,8 +51,15 @@ def preparing(program: Program, model: Value) -> Prepare | None:
 
 def prepared_for(program: Program, backward: Backward) -> Prepare | None:
     """Where a model was prepared through which these gradients flow."""
-    found = (preparing(program, call.module) for call in program.calls_in_graph(backward))
-    return next((each for each in found if each is not None), None)
+    calls = list(program.calls_in_graph(backward))
+    found = (preparing(program, call.module) for call in calls)
+    through = next((each for each in found if each is not None), None)
+    if through is not None:
+        return through
+    # Past the wrapper: the model itself, or the method of one.
+    cores = {call.module.core for call in calls}
+    made = (each for each in handed_over(program) if each.order < backward.order and each.given.core in cores)
+    return next((each for each in made if isinstance(each.made, Wrapper)), None)
 
 
 def constant(values: Values | None) -> object:

@@ -7,6 +7,9 @@ Each rank (each process, one for each GPU) of a `FullyShardedDataParallel` model
 `sqrt(N)` times too small on N ranks, and another one on each. The gradients stay too large, and are scaled by another
 factor in each shard, so that the step has another direction than the gradient. No error is raised.
 
+Under DeepSpeed, `accelerator.clip_grad_norm_` does nothing: the engine clips, by `gradient_clipping` of its own
+configuration, and by nothing where that is left out.
+
 ## Fix
 
 Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks: it adds up the norms of all shards. Unsafe: the
@@ -16,7 +19,7 @@ bound holds from then on.
 
 The model is sharded by `fully_shard`, whose tensors know of the other shards; `sharding_strategy` is `NO_SHARD`, or
 could not be followed; values are clipped one by one, as by `clip_grad_value_`; it is not known whose parameters are
-clipped.
+clipped; of DeepSpeed, its configuration is not known, or says the same.
 
 ## Sources
 
@@ -30,17 +33,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import ClipGradients
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import constant, taken_in_charge
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
+
+
+_BOUND = "gradient_clipping"
+_AUTOMATIC = 1.0
+"""What Accelerate takes for `auto`."""
 
 
 class ClipOfOneShard(Rule):
@@ -56,6 +66,9 @@ class ClipOfOneShard(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for clip in program.events(ClipGradients):
+            if clip.by is not None:
+                yield from self._of_engine(program, clip, told)
+                continue
             wrap = _sharding(program, clip) if clip.by_norm and not clip.of_all_shards else None
             if wrap is None or clip.location in told:
                 continue
@@ -73,6 +86,26 @@ class ClipOfOneShard(Rule):
                 because=[("the model is sharded here", wrap.location)],
                 repair=repair if clip.plain else None,
             )
+
+    def _of_engine(self, program: Program, clip: ClipGradients, told: set[Location]) -> Iterator[Finding]:
+        """DeepSpeed cuts gradients itself, to a bound of its own."""
+        charge = taken_in_charge(program, clip.by) if isinstance(clip.by, ManagedObject) else None
+        bound = constant(clip.bound)
+        if charge is None or charge.config is None or not isinstance(bound, (int, float)) or clip.location in told:
+            return
+        own = charge.config.get(_BOUND)
+        chosen = None if own is None else _AUTOMATIC if constant(own) == "auto" else constant(own)
+        if own is not None and (not isinstance(chosen, (int, float)) or chosen == bound):
+            return
+        told.add(clip.location)
+        what = "names no bound, so that nothing is clipped" if own is None else f"says {chosen:g}"
+        yield self.found(
+            clip.location,
+            f"DeepSpeed clips gradients itself and does not look at the {bound:g} here: its configuration {what}.",
+            remedy=f'Write `"{_BOUND}": {bound:g}` in the configuration of DeepSpeed.',
+            because=[("DeepSpeed takes charge here", charge.location)],
+            severity=Severity.WARNING,
+        )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks[:1] if recording.distributed else ():

@@ -107,7 +107,8 @@ def _trained_at(program: Program, event: SpreadByMap) -> Event | None:
         if each.order < event.order or each.condition.excludes(event.condition):
             continue
         given: tuple[Value, ...] = ()
-        if isinstance(each, Prepare) and each.managed.framework == ACCELERATE:
+        # A Trainer prepares its model by Accelerate.
+        if isinstance(each, Prepare) and each.managed.framework in (ACCELERATE, "transformers"):
             given = (each.given,)
         elif isinstance(each, Wrap) and each.kind is WrapperKind.DDP:
             given = (each.inner,)

@@ -10,11 +10,13 @@ rank. Which of these it is, the configuration of `accelerate launch` decides as 
 precision or DeepSpeed: `RuntimeError: The current strategy and precision selection requires you to call
 fabric.backward(loss) instead of loss.backward()`. So does DeepSpeed's engine for FP16, and without ZeRO: `RuntimeError:
 Loss scaling is required for this configuration`, or `Direct calls to tensor.backward() are not supported`. Older
-versions than 0.18 say nothing, and leave each rank its own gradients.
+versions than 0.18 say nothing, and leave each rank its own gradients. In Lightning's manual optimization, DDP averages
+only what `self.manual_backward(loss)` has announced: behind `loss.backward()` each rank trains a model of its own.
 
 ## Fix
 
-Call `accelerator.backward(loss)`, `fabric.backward(loss)` or `engine.backward(loss)`. Safe: without any of these
+Call `accelerator.backward(loss)`, `fabric.backward(loss)`, `engine.backward(loss)` or `self.manual_backward(loss)`.
+Safe: without any of these
 settings, both do the same.
 
 ## Silent when
@@ -22,7 +24,7 @@ settings, both do the same.
 The model was not prepared; a gradient scaler of the program has scaled the loss; the program calls the framework's own
 where this one is not reached; Accelerate is told a `mixed_precision` other than `"fp16"`, and to accumulate nothing;
 Fabric is told no mixed precision; the configuration of DeepSpeed is not in the program, or names ZeRO or BF16; in
-Lightning's manual optimization, where DDP averages the gradients all the same.
+Lightning's manual optimization with another strategy than DDP.
 
 ## Sources
 
@@ -40,9 +42,9 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import in_code
-from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
+from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
@@ -58,6 +60,7 @@ from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -88,6 +91,11 @@ class PlainBackward(Rule):
         for backward in program.events(Backward):
             if backward.managed or backward.scaler is not None or backward.location in told:
                 continue
+            own = _in_own_optimization(program, backward)
+            if own is not None:
+                told.add(backward.location)
+                yield self._of_lightning(backward, *own)
+                continue
             prepared = prepared_for(program, backward)
             owner = prepared.managed if prepared is not None else _engine(program, backward)
             charge = _charge_of(program, owner)
@@ -108,6 +116,18 @@ class PlainBackward(Rule):
                 remedy="Call `accelerator.backward(loss)`, which divides.",
             )
 
+    def _of_lightning(self, backward: Backward, model: Value, charge: UseManaged) -> Finding:
+        loss = in_code(backward.loss, "loss")
+        call: Code = (Holds(model), ".manual_backward(", Source(backward.location, "receiver"), ")")
+        return self.found(
+            backward.location,
+            f"`{loss}.backward()` goes past Lightning, which prepares DDP in `manual_backward`: the gradients are "
+            "never averaged, and each rank trains a model of its own.",
+            remedy=f"Call `self.manual_backward({loss})`.",
+            because=[("the trainer is made here", charge.location)],
+            repair=Repair("Call `manual_backward`", (Replace(backward.location, call),)) if backward.plain else None,
+        )
+
     def _found(self, backward: Backward, owns: Owner, charge: UseManaged, wrong: Wrong) -> Finding:
         message, confidence, severity = wrong
         owner = in_code(owns, "accelerator") if isinstance(owns, ManagedObject) else ""
@@ -123,6 +143,26 @@ class PlainBackward(Rule):
             severity=severity,
             repair=repair if backward.plain else None,
         )
+
+
+def _in_own_optimization(program: Program, backward: Backward) -> tuple[Value, UseManaged] | None:
+    """The Lightning module whose step propagates back by itself, and the trainer that has DDP average."""
+    if not program.launched_in_several:
+        return None
+    begun = [each for each in program.events(OwnOptimization) if each.order < backward.order]
+    ended = [each for each in program.events(LoopRun) if each.order < backward.order]
+    if not begun or (ended and ended[-1].order > begun[-1].order):
+        return None
+    model = begun[-1].model
+    trained = any(call.module.core in program.within(model) for call in program.calls_in_graph(backward))
+    charges = [each for each in program.events(UseManaged) if each.made is not None and each.trains]
+    charge = next((each for each in charges if each.framework == LIGHTNING and not each.alone), None)
+    if charge is None or not trained:
+        return None
+    strategy = charge.setting("strategy")
+    name = constant(strategy)
+    by_ddp = strategy is None or (isinstance(name, str) and name.startswith(("ddp", "auto")))
+    return (model, charge) if by_ddp else None
 
 
 def _engine(program: Program, backward: Backward) -> Wrapper | None:

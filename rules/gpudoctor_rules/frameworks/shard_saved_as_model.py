@@ -7,6 +7,9 @@ gets its own part of each parameter, as a `DTensor`. `if rank == 0: torch.save(m
 right with `DistributedDataParallel`, writes the shard of rank 0 alone, without an error. What is lost shows when the
 file is loaded: `Error(s) in loading state_dict`, or a model with half of its weights.
 
+ZeRO's third stage (DeepSpeed) leaves empty tensors in the model between its steps: a file that is written of it says
+`size mismatch ... copying a param with shape torch.Size([0])` when it is loaded.
+
 ## Fix
 
 Bring the state together on all ranks, and write it on one: `get_model_state_dict(model,
@@ -16,7 +19,8 @@ options=StateDictOptions(full_state_dict=True, cpu_offload=True))`. Or let all r
 ## Silent when
 
 The entries of the state were replaced (`full_tensor()`); each rank writes to a path of its own; the model is sharded on
-some ways only, or by `FullyShardedDataParallel`, whose `state_dict()` gathers; a framework is in charge.
+some ways only, or by `FullyShardedDataParallel`, whose `state_dict()` gathers; a framework that saves by itself is in
+charge; of DeepSpeed, its configuration is not known.
 
 ## Sources
 
@@ -30,12 +34,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import Const, name_of
+from gpudoctor.lint.domain.value import NONE, Const, in_code, name_of
 from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
+from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -53,20 +59,23 @@ class ShardSavedAsModel(Rule):
     stops = True
     shows_in_run = True
     of_ranks = True
-    needs = (Save, Wrap)
+    needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.presence():
+        if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
         told: set[Location] = set()
         for save in program.events(Save):
             if not save.shards or save.collective or save.location in told or not _goes_into_one_file(save):
                 continue
-            alone = bool(save.rank_guards)
+            alone = bool(save.rank_guards) or save.told_who
             if not alone and not program.by_every_rank(save):
                 continue
             told.add(save.location)
             model = _model_of(program, save)
+            if save.emptied:
+                yield self._emptied(program, save, model)
+                continue
             who = f"{ranks_in_words(save)} writes" if alone else "every rank writes to the same file"
             yield self.found(
                 save.location,
@@ -94,6 +103,23 @@ class ShardSavedAsModel(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.saves for rank in recording.ranks)
 
+    def _emptied(self, program: Program, save: Save, model: Value) -> Finding:
+        """ZeRO's third stage: an engine of DeepSpeed, or one that Accelerate makes."""
+        charges = (each.made for each in program.events(UseManaged) if each.framework == ACCELERATE)
+        owner = next((each for each in charges if each is not None), None)
+        gathers = (
+            f"`{in_code(owner, 'accelerator')}.get_state_dict({in_code(model, 'model')})`"
+            if owner is not None
+            else "by the engine's `save_16bit_model`"
+        )
+        return self.found(
+            save.location,
+            f"ZeRO's third stage keeps the parameters of {name_of(model)} apart, and leaves empty tensors in it: the "
+            "file holds `torch.Size([0])` for each of them.",
+            remedy=f"Gather the state on all ranks, {gathers}, and let one write it. That needs "
+            '`"stage3_gather_16bit_weights_on_model_save": true` in the configuration.',
+        )
+
 
 REMEDY = (
     "Gather it on all ranks, `get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, "
@@ -110,7 +136,7 @@ def _goes_into_one_file(save: Save) -> bool:
 def _model_of(program: Program, save: Save) -> Value:
     """The model whose state it is."""
     owners = [each.state_of.core for _, each in save.states]
-    return next((each for each in owners if _sharded_at(program, each) is not None), owners[0])
+    return next((each for each in owners if _sharded_at(program, each) is not None), owners[0] if owners else NONE)
 
 
 def _sharded_at(program: Program, model: Value) -> Location | None:

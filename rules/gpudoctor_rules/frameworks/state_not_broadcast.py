@@ -97,7 +97,7 @@ def _model_of(optimizer: Optimizer) -> Module | None:
     """The one model that it trains, where the project has made it."""
     models = {each.core for each in optimizer.modules}
     only = models.pop() if len(models) == 1 else None
-    known = isinstance(only, Module) and (only.cls is not None or only.made_by.startswith("torch.nn."))
+    known = isinstance(only, Module) and (only.cls is not None or only.random)
     return only if isinstance(only, Module) and known else None
 
 

@@ -97,7 +97,7 @@ def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) ->
     begin = max((e.order for e in earlier if e.call == "step" and e.optimizer == optimizer), default=-1)
     if any(e.call == "unscale_" and e.order > begin and not _of_other(e, optimizer) for e in earlier):
         return None
-    for clip in program.events(ClipGradients):
+    for clip in (each for each in program.events(ClipGradients) if each.by is None):
         if not begin < clip.order < step.order or not same_round(clip, step) or clip.condition.excludes(step.condition):
             continue
         if reaches(program, clip.modules, optimizer) and _scaled_before(program, clip, step, optimizer, begin):

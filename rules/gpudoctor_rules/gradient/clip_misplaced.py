@@ -63,7 +63,9 @@ class ClipMisplaced(Rule):
             optimizer = step.optimizer
             if optimizer in told or not isinstance(optimizer, Optimizer) or not is_followed(program, optimizer):
                 continue
-            clips = [e for e in program.events(ClipGradients) if reaches(program, e.modules, optimizer)]
+            # A framework knows where it cuts.
+            own = (each for each in program.events(ClipGradients) if each.by is None)
+            clips = [each for each in own if reaches(program, each.modules, optimizer)]
             found = self._beside(program, step, optimizer, clips) or self._each_batch(program, step, optimizer, clips)
             if found is not None:
                 told.add(optimizer)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 _STEPS = "gradient_accumulation_steps"
 _PARTS = ("train_micro_batch_size_per_gpu", _STEPS)
-_NAMES_SETTINGS = ("--deepspeed_config", "--deepspeed", "--ds_config", "--deepspeed-config", "--deepspeed_config_file")
 
 
 class LaunchConfigMismatch(Rule):
@@ -173,7 +172,7 @@ class LaunchConfigMismatch(Rule):
             )
 
     def _of_settings(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
-        found = _deepspeed_settings(launched, file, launch)
+        found = launched.engine_settings(file, launch)
         if found is None:
             return
         count = launch.world_size
@@ -211,22 +210,3 @@ def _taken(launch: ProgramStart) -> tuple[str, ...] | None:
     if count is None or count.number is None or (launch.nodes or 2) > 1:
         return None
     return tuple(map(str, range(count.number)))
-
-
-def _deepspeed_settings(launched: Launched, file: LaunchFile, launch: ProgramStart) -> SettingsFile | None:
-    """The DeepSpeed file that a launch hands over, itself or in its accelerate settings."""
-    name: str | None = None
-    for word, following in zip(launch.arguments, (*launch.arguments[1:], None), strict=False):
-        for flag in _NAMES_SETTINGS:
-            if word.text == flag and following is not None:
-                name = following.text
-            elif (value := word.after(f"{flag}=")) is not None:
-                name = value.text
-    option = launch.option("deepspeed-config-file")
-    name = option.text if option is not None else name
-    config = launch.option("config-file")
-    if name is None and config is not None and config.text is not None:
-        found = launched.settings_of(file, config.text, "accelerate")
-        name = found[1].text("deepspeed_config.deepspeed_config_file") or None if found is not None else None
-    found = launched.settings_of(file, name, "deepspeed") if name is not None else None
-    return found[1] if found is not None else None

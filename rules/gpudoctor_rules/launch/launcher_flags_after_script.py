@@ -13,8 +13,8 @@ Move the option to before the script. Unsafe: from then on as many processes sta
 
 ## Silent when
 
-The script declares an option of that name itself; the launcher has been given it already; what the launcher is given is
-not known.
+The script declares an option of that name itself, or may, as it reads its options in a way that was not followed; the
+launcher has been given it already; what the launcher is given is not known.
 
 ## Sources
 
@@ -44,6 +44,8 @@ _ACCELERATE = frozenset(
     {"num-processes", "num-machines", "machine-rank", "main-process-ip", "main-process-port", "multi-gpu", "gpu-ids"}
 )
 _DEEPSPEED = frozenset({"num-gpus", "num-nodes", "include", "exclude", "hostfile", "master-port", "master-addr"})
+_OWN = frozenset({"nproc-per-node", "rdzv-backend", "rdzv-endpoint", "rdzv-id"})
+"""What no program takes for itself."""
 _ALONE = frozenset({"standalone", "multi-gpu"})
 """Take no value."""
 
@@ -88,9 +90,11 @@ def _misplaced(launched: Launched, file: LaunchFile, launch: ProgramStart) -> It
     flags = known.get(launch.launcher, _TORCH)
     facts = launched.program_of(file, launch)
     own = frozenset(facts.options) if facts is not None else frozenset()
-    # A program that reads its options in ways that were not followed may know them all.
-    if (facts is not None and not facts.options_known) or not launch.closed:
+    if not launch.closed:
         return
+    # A program that reads its options in ways that were not followed may know them all, but for a launcher's own.
+    if facts is not None and not facts.options_known:
+        flags = flags & _OWN
     for index, word in enumerate(launch.arguments):
         start = word.parts[0] if word.parts else ""
         if not isinstance(start, str) or not start.startswith("--"):

@@ -14,7 +14,7 @@ Say how many processes to start: `torchrun --nproc-per-node=gpu train.py` starts
 ## Silent when
 
 The number is given, or comes from a variable or a configuration; one GPU is all that the command may see; several
-nodes take part; the program also runs as one process; the same file also starts the program in several.
+nodes take part; the program also runs as one process; the same file also starts the program by `torchrun` in several.
 
 ## Sources
 
@@ -51,9 +51,9 @@ class OneProcessLaunch(Rule):
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         for file, launch in launched.launches:
             # `srun` and `mpirun` start it several times, and whoever offers one GPU wants one process.
-            if launch.starters or _on_one_gpu(launch) or launch.script is None or _also_in_several(file, launch):
+            if launch.starters or _on_one_gpu(launch) or launch.script is None:
                 continue
-            if is_of_torch(launch):
+            if is_of_torch(launch) and not _also_in_several(file, launch):
                 yield from self._of_torchrun(launched, file, launch)
             elif launch.launcher is StartedBy.PYTHON:
                 yield from self._of_python(launched, file, launch)

@@ -7,18 +7,20 @@ Training on several GPUs starts the program once for each GPU; each such process
 `forward`. A call of `model.module(x)`, of `accelerator.unwrap_model(model)`, of a method of the inner model, or of the
 variable from before the wrap runs the inner model alone. No error is raised: `backward()` fills the gradients of this
 rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the same call uses one GPU and leaves the
-others idle.
+others idle. Fabric's wrapper refuses such a method: `RuntimeError: You are calling the method ... from outside the
+model`.
 
 ## Fix
 
 Call the wrapper. Where a method other than `forward` computes the loss, let `forward` call that method. Unsafe,
-because the training changes; that is the point.
+because the training changes; that is the point. With Fabric, `model.mark_forward_method("loss")` behind `setup`.
 
 ## Silent when
 
 The call builds no graph, as under `no_grad`, or no optimizer uses its gradients; the wrapper runs in the same step,
 too, which arms the averaging for all parameters; the program averages gradients itself; whether there is a wrapper
-depends on a test that the call does not share. Perf only where a `DataParallel` wrapper trains elsewhere.
+depends on a test that the call does not share; a method was marked for Fabric. Perf only where a `DataParallel` wrapper
+trains elsewhere.
 
 ## Sources
 
@@ -31,12 +33,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.knowledge import Prepare
-from gpudoctor.lint.events.model import AttributeMissed, Forward
+from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
@@ -59,12 +61,39 @@ class WrapperBypassed(Rule):
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        if program.managed_by == {"lightning"}:
+            yield from self._past_fabric(program)
+            return
         # Other frameworks may install hooks on the bare module, so that calling it is no bypass.
         if program.managed_by - {"accelerate"} or not any(wrappings(program)):
             return
         # What happens by default is told first: of one wrapper the rest is the same mistake.
         found = sorted(self._bypasses(program), key=lambda pair: pair[0])
         yield from (finding for _, finding in found)
+
+    def _past_fabric(self, program: Program) -> Iterator[Finding]:
+        """Fabric's wrapper hands a method on, and refuses the forward in it."""
+        marked = {event.wrapper for event in program.events(ForwardMarked)}
+        asked = (each for each in program.events(Prepare) if not each.by_itself)
+        prepared = [each for each in asked if isinstance(each.made, Wrapper) and each.made not in marked]
+        told: set[Location] = set()
+        for call in program.events(Forward) if program.launched_in_several else ():
+            model, place = call.module.core_under(WrapperKind.COMPILED), call.reached_at
+            setup = next((e for e in prepared if e.given.core == model and e.order < call.order), None)
+            if model is None or place is None or setup is None or place in told:
+                continue
+            if not call.condition.implies(setup.condition):
+                continue
+            told.add(place)
+            yield self.found(
+                place,
+                f"This method runs the forward of {name_of(model)} past the wrapper of `{setup.call}`: each rank ends "
+                "with `RuntimeError: You are calling the method ... from outside the model`.",
+                remedy=f"Call `{in_code(setup.made, 'model')}.mark_forward_method(...)` with its name behind "
+                f"`{setup.call}`.",
+                because=[("it is wrapped here", setup.location)],
+            )
+            return
 
     def _bypasses(self, program: Program) -> Iterator[tuple[bool, Finding]]:
         """Each with whether it happens only with an option that is left out."""

@@ -30,7 +30,7 @@ LIGHTNING = """
     """
 
 LOOP = """
-    for epoch in range(3):
+    for epoch in range(3):{told}
         for x, y in loader:
             optimizer.zero_grad()
             loss = nn.functional.mse_loss(model(x), y)
@@ -48,9 +48,18 @@ START = """
     """
 
 
-def loop(setup: str, backward: str = "loss.backward()", start: str = START) -> str:
-    """A training loop whose framework is set up by these lines."""
-    return start + setup + LOOP.format(backward=backward)
+def loop(setup: str, backward: str = "loss.backward()", start: str = START, told: str = "") -> str:
+    """A training loop whose framework is set up by these lines. What no framework does for the program, it does itself:
+    a sampler is `told` the epoch."""
+    return start + setup + LOOP.format(backward=backward, told=told and f"\n        {told}")
+
+
+ENGINE = """
+    import deepspeed
+    engine, optimizer, {loader}, _ = deepspeed.initialize(
+        model=model, model_parameters=model.parameters(), config="ds.json", training_data=data)
+    model = engine
+    """
 
 
 PROGRAMS = {
@@ -83,13 +92,7 @@ PROGRAMS = {
     trainer.save_model("out")
     """,
     "deepspeed": loop(
-        """
-    import deepspeed
-    engine, optimizer, loader, _ = deepspeed.initialize(
-        model=model, model_parameters=model.parameters(), config="ds.json", training_data=data)
-    model = engine
-    """,
-        "engine.backward(loss)",
+        ENGINE.format(loader="loader"), "engine.backward(loss)", told="loader.data_sampler.set_epoch(epoch)"
     ),
     "ray": """
     import torch, torch.nn as nn
@@ -102,6 +105,7 @@ PROGRAMS = {
         loader = prepare_data_loader(DataLoader(data, shuffle=True))
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
         for epoch in range(3):
+            loader.sampler.set_epoch(epoch)
             for x, y in loader:
                 optimizer.zero_grad()
                 nn.functional.mse_loss(model(x), y).backward()
@@ -116,7 +120,10 @@ PROGRAMS = {
     torch.cuda.set_device(hvd.local_rank())
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
-    """
+    sampler = torch.utils.data.DistributedSampler(data, num_replicas=hvd.size(), rank=hvd.rank())
+    loader = DataLoader(data, sampler=sampler, batch_size=4)
+    """,
+        told="sampler.set_epoch(epoch)",
     ),
     "smdistributed": loop(
         """
@@ -133,7 +140,8 @@ PROGRAMS = {
     model = idist.auto_model(model)
     optimizer = idist.auto_optim(optimizer)
     loader = idist.auto_dataloader(data, batch_size=4, shuffle=True)
-    """
+    """,
+        told="loader.sampler.set_epoch(epoch)",
     ),
     "composer": """
     import torch, torch.nn as nn
@@ -211,7 +219,7 @@ def test_nothing_is_missed_where_a_framework_does_it(paper, tmp_path: Path, sour
 
 
 def test_an_engine_deals_out_no_other_loader_than_its_own(paper, tmp_path: Path):
-    paper(PROGRAMS["deepspeed"].replace("optimizer, loader, _", "optimizer, _, _"), launch="auto")
+    paper(loop(ENGINE.format(loader="_"), "engine.backward(loss)"), launch="auto")
     assert [seen.code for seen in lint(tmp_path / "train.py", folder=tmp_path, select=ABSENT)] == ["GPU301"]
 
 

@@ -12,6 +12,7 @@ from gpudoctor.manifest.effects import (
     Setting,
     WorldSize,
     backpropagates,
+    clips,
     collective,
     configures,
     gives_back,
@@ -73,6 +74,8 @@ class Accelerator:
     def unwrap_model(self, model, keep_fp32_wrapper=True, **more): ...
     @backpropagates(loss="loss")
     def backward(self, loss, **more): ...
+    @clips(of="parameters", bound="max_norm")
+    def clip_grad_norm_(self, parameters, max_norm, norm_type=2): ...
     @collective(gathers=True)
     def gather(self, tensor): ...
     @collective(gathers=True, drops_padding=True)

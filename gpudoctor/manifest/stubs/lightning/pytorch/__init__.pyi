@@ -13,6 +13,7 @@ from gpudoctor.manifest.effects import (
     follows_loop,
     held,
     optimizers_in,
+    optimizes_itself,
     possibly,
     prepares,
     saves,
@@ -123,8 +124,11 @@ class Trainer:
                 out = tell(model, "training_step", batch, batch_idx, index)
                 self._optimize(model, out, [optimizer], batch_idx)
         else:
+            automatic = held(model, "automatic_optimization", True)
+            if not automatic:
+                optimizes_itself(model)
             out = tell(model, "training_step", batch, batch_idx, 0)
-            if held(model, "automatic_optimization", True):
+            if automatic:
                 self._optimize(model, out, self.optimizers, batch_idx)
         self._tell(model, "on_train_batch_end", out, batch, batch_idx, 0)
     def _optimize(self, model, out, optimizers, batch_idx):
@@ -201,6 +205,7 @@ class Trainer:
         if possibly(data is not None):
             data.trainer = self
         model.global_rank, model.local_rank = self.global_rank, self.local_rank
+        model.current_epoch, model.global_step = self.current_epoch, self.global_step
         if written(model, "configure_callbacks"):
             self.callbacks = [*self.callbacks, *tell(model, "configure_callbacks")]
         if self.local_rank == 0:

@@ -1,0 +1,3 @@
+"""Where mmengine defines who a process is."""
+
+from mmengine.dist import *

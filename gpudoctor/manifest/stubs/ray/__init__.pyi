@@ -1,0 +1,1 @@
+"""Ray: of it only what trains."""

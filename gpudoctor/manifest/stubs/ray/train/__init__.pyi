@@ -1,0 +1,29 @@
+"""What a worker of Ray Train asks, and tells."""
+
+from gpudoctor.manifest.effects import (
+    GlobalRank,
+    LocalRank,
+    LocalWorldSize,
+    NodeRank,
+    Setting,
+    WorldSize,
+    collective,
+    followed,
+)
+
+@followed()
+class TrainContext:
+    def get_world_rank(self) -> GlobalRank: ...
+    def get_local_rank(self) -> LocalRank: ...
+    def get_node_rank(self) -> NodeRank: ...
+    def get_world_size(self) -> WorldSize: ...
+    def get_local_world_size(self) -> LocalWorldSize: ...
+    def get_trial_dir(self) -> Setting: ...
+    def get_experiment_name(self) -> Setting: ...
+
+def get_context():
+    return TrainContext()
+
+@collective(waits=True)
+def report(metrics, *, checkpoint=None, checkpoint_dir_name=None, **more): ...
+def get_checkpoint() -> Setting: ...

@@ -1,0 +1,60 @@
+"""`python train.py` trains with the Trainer of Transformers on all GPUs by `nn.DataParallel`.
+
+## What goes wrong
+
+Started without a launcher, the `Trainer` of Transformers puts the model into `torch.nn.DataParallel` as soon as it sees
+more than one GPU. One process copies the model to all of them in every step: slower than one process for each GPU,
+and with a batch as many times larger as there are GPUs. One line of the log tells: `Training with DataParallel so batch
+size has been adjusted to`.
+
+## Fix
+
+Start it with a launcher: `torchrun --nproc-per-node=gpu train.py`, and let the program refuse to start without one.
+Or show it one GPU, `CUDA_VISIBLE_DEVICES=0`. No automatic fix.
+
+## Silent when
+
+A launch file starts several processes of the program, or the project names a launcher with it; it asks for what a
+launcher tells its processes, or is told a setting of several, such as `ddp_backend`; it chooses which GPUs it sees.
+
+## Sources
+
+https://huggingface.co/docs/transformers/perf_train_gpu_many; `Trainer._wrap_model` of transformers 5.23.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.process import EnvironmentWrite
+from gpudoctor.rule import Rule
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
+
+
+class SilentDataParallel(Rule):
+    """`python train.py` trains with the Trainer of Transformers on all GPUs by `nn.DataParallel`."""
+
+    code = "GPU952"
+    name = "silent-data-parallel"
+    severity = Severity.INFO
+    needs = (UseManaged,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.has_entry or program.launched_in_several or program.launchers_naming_it():
+            return
+        if any(each.name == "CUDA_VISIBLE_DEVICES" for each in program.events(EnvironmentWrite)):
+            return
+        for charge in program.events(UseManaged):
+            if charge.framework == "transformers" and charge.trains:
+                yield self.found(
+                    charge.location,
+                    "Started by `python` on several GPUs, this trainer copies the model to all of them in every step, "
+                    "by `nn.DataParallel`: one process for each GPU is faster.",
+                    remedy="Start it with a launcher: `torchrun --nproc-per-node=gpu`.",
+                )
+                return
