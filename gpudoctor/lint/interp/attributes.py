@@ -217,13 +217,17 @@ def _holds_entries(m: Evaluator, value: DictOf) -> bool:
 def _entry_as_attribute(m: Evaluator, value: DictOf, name: str, node: ast.AST) -> Values | None:
     cls = class_of(value)
     getter = find_in_class(m, cls, "__getattr__") if cls is not None else None
-    if getter is not None and isinstance(getter.single, Function):
+    held = next((values for each, values in possible_pairs(m, value) if each.single == Const(name)), None)
+    # What it makes of an entry that is a plain dictionary is its own; all else it hands on, as a rule, and a model is
+    # made with thousands of these.
+    plain = held is not None and held.any(lambda each: isinstance(each, DictOf) and each.cls is None)
+    if plain and getter is not None and isinstance(getter.single, Function):
         answered = m.answer_of(getter, Arguments((singleton(value), singleton(Const(name)))), node)
         if answered is not None:
             # As whoever reads the attribute writes it, not the one who wrote `self[name]`.
             return answered.map(lambda each: _called_as_read(m, value, each, node))
     key = singleton(Const(name))
-    known = any(each == key for each, _ in possible_pairs(m, value)) or m.state(value, ContainerState.more) is not None
+    known = held is not None or m.state(value, ContainerState.more) is not None
     return m.item_at(value, key, node) if known and _holds_entries(m, value) else None
 
 
