@@ -7,13 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor import cli
-from gpudoctor.ranks.process_tree import ON_LINUX, children
+from gpudoctor.ranks.process_tree import ON_LINUX, children, state_of
 from gpudoctor.run import outside_stack
 
 if TYPE_CHECKING:
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(not ON_LINUX, reason="processes are followed as only Linux shows them")
 JOB = """
 import os, subprocess, sys, time
-sleep = [sys.executable, "-S", "-c", "import time; time.sleep(300)"]
+sleep = [sys.executable, "-S", "-c", "import os, time; os.write(1, b'sleeps' + bytes([10])); time.sleep(300)"]
 for rank in range(3):
     subprocess.Popen(sleep, env={**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank)})
-print("started", flush=True)
+os.write(1, b"has started them\\n")
 time.sleep(300)
 """
-"""A launcher with three ranks."""
+"""A launcher with three ranks. One write a line: `print` may write the newline apart, and they share a pipe."""
 SPY = """#!{python}
 import json, os, sys
 pid = int(sys.argv[-1])
@@ -55,7 +56,9 @@ def job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[int]:
         [sys.executable, "-S", "-c", JOB], stdout=subprocess.PIPE, text=True, start_new_session=True, env=environment
     )
     assert process.stdout is not None
-    assert process.stdout.readline() == "started\n"
+    assert sorted(process.stdout.readline() for _ in range(4)) == ["has started them\n", *["sleeps\n"] * 3]
+    while not all(state_of(rank) == "S" for rank in children(process.pid)):
+        time.sleep(0.01)
     yield process.pid
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
