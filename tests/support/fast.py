@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -113,5 +114,13 @@ def _refuse(event: str, arguments: Any) -> None:
         return
     if event in _EVENTS:
         raise AssertionError(f"a test that counts as fast starts a process ({event}); mark it with pytest.mark.slow")
-    if event == "import" and arguments[0] == "torch":
+    if event == "import" and arguments[0] == "torch" and _is_torch_itself():
         raise AssertionError("a test that counts as fast loads torch; mark it with pytest.mark.slow")
+
+
+def _is_torch_itself() -> bool:
+    """Not a test's own file of that name, and not refused by a test."""
+    if "torch" in sys.modules:
+        return False
+    found = PathFinder.find_spec("torch")
+    return found is not None and found.submodule_search_locations is not None

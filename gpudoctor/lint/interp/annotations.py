@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, ProjectModule
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
+from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.imports import member, resolved
 from gpudoctor.lint.library.library_names import gives_settings
 from gpudoctor.lint.source.project import ModuleFile
@@ -123,7 +124,11 @@ def as_annotated(m: Evaluator, annotation: ast.expr, values: Values, node: ast.A
     cls = annotated_class(m, annotation, m.frame.scopes[-1])
     if cls is None or _is_open(cls) or items_held(m.state(cls, ClassState.subclasses)):
         return values
-    return m.call(singleton(cls), Arguments((), {}, (values,)), node)
+    made = m.call(singleton(cls), Arguments((), {}, (values,)), node)
+    # It may be of a class below that one, which has more.
+    for told in HOOKS.opened:
+        told(m, made)
+    return made
 
 
 def _is_open(cls: Class) -> bool:

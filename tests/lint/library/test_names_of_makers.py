@@ -6,6 +6,8 @@ import ast
 import importlib.util
 from pydoc import locate
 
+import pytest
+
 from gpudoctor.lint.library.torch_distributed import MESH
 from tests.support.sources import sources
 
@@ -27,6 +29,7 @@ def _names() -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_a_library_has_what_is_said_to_be_its_own() -> None:
     installed = [name for name in _names() if importlib.util.find_spec(name.partition(".")[0]) is not None]
     assert MESH in installed

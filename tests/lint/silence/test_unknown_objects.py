@@ -130,6 +130,11 @@ TRAINER = """
             self.model(x).sum().backward()
             self.optimizer.step()
     """
+# Left to the classes below, one of which is meant.
+ABSTRACT = """
+        def restore(self, path):
+            raise NotImplementedError
+    """
 CHOSEN = """
     import hydra
     from hydra.utils import instantiate
@@ -161,7 +166,7 @@ CHOSEN_TRAINER = (
 
 @pytest.mark.parametrize(("program", "call", "line"), [(CHOSEN, "train", 11), (CHOSEN_TRAINER, "fit", 21)])
 def test_a_training_that_a_setting_chooses(tell: Tell, program: str, call: str, line: int) -> None:
-    told = tell("train.py", train=program, trainer=TRAINER)
+    told = tell("train.py", train=program, trainer=TRAINER + ABSTRACT)
     assert told.silent["train.py"][0] == ("unread", line)
     assert told.lines[0].startswith(
         "train.py: the training was not reached: `hydra.utils.instantiate` chooses at run time what "
@@ -170,6 +175,13 @@ def test_a_training_that_a_setting_chooses(tell: Tell, program: str, call: str, 
     assert told.lines[1].startswith("  help: `gpudoctor run train.py` watches the training itself, with the settings")
     assert told.programs == {"train.py": "not"}
     assert tell("--fail-on=not-followed", "train.py").code == 1
+
+
+def test_a_trainer_that_an_annotation_names(tell: Tell) -> None:
+    # `restore` is that of a class below the one that is named.
+    told = tell("train.py", train=CHOSEN, trainer=TRAINER)
+    assert told.silent["train.py"][0] == ("unknown model", 15)
+    assert told.programs == {"train.py": "partly"}
 
 
 NAMED_IN_A_FILE = """
