@@ -31,12 +31,13 @@ class Backward(Event):
 @dataclass(frozen=True, kw_only=True)
 class OwnLoss(Event):
     """A trainer takes a `loss` that a method of the program has made, at `made_at`, without what the trainer had to say
-    about it; the gradients of so many batches are `accumulated`."""
+    about it; the gradients of so many batches are `accumulated`. `counted`: the model takes the number of items of a
+    whole step, so that the trainer leaves the division to the loss."""
 
     loss: Values
-    model: Values
     accumulated: Values
     made_at: Location
+    counted: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -69,6 +69,10 @@ SAMPLER = Heuristic(
 )
 LOSS = Heuristic("a loss", _SURE, names=("kl_div",), parts=("loss", "cross_entropy"))
 """`nll_loss`, `CrossEntropyLoss`: the names of torch and of libraries of losses have no other word in common."""
+LANGUAGE_MODEL = Heuristic(
+    "a language model", _SURE, parts=("causallm", "lmheadmodel", "conditionalgeneration", "seq2seqlm")
+)
+"""Of Transformers: what their losses are made of says how its Trainer divides them."""
 CONVOLUTION = Heuristic("a layer", _SURE, endings=("Conv",))
 """In the libraries of layers for graphs: what models and functions of these hold is not known."""
 NO_MODULE = Heuristic(

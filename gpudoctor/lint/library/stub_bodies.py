@@ -11,11 +11,13 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
+from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes
 from gpudoctor.manifest.effects import FollowEffect
@@ -123,8 +125,17 @@ def _own_loss(call: Call) -> Values:
     function, name, given = _function_of(_written(call)), call.constant(2, "parameter"), call.args[3:]
     if function is not None and isinstance(name, str) and len(given) == 3 and _takes_unread(function, name):
         loss, model, accumulated = given
-        call.emit(OwnLoss, loss=loss, model=model, accumulated=accumulated, made_at=function.place)
+        counted = any(_counts_items(call, each) for each in model)
+        call.emit(OwnLoss, loss=loss, accumulated=accumulated, made_at=function.place, counted=counted)
     return singleton(NONE)
+
+
+def _counts_items(call: Call, model: Value) -> bool:
+    """A language model of Transformers, perhaps in an adapter."""
+    parts = (each.core for each in (model, *call.do.parts.get(model.core, ())))
+    made = [each.made_by.split(".") for each in parts if isinstance(each, Module)]
+    # `AutoModelForCausalLM.from_pretrained` as well as the class itself.
+    return any(names[0] == "transformers" and any(map(LANGUAGE_MODEL.fits, names)) for names in made)
 
 
 def _takes_unread(function: Function, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""A Trainer's own `compute_loss` is divided by nobody, though its gradients are accumulated.
+"""Nothing divides the loss of a Trainer's own `compute_loss`, though its gradients are accumulated.
 
 ## What goes wrong
 
@@ -9,13 +9,13 @@ loss are k times too large. No error is raised.
 
 ## Fix
 
-Divide by what is handed over, `loss.sum() / num_items_in_batch`; or say that the loss is not divided:
-`self.loss_is_scaled_for_ga = False` (since 5.x), `self.model_accepts_loss_kwargs = False` (since 4.46) behind
+Divide by what is passed, `loss.sum() / num_items_in_batch`; or say that the loss is not divided:
+`self.loss_is_scaled_for_ga = False` (since 5.x), `self.model_accepts_loss_kwargs = False` (since 4.46) after
 `super().__init__(...)`. No automatic fix.
 
 ## Silent when
 
-Nothing is accumulated, or it is not known over how many batches; the loss uses `num_items_in_batch`, or hands it on;
+Nothing is accumulated, or it is not known over how many batches; the loss uses `num_items_in_batch`, or passes it on;
 the program divides by the number of batches itself; the model is not known to be a language model; `compute_loss` does
 not take `num_items_in_batch`, as it was before version 4.46.
 
@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.training_step import OwnLoss
@@ -39,11 +38,9 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
-_LANGUAGE_MODELS = ("CausalLM", "LMHeadModel", "ConditionalGeneration", "Seq2SeqLM")
-
 
 class CustomLossNotScaled(Rule):
-    """A Trainer's own `compute_loss` is divided by nobody, though its gradients are accumulated."""
+    """Nothing divides the loss of a Trainer's own `compute_loss`, though its gradients are accumulated."""
 
     code = "GPU951"
     name = "custom-loss-not-scaled"
@@ -59,23 +56,16 @@ class CustomLossNotScaled(Rule):
                 continue
             loss = event.loss.single
             # Divided by something: the program knows of it.
-            if not isinstance(loss, Tensor) or loss.over is not None or not _of_language(program, event):
+            if not isinstance(loss, Tensor) or loss.over is not None or not event.counted:
                 continue
             told.add(event.made_at)
             yield self.found(
                 event.made_at,
                 f"The Trainer leaves the division to this loss, which ignores `num_items_in_batch`: gradients of "
                 f"{number} batches are summed, and are {number} times too large.",
-                remedy="Divide by `num_items_in_batch`, or write `self.model_accepts_loss_kwargs = False` behind "
+                remedy="Divide by `num_items_in_batch`, or write `self.model_accepts_loss_kwargs = False` after "
                 "`super().__init__(...)`, so that the Trainer divides.",
                 because=[("it is trained here", event.location)],
                 # Without labels in the batches there is no such number, and the Trainer divides.
                 confidence=Confidence.LIKELY,
             )
-
-
-def _of_language(program: Program, event: OwnLoss) -> bool:
-    """A model of Transformers that takes `num_items_in_batch`, perhaps in an adapter."""
-    parts = (part.core for model in event.model for part in (model, *program.parts.get(model.core, ())))
-    made = (each.made_by for each in parts if isinstance(each, Module))
-    return any(name.startswith("transformers.") and any(kind in name for kind in _LANGUAGE_MODELS) for name in made)
