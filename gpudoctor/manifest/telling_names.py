@@ -88,7 +88,10 @@ def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, An
 
 def _names(said: Mapping[str, Any], words: Iterable[str]) -> list[str]:
     """The functions and methods at which one of the words stands, and all that says who a process is."""
-    members = {**said["functions"], **said["methods"]}
+    # What a stub keeps to itself is in no program.
+    members = {
+        name: each for name, each in {**said["functions"], **said["methods"]}.items() if not _last(name).startswith("_")
+    }
     found = [name for name, (*_, effects) in members.items() if any(word in effects for word in words)]
     if "collective" in words:
         found += [name for name, (*_, returns, _) in members.items() if returns in RANKS]

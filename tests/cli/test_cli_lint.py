@@ -110,7 +110,7 @@ def test_a_bug_of_ours(write: Write, lint: Lint) -> None:
 def test_quiet_and_verbose(write: Write, lint: Lint) -> None:
     write(train=MAIN, gpudoctor_toml="")
     assert lint("--quiet")[2] == ""
-    _, _, err = lint("--verbose", "--select=GPU95")
+    _, _, err = lint("--verbose", "--select=GPU950")
     assert "Rules: GPU950\n" in err
     assert "Configuration: none\n" in err
     assert "Read: train.py\n" in err

@@ -194,7 +194,8 @@ def test_a_rank_on_another_node_is_named_by_nccl(tmp_path: Path, monkeypatch: py
         port = free.getsockname()[1]
     monkeypatch.setenv("NCCL_RAS_ADDR", f"localhost:{port}")
     (tmp_path / "train.py").write_text(OTHER_NODE)
-    watched = watch(tmp_path, "--hang-after", "8", "--kill-on-hang", "train.py")
+    # Where the service listens is read from what a rank was started with, which a fork has not.
+    watched = watch(tmp_path, "--hang-after", "8", "--kill-on-hang", "train.py", cold=True)
     assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [1]}
     assert "Rank 1 has called AllReduce 1 times, others 2 times, on node1 (process 7)." in watched.err
 
