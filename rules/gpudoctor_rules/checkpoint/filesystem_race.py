@@ -11,7 +11,7 @@ not every time, and never on a single GPU.
 ## Fix
 
 `exist_ok=True`, which is safe: a folder that is there already is what was wanted. What is removed should be removed by
-one rank, with a barrier behind it.
+one rank, with a barrier after it.
 
 ## Silent when
 

@@ -6,7 +6,7 @@ All ranks (the processes of a distributed program) run the same code, so a plain
 them, and all write to one path. At best the work is done several times; at worst the writes mix, and the file cannot be
 read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
 weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are torn
-in the same way, and a log that begins anew loses lines, which is a warning.
+in the same way, and a log that starts over loses lines, which is a warning.
 
 ## Fix
 

@@ -1,4 +1,4 @@
-"""The state of a ZeRO optimizer is saved without being brought together first.
+"""The state of a ZeRO optimizer is saved without being consolidated first.
 
 ## What goes wrong
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class ZeroStateNotConsolidated(Rule):
-    """The state of a ZeRO optimizer is saved without being brought together first."""
+    """The state of a ZeRO optimizer is saved without being consolidated first."""
 
     code = "GPU606"
     name = "zero-state-not-consolidated"

@@ -11,7 +11,7 @@ job hangs if a rank has left the loop.
 ## Fix
 
 Remove it. Where it protects something that one rank does (a file that others read), put both under a test on the step,
-or behind the loop. No automatic fix.
+or after the loop. No automatic fix.
 
 ## Silent when
 

@@ -11,7 +11,7 @@ the next collective of the other ranks, and numbers are mixed up silently.
 
 ## Fix
 
-None is applied. Move the collective in front of the test on the rank, or behind it, and keep only what one rank must
+None is applied. Move the collective in front of the test on the rank, or after it, and keep only what one rank must
 do (print, save, log) inside.
 
 ## Silent when

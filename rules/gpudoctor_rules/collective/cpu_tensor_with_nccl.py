@@ -1,4 +1,4 @@
-"""A tensor on the CPU is handed to a collective of NCCL.
+"""A tensor on the CPU is passed to a collective of NCCL.
 
 ## What goes wrong
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class CpuTensorWithNccl(Rule):
-    """A tensor on the CPU is handed to a collective of NCCL."""
+    """A tensor on the CPU is passed to a collective of NCCL."""
 
     code = "GPU510"
     name = "cpu-tensor-with-nccl"

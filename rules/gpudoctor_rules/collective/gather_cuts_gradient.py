@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`dist.all_gather` copies numbers: what it fills has no graph, whatever graph the tensor had that was handed in. For a
+`dist.all_gather` copies numbers: what it fills has no graph, whatever graph the tensor had that was passed in. For a
 contrastive loss over the features of all ranks (processes, one for each GPU) every gathered feature is a constant, also
 those that this rank has computed itself. Training goes on without an error, with half of the gradient missing, and is
 worse than on one GPU. Where nothing else leads to the model it ends with `element 0 of tensors does not require grad

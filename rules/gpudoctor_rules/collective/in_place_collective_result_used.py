@@ -10,7 +10,7 @@ type(s) for /: 'Work' and 'int'`.
 
 ## Fix
 
-Drop the assignment and go on with the tensor that was handed in. Safe where the target of the assignment is that very
+Drop the assignment and go on with the tensor that was passed in. Safe where the target of the assignment is that very
 tensor.
 
 ## Silent when

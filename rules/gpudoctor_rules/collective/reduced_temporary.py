@@ -59,7 +59,7 @@ class ReducedTemporary(Rule):
     needs = (Collective,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # Alone, the sum is what was handed in.
+        # Alone, the sum is what was passed in.
         if not program.world.several_processes:
             return
         dropped = {event.value for event in program.events(Discard)}

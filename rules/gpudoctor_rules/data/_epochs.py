@@ -117,7 +117,7 @@ def repeated_samplers(program: Program) -> Iterator[Repeated]:
 
 
 def _may_be_told(program: Program, samplers: set[Sampler]) -> bool:
-    """One of them was handed to code that could not be read, and may call its `set_epoch`."""
+    """One of them was passed to code that could not be read, and may call its `set_epoch`."""
     handed = (event for event in program.events(Escape) if event.into != SILENT_SAMPLER)
     return any(not samplers.isdisjoint(event.values) for event in handed)
 

@@ -158,7 +158,7 @@ def _any_of(value: Value) -> Iterable[Value]:
 
 
 def escapes(program: Program, *values: Value) -> bool:
-    """One of these objects was handed to code that could not be read."""
+    """One of these objects was passed to code that could not be read."""
     return any(value in program.escaped for value in values)
 
 

@@ -143,7 +143,7 @@ def _share_out(program: Program, loader: Loader, training: LearningPass) -> Repa
     at, data = loader.place, single_of(loader.dataset)
     given: list[Code] = [(Source(at, "0", named=True),), (Source(at, "dataset", named=True),)]
     known = Either((*given, (Holds(data),)) if data is not None else tuple(given))
-    # Data that are made where they are handed over get a name, and are made once.
+    # Data that are made where they are passed get a name, and are made once.
     named = Fresh(loader.label.replace("_loader", "_set") if "_loader" in loader.label else "dataset", at)
     name: Code = (named, " = ", Either(((Source(at, "0"),), (Source(at, "dataset"),))))
     first = (Before(at, (name,)), SetArgument(at, "dataset", (named,), 0))

@@ -16,7 +16,7 @@ ranks. Safe: nothing but the order of the data changes, and it becomes what shuf
 
 `shuffle=False`; the data is read once; the data set draws its items, whatever the index; the loader only evaluates, or
 nothing is trained; the sampler counts epochs itself, or is one of the project whose seed is not the epoch; somebody
-calls `set_epoch`, in whichever file; a framework that does so is in charge; the sampler was handed to code that could
+calls `set_epoch`, in whichever file; a framework that does so is in charge; the sampler was passed to code that could
 not be read.
 
 ## Sources

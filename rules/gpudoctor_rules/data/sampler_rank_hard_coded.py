@@ -4,7 +4,7 @@
 
 A `DistributedSampler` cuts the data into `num_replicas` shards, and each rank (each process, one for each GPU) takes
 the one with its number. With `rank=0` for everybody all ranks read the first shard and nobody reads the others, and
-with `num_replicas=1` as well, each rank reads everything. The local rank counts anew on each node, so with two nodes
+with `num_replicas=1` as well, each rank reads everything. The local rank starts at 0 on each node, so with two nodes
 half of the shares are read twice. With `num_replicas` and `rank` the wrong way round the shards make no sense at all.
 With a `seed` that differs between ranks each one shuffles differently, and shards overlap. All of this is silent,
 except for a number that is too large:

@@ -11,7 +11,7 @@ it is.
 ## Fix
 
 `generator=torch.Generator().manual_seed(42)`: the split has a seed of its own, the same on all ranks and in each run.
-Unsafe: the split is another one than before, also for a model that is trained on from a checkpoint.
+Unsafe: the split differs from the one before, also for a model that is trained on from a checkpoint.
 
 ## Silent when
 

@@ -16,7 +16,7 @@ name is the right device, and memory on the GPU is taken.
 ## Silent when
 
 The model moves itself, or its forward its parameters; it was made on the GPU; it comes from code that could not be
-read; it was handed to such code; only some paths leave it on the CPU; a framework prepares it; DDP was given
+read; it was passed to such code; only some paths leave it on the CPU; a framework prepares it; DDP was given
 `device_ids` (that is GPU207), or `DataParallel` one GPU, to which it brings the model.
 
 ## Sources

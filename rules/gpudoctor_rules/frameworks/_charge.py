@@ -26,14 +26,14 @@ def taken_in_charge(program: Program, managed: ManagedObject) -> UseManaged | No
 
 
 def prepares_unseen(program: Program) -> bool:
-    """Something is handed to a framework that could not be followed: it may be any object."""
+    """Something is passed to a framework that could not be followed: it may be any object."""
     return any(
         each.opaque or (isinstance(each.given, Unknown) and not each.given.config) for each in handed_over(program)
     )
 
 
 def is_prepared(program: Program, value: Value) -> bool:
-    """The object, or the one under its wrappers, is handed to a framework on some path."""
+    """The object, or the one under its wrappers, is passed to a framework on some path."""
     core = value.core
     return any(value in (each.given, each.made) or each.given.core == core for each in handed_over(program))
 

@@ -4,7 +4,7 @@
 
 Each rank (each process, one for each GPU) of a `FullyShardedDataParallel` model holds a part of each gradient.
 `torch.nn.utils.clip_grad_norm_` knows nothing of the others and takes the norm of its own part, which is about
-`sqrt(N)` times too small on N ranks, and another one on each. The gradients stay too large, and are scaled by another
+`sqrt(N)` times too small on N ranks, and different on each. The gradients stay too large, and are scaled by a different
 factor in each shard, so that the step has another direction than the gradient. No error is raised.
 
 Under DeepSpeed, `accelerator.clip_grad_norm_` does nothing: the engine clips, by `gradient_clipping` of its own

@@ -15,7 +15,7 @@ what it returns. Unsafe: it changes what the program trains, or on which batches
 
 ## Silent when
 
-What is handed over cannot be followed; the object was given to code that was not read; the loader has a sampler that
+What is passed cannot be followed; the object was given to code that was not read; the loader has a sampler that
 shards the data, or a data set that may be split; the program sends gradients between the ranks itself, or wraps the
 model; the model is frozen, or only evaluated; nothing but the loader is prepared, and the backward is PyTorch's own;
 learning rate schedules, which count their steps another way (`scheduler-steps-n-times`).
@@ -81,7 +81,7 @@ class ObjectNotPrepared(Rule):
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # What was not seen to be handed over may have been, elsewhere.
+        # What was not seen to be passed may have been, elsewhere.
         if not program.world.several_processes or not program.absence(knows=METHODS.keys()) or prepares_unseen(program):
             return
         told: set[Value] = set()
@@ -229,7 +229,7 @@ class ObjectNotPrepared(Rule):
         owner, method = in_code(beside.managed, beside.managed.framework), METHODS[beside.managed.framework][kind]
         subject = in_code(left, ("model", "optimizer", "loader")[kind])
         line: Code = (Holds(left), " = ", Holds(beside.managed), f".{method}(", Holds(left), ")")
-        # In the same function, what is made after the others were handed over is handed over behind it.
+        # In the same function, what is made after the others were passed is passed behind it.
         later = max(made, beside.location, key=lambda place: place.line)
         return self.found(
             at,
@@ -248,7 +248,7 @@ def _pass_of(rank: Process, given: Pass) -> Pass | None:
 
 
 def _is_left_out(program: Program, model: Module) -> bool:
-    """It was never handed over or wrapped, nor is it a part of what was, nor has it such parts."""
+    """It was never passed or wrapped, nor is it a part of what was, nor has it such parts."""
     related = program.within(model)
     taken = [each.given.core for each in handed_over(program)] + [each.inner.core for each in program.events(Wrap)]
     if any(each in related or model in program.within(each) for each in taken):
@@ -257,18 +257,18 @@ def _is_left_out(program: Program, model: Module) -> bool:
 
 
 def _beside(program: Program, value: Value) -> Prepare | None:
-    """Where this object was handed over."""
+    """Where this object was passed."""
     return next((each for each in handed_over(program) if each.given == value), None)
 
 
 def _of_loop(program: Program, backward: Backward) -> Prepare | None:
-    """Where the loader was handed over that the backward learns from."""
+    """Where the loader was passed that the backward learns from."""
     over = [loop.over for loop in backward.loops if loop.over is not None]
     return next((each for each in handed_over(program) if each.made in over), None)
 
 
 def _trained_beside(program: Program, optimizer: Optimizer, step: OptimizerStep) -> Prepare | None:
-    """Where the model was handed over whose gradients this optimizer uses here."""
+    """Where the model was passed whose gradients this optimizer uses here."""
     for backward in program.events(Backward):
         if backward.order > step.order or backward.condition.excludes(step.condition):
             continue

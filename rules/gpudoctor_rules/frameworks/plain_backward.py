@@ -11,7 +11,7 @@ precision or DeepSpeed: `RuntimeError: The current strategy and precision select
 fabric.backward(loss) instead of loss.backward()`. So does DeepSpeed's engine for FP16, and without ZeRO: `RuntimeError:
 Loss scaling is required for this configuration`, or `Direct calls to tensor.backward() are not supported`. Older
 versions than 0.18 say nothing, and leave each rank its own gradients. In Lightning's manual optimization, DDP averages
-only what `self.manual_backward(loss)` has announced: behind `loss.backward()` each rank trains a model of its own.
+only what `self.manual_backward(loss)` has announced: after `loss.backward()` each rank trains a model of its own.
 
 ## Fix
 

@@ -10,7 +10,7 @@ nobody. No error is raised.
 ## Fix
 
 Call `seed_everything(42)` before the loader is made, or give the sampler a generator: `generator=torch.Generator()
-.manual_seed(42)`. A seed for each rank may be set behind that, for what else is drawn.
+.manual_seed(42)`. A seed for each rank may be set after that, for what else is drawn.
 
 ## Silent when
 
@@ -101,7 +101,7 @@ class RandomSamplerDiffers(Rule):
 
 
 def _sampler(event: Prepare) -> Sampler | None:
-    """What draws at random for the loader that is handed over, with the generator of the process."""
+    """What draws at random for the loader that is passed, with the generator of the process."""
     loader = event.given
     if not isinstance(loader, Loader) or event.managed.framework != LIGHTNING or loader.sampler is None:
         return None

@@ -4,7 +4,7 @@
 
 The `step()` of a prepared schedule steps it once for each process, because the batches of all ranks (each process, one
 for each GPU) are meant to count. A prepared loader has its batches divided by that number already. A schedule whose
-length is computed from `len(loader)` behind `prepare` is therefore over after an N-th of the training on N GPUs, and
+length is computed from `len(loader)` after `prepare` is therefore over after an N-th of the training on N GPUs, and
 the learning rate stays at its end from there on. One that steps once an epoch decays N times as fast. No error is
 raised, and on one GPU nothing is wrong.
 

@@ -15,7 +15,7 @@ Before the first step, send the state of rank 0 to all: `hvd.broadcast_parameter
 ## Silent when
 
 All ranks set the same seed before, or load the same state; the program broadcasts something that may be the state, or
-leaves that to `hvd.elastic`; the model comes from a library, perhaps with its weights, or is handed to code that could
+leaves that to `hvd.elastic`; the model comes from a library, perhaps with its weights, or is passed to code that could
 not be read. A run does not show it: ranks of Horovod meet outside of `torch.distributed`.
 
 ## Sources

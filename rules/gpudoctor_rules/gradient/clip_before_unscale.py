@@ -15,7 +15,7 @@ the scaler is switched off, `unscale_` does nothing.
 
 ## Silent when
 
-The scaler is off (`enabled=False`); it is handed to code that could not be read, which may unscale; anything was
+The scaler is off (`enabled=False`); it is passed to code that could not be read, which may unscale; anything was
 unscaled between the last step and this one; what is clipped belongs to another optimizer.
 
 ## Sources

@@ -10,7 +10,7 @@ one on eight. No error is raised.
 
 ## Fix
 
-`dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)` with NCCL, or `p.grad /= dist.get_world_size()` behind the sum, which
+`dist.all_reduce(p.grad, op=dist.ReduceOp.AVG)` with NCCL, or `p.grad /= dist.get_world_size()` after the sum, which
 gloo needs; or leave it to `DistributedDataParallel`. No automatic fix, because a learning rate may have been tuned to
 the sum.
 

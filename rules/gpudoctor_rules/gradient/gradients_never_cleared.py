@@ -14,7 +14,7 @@ Unsafe, because the training changes; that is the point.
 ## Silent when
 
 Anything in the loop clears gradients of that optimizer or its models, be it under a condition, in a helper, or by
-`p.grad = None`; the loop calls something that could not be followed, or the optimizer or its model is handed to such
+`p.grad = None`; the loop calls something that could not be followed, or the optimizer or its model is passed to such
 code; a framework steps; the optimizer is made anew in the loop; the gradients do not come from `backward()`.
 
 ## Sources

@@ -14,7 +14,7 @@ Add `.detach()` to what is kept: same value, no graph. Safe. It stays on the GPU
 
 ## Silent when
 
-A `backward()` follows on the sum, as in a loss over several batches or time steps; the sum begins anew in each step;
+A `backward()` follows on the sum, as in a loss over several batches or time steps; the sum starts over in each step;
 under `no_grad`; the value is detached, or a number already.
 
 ## Sources

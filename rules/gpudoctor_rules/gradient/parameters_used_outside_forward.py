@@ -4,7 +4,7 @@
 
 `DistributedDataParallel` prepares the averaging of gradients in its own `forward`. A loss that takes a weight out of
 the model and computes with it, as in `F.linear(x, model.module.head.weight)`, gets right gradients in `backward()`, but
-only on this rank (this process, one for each GPU): they are averaged with nobody's. Each rank steps by its own data,
+only on this rank (this process, one for each GPU): they are averaged with no other's. Each rank steps by its own data,
 and the ranks drift apart. No error is raised.
 
 ## Fix

@@ -22,7 +22,7 @@ fix.
 
 ## Silent when
 
-The scaler is off (`enabled=False`) or does more than is seen, as timm's; it is handed to code that could not be read;
+The scaler is off (`enabled=False`) or does more than is seen, as timm's; it is passed to code that could not be read;
 what is missing may be in a part of the program that was not followed, or stands under a test that cannot be compared.
 
 ## Sources

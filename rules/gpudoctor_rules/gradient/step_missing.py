@@ -13,7 +13,7 @@ Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No autom
 ## Silent when
 
 There is no optimizer, as where gradients of inputs are wanted or the weights are changed by hand; the optimizer or its
-model is handed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
+model is passed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
 the step comes first in a loop and uses the gradients of the previous iteration; a closure given to `step` runs
 `backward()`.
 

@@ -15,7 +15,7 @@ the first epoch was trained.
 ## Silent when
 
 The model was in evaluation mode before it was trained for the first time, as where running statistics are kept on
-purpose; any call on the way may restore the mode, with a flag that is not known too; the model is handed to code that
+purpose; any call on the way may restore the mode, with a flag that is not known too; the model is passed to code that
 could not be read; it is switched off with the last batch of an epoch, and on with the next epoch; no known optimizer
 holds it; it has no layer for which the mode makes a difference; a framework makes the loop.
 

@@ -1,4 +1,4 @@
-"""An option of the launcher stands behind the script, which gets it in the launcher's place.
+"""An option of the launcher stands after the script, which gets it in the launcher's place.
 
 ## What goes wrong
 
@@ -51,7 +51,7 @@ _ALONE = frozenset({"standalone", "multi-gpu"})
 
 
 class LauncherFlagsAfterScript(Rule):
-    """An option of the launcher stands behind the script, which gets it in the launcher's place."""
+    """An option of the launcher stands after the script, which gets it in the launcher's place."""
 
     code = "GPU421"
     name = "launcher-flags-after-script"

@@ -6,7 +6,7 @@
 from 0. So `args` is a tuple (`(n,)`, not `(n)`, which is just `n`), and `fn` takes the index of the process first:
 otherwise each process ends with `TypeError: Value after * must be an iterable, not int` or
 `TypeError: run() takes 1 positional argument but 2 were given`. A new process imports the file and looks `fn` up by its
-name, so a lambda or a function inside another function cannot be handed over: `AttributeError: Can't pickle local
+name, so a lambda or a function inside another function cannot be passed: `AttributeError: Can't pickle local
 object 'main.<locals>.train'`. Nor does it run a notebook: for a function of a cell, `mp.spawn` ends with
 `AttributeError: Can't get attribute 'train' on <module '__main__' (built-in)>`.
 

@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`torchrun` starts Python itself, and the first word behind its options is the script. With
+`torchrun` starts Python itself, and the first word after its options is the script. With
 `torchrun --nproc-per-node=4 python train.py` each process looks for a file called `python` and ends with
 `can't open file '.../python': [Errno 2] No such file or directory`. `accelerate launch` and `deepspeed` do the same.
 

@@ -15,7 +15,7 @@ measure every hundredth step, or use `torch.cuda.Event(enable_timing=True)`, whi
 ## Silent when
 
 Something between the two looks waits for the GPU: `.item()`, `.cpu()`, a test on a tensor, a printed loss, a gradient
-scaler, a collective, a plain copy of a tensor from the CPU, behind the work or in each iteration of a loop; the time is
+scaler, a collective, a plain copy of a tensor from the CPU, after the work or in each iteration of a loop; the time is
 that of an epoch or of whole iterations of a loop, where what is not waited for at the end of one iteration is waited
 for in the next; code that could not be read is called between; the model is not known to be on a GPU.
 

@@ -16,7 +16,7 @@ ranks during `backward()`. Unsafe, because the training changes; that is the poi
 
 ## Silent when
 
-No process group is made; the model or its optimizer is handed to code that could not be read; a framework such as
+No process group is made; the model or its optimizer is passed to code that could not be read; a framework such as
 Accelerate or DeepSpeed is in charge; the program sends gradients or parameters between the ranks itself, or the
 results of models that are made anew again and again; only some ranks train; nothing is stepped, or only once; the
 model's own `forward` calls collectives, as where each rank holds a part of it.

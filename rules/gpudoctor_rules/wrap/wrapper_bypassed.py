@@ -13,7 +13,7 @@ model`.
 ## Fix
 
 Call the wrapper. Where a method other than `forward` computes the loss, let `forward` call that method. Unsafe,
-because the training changes; that is the point. With Fabric, `model.mark_forward_method("loss")` behind `setup`.
+because the training changes; that is the point. With Fabric, `model.mark_forward_method("loss")` after `setup`.
 
 ## Silent when
 
