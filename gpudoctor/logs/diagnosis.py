@@ -421,8 +421,13 @@ def _first_waiting(
         return placed, because, missing.sure if missing else False
     gone = [each for each in failures if each.role is FailureRole.PEER]
     stopped = [each for each in failures if each.role is FailureRole.STOPPED]
-    if ended := next((each for each in stopped if each.root and not each.exit), None):
-        return ended, "the launcher saw it end first", True
+    ended = [each for each in stopped if not each.exit]
+    if named := next((each for each in ended if each.root), None):
+        return named, "the launcher saw it end first", True
+    # The launcher goes through its processes in their order, and finds two that have ended since its last look.
+    before = next((each for each in ended if gone and each.at.order < gone[0].at.order), None)
+    if before is not None:
+        return before, "it ended before the others lost it", before.at.path == gone[0].at.path
     if gone:
         if any(each.root for each in gone):
             # A launcher tells each process that fails.

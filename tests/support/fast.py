@@ -26,6 +26,8 @@ STARTERS = frozenset({"subprocess", "multiprocessing", "torch", "fork", "execv",
 """Names that a process begins with, or the seconds that loading torch takes."""
 _EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "os.exec"})
 
+_MISSING = object()
+
 _forbidden = False
 _watching = False
 
@@ -120,7 +122,5 @@ def _refuse(event: str, arguments: Any) -> None:
 
 def _is_torch_itself() -> bool:
     """Not a test's own file of that name, and not refused by a test."""
-    if "torch" in sys.modules:
-        return False
-    found = PathFinder.find_spec("torch")
+    found = PathFinder.find_spec("torch") if sys.modules.get("torch", _MISSING) is not None else None
     return found is not None and found.submodule_search_locations is not None
