@@ -235,10 +235,11 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         if not own:
             left.append(each)
     whose = len(nameless) == 1 and (len(left) == 1 or told[nameless[0]].role is FailureRole.OWN)
-    if whose and len({each.text for each in left}) == 1 and not left[0].text.startswith(_SAYS_NOTHING):
+    speaking = [each for each in left if not each.text.startswith(_SAYS_NOTHING)]
+    if whose and len({each.text for each in speaking}) == 1:
         # Which process has said it is not in the log, but whose error it must be: of several that end alike, it is that
-        # of the first one at least.
-        end = next((each for each in left if each.root), left[0])
+        # of the first one at least. Those that a launcher has stopped had no time for it.
+        end = next((each for each in speaking if each.root), speaking[0])
         left.remove(end)
         told[nameless[0]] = _ended_so(told[nameless[0]], end)
     return sorted([*told, *left], key=lambda each: each.at.order)

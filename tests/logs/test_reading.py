@@ -953,3 +953,40 @@ def test_a_log_is_read_as_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "job.log").write_text("step 1 loss 0.5\n" * 100_000 + TRACEBACK)
     assert read_logs([str(tmp_path / "job.log")]).first is not None
     assert max(kept) <= 2
+
+
+ABORTED = """terminate called after throwing an instance of 'gloo::EnforceNotMet'
+  what():  [enforce fail at gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 8 vs 4.
+"""
+
+
+def _entry(rank: int, code: int, signal: str) -> str:
+    return (
+        f"[{rank}]:\n  time      : 2026-11-28_16:07:04\n  host      : localhost\n"
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {50 + rank})  ({signal})\n"
+        f"  error_file: <N/A>\n  traceback : Signal {-code} ({signal}) received by PID {50 + rank}\n"
+    )
+
+
+def test_what_a_process_said_before_it_was_aborted_is_its_error(tmp_path: Path) -> None:
+    """Though the launcher has stopped another one, which had no time to say anything."""
+    table = f"Failures:\n{_entry(1, -15, 'SIGTERM')}-----\nRoot Cause (first observed failure):\n"
+    found = read(tmp_path, f"{ABORTED}train.py FAILED\n-----\n{table}{_entry(0, -6, 'SIGABRT')}=====\n")
+    assert found.first is not None
+    assert found.first.by.rank == 0
+    assert found.first.meaning is not None
+    assert found.first.meaning.likely == ("GPU501", "GPU512")
+    assert [each.failure.by.rank for each in found.following] == [1]
+
+
+def test_who_was_told_to_end_before_others_lost_it_is_first(tmp_path: Path) -> None:
+    """torchrun looks at its ranks in their order, and names one that had lost its peer."""
+    stopped = TRACEBACK.replace(
+        "KeyError: 'label'", "RuntimeError: DataLoader worker (pid 7) is killed by signal: Terminated. "
+    )
+    table = f"Failures:\n{_entry(1, 1, 'x')}-----\nRoot Cause (first observed failure):\n{_entry(0, 1, 'x')}=====\n"
+    table = table.replace("  (x)", "").replace("Signal -1 (x) received by PID", "none of")
+    texts = prefixed("[rank1]: ", stopped) + prefixed("[rank0]: ", PEER)
+    first = read(tmp_path, f"{texts}train.py FAILED\n-----\n{table}").first
+    assert first is not None
+    assert (first.by.rank, first.role) == (1, FailureRole.STOPPED)
