@@ -279,6 +279,10 @@ def _init(call: Call[Module]) -> Values:
     return singleton(NONE)
 
 
+_STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
+"""Methods of a LightningModule that Fabric's wrapper runs through its forward, as if they were marked."""
+
+
 @MODELS.attribute(Wrapper)
 def _attribute(call: Call[Wrapper]) -> Values:
     wrapper, name = call.receiver, call.name
@@ -292,6 +296,8 @@ def _attribute(call: Call[Wrapper]) -> Values:
         return singleton(Method(wrapper, name))
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
+        if name in _STEPS:
+            call.emit(ForwardMarked, wrapper=wrapper)
         if call.declared is not None:
             return singleton(Method(wrapper, name))
         said = declared_attribute(call)

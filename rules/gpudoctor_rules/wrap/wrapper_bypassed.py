@@ -89,7 +89,7 @@ class WrapperBypassed(Rule):
                 place,
                 f"This method runs the forward of {name_of(model)} past the wrapper of `{setup.call}`: each rank ends "
                 "with `RuntimeError: You are calling the method ... from outside the model`.",
-                remedy=f"Call `{in_code(setup.made, 'model')}.mark_forward_method(...)` with its name behind "
+                remedy=f"Call `{in_code(setup.made, 'model')}.mark_forward_method(...)` with its name after "
                 f"`{setup.call}`.",
                 because=[("it is wrapped here", setup.location)],
             )
