@@ -33,8 +33,9 @@ from gpudoctor.record import dataclass, replace
 
 _LONGEST = 300
 _RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=)(\d+)")
-_LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Errors in which a process says its own rank."""
+_LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
+"""Options with which a launcher tells a process its local rank."""
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
 _CUT = "a traceback that is cut off before its error"
