@@ -16,7 +16,7 @@ from gpudoctor.registry import load
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding
-    from gpudoctor.lint.discovery.walk import FilesFound
+    from gpudoctor.lint.discovery.find_files import FilesFound
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.source.file import Sources
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
-from gpudoctor.lint.discovery.walk import find_files
 from gpudoctor.lint.results.answer import answer_of
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.schedule import examine_in_order

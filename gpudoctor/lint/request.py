@@ -73,9 +73,10 @@ class Request:
         """None of the rules is of another pack: it is known what they are about."""
         return all(card.module.startswith(f"{BUILT_IN}.") for card in self.rules)
 
-    def card(self, code: str) -> RuleCard | None:
-        """The rule of this code, where it runs."""
-        return next((card for card in self.rules if card.code == code), None)
+    @cached_property
+    def cards(self) -> Mapping[str, RuleCard]:
+        """The rules that run, by their codes."""
+        return {card.code: card for card in self.rules}
 
 
 @dataclass(frozen=True)

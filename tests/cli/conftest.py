@@ -12,7 +12,7 @@ import pytest
 
 from gpudoctor import cli, registry
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint import analyze
+from gpudoctor.lint import started_entry
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.program import LaunchWorld, Program
@@ -118,7 +118,7 @@ def lint(
 @pytest.fixture
 def on_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lint executes programs by the stand-in."""
-    monkeypatch.setattr(analyze, "programs_of", programs_in)
+    monkeypatch.setattr(started_entry, "programs_of", programs_in)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from gpudoctor import cli
 from gpudoctor.diagnostic import Finding, Fix, Location, Safety, Severity
-from gpudoctor.lint import analyze
+from gpudoctor.lint import judge_entry, started_entry
 from gpudoctor.record import replace
 from gpudoctor.report.fixable import fixable
 from tests.support.fixture_marks import FOLDERS, label_of
@@ -64,7 +64,7 @@ def test_the_cache_knows_it(lint: Lint, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path))
     program = str(next(iter((RULES / FOLDERS["GPU302"]).glob("bad_*.py"))))
     for limit in (0, 1000):
-        monkeypatch.setattr(analyze, "_QUICKLY_DONE_AGAIN", limit)
+        monkeypatch.setattr(judge_entry, "_QUICKLY_DONE_AGAIN", limit)
         fresh, again = lint("--output-format=concise", program), lint("--output-format=concise", program)
         assert fresh == again
         monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "other"))
@@ -83,7 +83,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         return counted
 
     for name in ("programs_of", "with_names"):
-        monkeypatch.setattr(analyze, name, count(getattr(analyze, name)))
+        monkeypatch.setattr(started_entry, name, count(getattr(started_entry, name)))
     return seen
 
 
@@ -105,7 +105,7 @@ def test_the_name_at_the_place_itself_needs_no_second_execution(lint: Lint, exec
 def test_a_large_program_is_not_executed_again(
     lint: Lint, executed: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(analyze, "_QUICKLY_DONE_AGAIN", 0)
+    monkeypatch.setattr(judge_entry, "_QUICKLY_DONE_AGAIN", 0)
     named = RULES / FOLDERS["GPU302"] / "bad_while_epochs.py"
     out, err = lint("--no-cache", "--output-format=concise", "--select=GPU302", str(named))
     assert "GPU302 [?] " in out
@@ -152,3 +152,17 @@ def test_the_line() -> None:
         "[*] 1 fixable with `--fix`, [!] 1 more fixable with `--fix --unsafe-fixes`, "
         "[?] up to 1 more: `--diff --unsafe-fixes` tells."
     )
+
+
+def test_fixes_that_take_for_ever_hide_nothing(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object, **__: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(started_entry, "MAX_ALL_SECONDS", 0.3)
+    monkeypatch.setattr(judge_entry, "MIN_PART_SECONDS", 0.1)
+    monkeypatch.setattr("gpudoctor.lint.fix.fixes.with_fixes", hang)
+    program = str(RULES / FOLDERS["GPU302"] / "bad_while_epochs.py")
+    out, err = lint("--no-cache", "--output-format=concise", program)
+    assert "GPU302 missing-set-epoch: " in out
+    assert "bug" not in err

@@ -10,7 +10,7 @@ import pytest
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.errors import InternalError
-from gpudoctor.lint import analyze, pipeline
+from gpudoctor.lint import pipeline, started_entry
 from gpudoctor.lint.discovery import importers
 from gpudoctor.lint.discovery.importers import Importers
 from gpudoctor.lint.request import Outcome, Request
@@ -238,14 +238,14 @@ def test_a_limit_is_no_bug_and_is_told(
         raise error
 
     write(train=MAIN)
-    monkeypatch.setattr("gpudoctor.lint.analyze.programs_of", ends)
+    monkeypatch.setattr("gpudoctor.lint.started_entry.programs_of", ends)
     outcome = lint()
     assert outcome.failures == ()
     assert [each.path for each in outcome.partly] == ["train.py"]
     assert "not followed to its end" in outcome.partly[0].message
 
 
-@pytest.mark.parametrize("part", ["analyze.programs_of", "results.remedy_words.in_words_of", "analyze._fixed"])
+@pytest.mark.parametrize("part", ["started_entry.programs_of", "results.remedy_words.in_words_of"])
 def test_no_part_of_it_takes_for_ever(
     part: str, write: Write, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -254,13 +254,13 @@ def test_no_part_of_it_takes_for_ever(
             pass
 
     write(train=MAIN)
-    monkeypatch.setattr(analyze, "MAX_ALL_SECONDS", 0.3)
-    monkeypatch.setattr(analyze, "MIN_PART_SECONDS", 0.2)
+    monkeypatch.setattr(started_entry, "MAX_ALL_SECONDS", 0.3)
+    monkeypatch.setattr(started_entry, "MIN_PART_SECONDS", 0.2)
     monkeypatch.setattr(f"gpudoctor.lint.{part}", hang)
     outcome = lint(fixes=True)
     assert outcome.failures == ()
     assert "seconds of execution" in outcome.partly[0].message
-    assert places(outcome) == ([] if part == "analyze.programs_of" else ["train.py:3 GPU950"])
+    assert places(outcome) == ([] if part == "started_entry.programs_of" else ["train.py:3 GPU950"])
 
 
 def test_programs_are_looked_for_in_a_project_not_in_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

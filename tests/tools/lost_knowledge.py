@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.errors import GpudoctorError
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
-from gpudoctor.lint.discovery.walk import find_files
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Forward, Wrap

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from unittest import mock
 
 from gpudoctor.lint.analyze import examine
+from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
-from gpudoctor.lint.discovery.walk import find_files
 from gpudoctor.lint.interp import launch_worlds
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.discovery.content_signs import concerns_training, speaks_of_training
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, Import, at_top, bindings, library_of, name_parts
-from gpudoctor.lint.discovery.walk import concerns_training, speaks_of_training
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk

@@ -13,8 +13,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.classify import classify, is_test
-from gpudoctor.lint.discovery.walk import concerns_training, files_below, may_start
-from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.discovery.content_signs import concerns_training, may_start
+from gpudoctor.lint.discovery.walk import files_below
+from gpudoctor.lint.source.file_queries import first_bytes
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.lint.source.layout import project_root
 from gpudoctor.lint.source.project import project_of
@@ -68,7 +69,7 @@ def _programs_of(root: str, *, respect_gitignore: bool) -> list[tuple[str, bytes
     paths = list(islice(files_below(root, respect_gitignore=respect_gitignore), MOST_FILES + 1))
     if len(paths) > MOST_FILES:
         return []
-    return [(path, raw) for path in paths if may_start(os.path.realpath(path), raw := _raw(path))]
+    return [(path, raw) for path in paths if may_start(os.path.realpath(path), raw := first_bytes(path) or b"")]
 
 
 def _candidates(
@@ -83,14 +84,6 @@ def _candidates(
         # That a script of something else has this word in it means nothing.
         if imported or trains:
             yield not imported, not trains, mentioned, _distance(path, file), path
-
-
-def _raw(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(most_bytes(path))
-    except OSError:
-        return b""
 
 
 def _distance(one: str, other: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.classify import (
@@ -20,7 +21,7 @@ from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     # Nobody reads what a field is, and most projects have no notebooks.
-    from gpudoctor.lint.discovery.walk import FilesFound
+    from gpudoctor.lint.discovery.find_files import FilesFound
     from gpudoctor.lint.discovery.written_files import Origin  # noqa: TC004
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.runtime.cache import Cache
@@ -72,16 +73,18 @@ def list_files(found: FilesFound, request: Request, sources: Sources, cache: Cac
 def _glances_at(
     digests: Mapping[str, str], request: Request, sources: Sources, cache: Cache
 ) -> list[FileTraits | Unreadable]:
-    def look(paths: Sequence[str]) -> list[FileTraits | Unreadable]:
-        # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
-        if len(paths) <= _MOST_TREES or request.edited:
-            return [glance(sources.read(path)) for path in paths]
-        parts = [paths[start : start + _PART] for start in range(0, len(paths), _PART)]
-        jobs = processes_for(request.jobs, len(paths), _WORTH_A_PROCESS)
-        return [look for part in in_processes(glance_at_all, parts, jobs) for look in part]
-
+    look = partial(_look, request, sources)
     few = len(digests) < _WORTH_KEEPING and request.memory is None
     return look([*digests]) if few else cache.glances(digests, look)
+
+
+def _look(request: Request, sources: Sources, paths: Sequence[str]) -> list[FileTraits | Unreadable]:
+    # What is executed next is kept: parsing it twice would take longer than all the rest of a small project.
+    if len(paths) <= _MOST_TREES or request.edited:
+        return [glance(sources.read(path)) for path in paths]
+    parts = [paths[start : start + _PART] for start in range(0, len(paths), _PART)]
+    jobs = processes_for(request.jobs, len(paths), _WORTH_A_PROCESS)
+    return [look for part in in_processes(glance_at_all, parts, jobs) for look in part]
 
 
 def _starting_through_helpers(path: str, sources: Sources) -> SourceFile | Unreadable | None:

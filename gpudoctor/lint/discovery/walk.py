@@ -1,100 +1,22 @@
-"""Which files a command is about: those named, and the Python files, notebooks and launch files in the folders named;
-and which of them are worth reading, by their bytes."""
+"""Which files a command names, and which programs, notebooks and launch files stand in the folders that it names."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Container, Iterator, Sequence
 
-from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
-from gpudoctor.lint.discovery.top_level import STARTING
-from gpudoctor.lint.request import STDIN
-from gpudoctor.lint.size_limits import most_bytes
-from gpudoctor.lint.source.encoding import plain_bytes
 from gpudoctor.lint.source.file import shown_path
-from gpudoctor.lint.source.file_queries import digest_of, real_path
-from gpudoctor.lint.source.launch_names import found_by_name, in_editor_folder, launch_kind, may_start_training
-from gpudoctor.lint.source.layout import is_command, is_file, is_inside, project_root
-from gpudoctor.manifest.compiled import mentions
-from gpudoctor.record import dataclass, field
+from gpudoctor.lint.source.file_queries import real_path
+from gpudoctor.lint.source.launch_names import found_by_name, in_editor_folder
+from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 
-if TYPE_CHECKING:
-    from gpudoctor.lint.request import Request
-
-_SUFFIXES = (".py", ".ipynb")
+PROGRAMS = (".py", ".ipynb")
+"""How the names of programs and notebooks end."""
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 # Names of build output that a real package may have as well; that one has an `__init__.py`.
 _UNLESS_PACKAGE = frozenset({"build", "dist"})
-
-_FRAMEWORKS = tuple([word.encode() for word in mentions()])
-
-
-@dataclass(frozen=True)
-class FilesFound:
-    """The files that a request is about, by their paths without links, in the order of a walk over all folders.
-
-    Those that are `telling` name training; each comes with what stands for its content, or nothing where that is not
-    known. The `others` do not, and may yet start it through helpers of their own; each comes with whether it was named.
-    `count` counts also those that have nothing to do with it, and `problems` are about paths that lead nowhere.
-    """
-
-    telling: Mapping[str, str]
-    others: Mapping[str, bool]
-    count: int
-    problems: tuple[Problem, ...]
-    launch_files: Mapping[str, bool] = field(default_factory=dict)
-    """Files that may start programs; each comes with whether it was named."""
-
-
-def find_files(request: Request) -> FilesFound:
-    """Find the files of a request, and those among them that are worth reading."""
-    named = sorted(path for path in request.paths if path != STDIN)
-    there = dict.fromkeys(path for path in named if os.path.lexists(path) or real_path(path) in request.edited)
-    problems = [_missing(path) for path in named if path not in there]
-    found, messages = collect(
-        [*there], request.exclude, respect_gitignore=request.respect_gitignore, edited=request.edited
-    )
-    problems += [Problem("", message) for message in messages]
-    wanted = {path: name for path, name in found.items() if not is_excluded(name, request.exclude)}
-    telling: dict[str, str] = {}
-    others: dict[str, bool] = {}
-    speaking: set[str] = set()
-    launch_files: dict[str, bool] = {}
-    passed_over = 0
-    # What is found must not hang on the order in which somebody names files: which of two programs comes first decides
-    # through which one a helper is read.
-    for path in sorted(wanted, key=_as_walked):
-        is_named = wanted[path] in there
-        raw = request.edited.get(path)
-        raw = _raw(path) if raw is None else raw
-        kind = "" if path.endswith(_SUFFIXES) or raw is None else launch_kind(path, raw)
-        if kind:
-            if may_start_training(kind, raw or b"") or b"gpudoctor:" in (raw or b""):
-                launch_files[path] = is_named
-            elif not is_named:
-                passed_over += 1
-            continue
-        # What cannot be opened is read all the same: reading says why it cannot. Our own directives are judged wherever
-        # they stand.
-        if raw is None or concerns_training(plain_bytes(raw)) or b"gpudoctor:" in raw:
-            telling[path] = digest_of(raw) if raw is not None and len(raw) <= most_bytes(path) else ""
-        elif is_named or may_start(path, raw):
-            others[path] = is_named
-            speaking |= {path} if speaks_of_training(raw) else set()
-    if not telling:
-        # In a folder of files that have nothing to do with training, none is looked at but those that were named, and
-        # those that may have a library run it.
-        others = {path: is_named for path, is_named in others.items() if is_named or path in speaking}
-    if STDIN in request.paths and launch_kind(request.stdin_path, request.stdin):
-        launch_files[request.stdin_path] = True
-    elif STDIN in request.paths:
-        telling[request.stdin_path] = ""
-    count = len(wanted) - passed_over + (STDIN in request.paths)
-    return FilesFound(telling, others, count, tuple(problems), launch_files)
 
 
 def collect(
@@ -103,29 +25,32 @@ def collect(
     *,
     respect_gitignore: bool = True,
     edited: Container[str] = (),
-) -> tuple[dict[str, str], list[str]]:
-    """The files to read, by their paths without links, each as it was named or found first; and a message for each path
+) -> tuple[dict[str, str], list[Problem]]:
+    """The files to read, by their paths without links, each as it was named or found first; and a problem for each path
     that leads nowhere.
 
     A file that is named is taken whatever it is called, and one of which a text was given need not be there yet: those
-    are `edited`. Folders are searched for programs and notebooks, in sorted
-    order, without following links to folders or out of the project, and without hidden, installed, generated and
-    excluded ones, and those that git ignores.
+    are `edited`. Folders are searched for programs, notebooks and launch files, in sorted order, without following
+    links to folders or out of the project, and without hidden, installed, generated and excluded ones, and those that
+    git ignores.
     Globs in `exclude` are relative to the working directory; one without a slash matches a file or folder of that
     name anywhere.
     """
-    found: dict[str, str] = {}
-    problems: list[str] = []
+    files: list[str] = []
+    problems: list[Problem] = []
     excluded = _Exclusion(exclude)
     for path in paths:
         if os.path.isdir(path):
-            for file in _walk(path, excluded, problems, respect_gitignore=respect_gitignore, launch_files=True):
-                found.setdefault(real_path(file), file)
-        elif os.path.lexists(path) or real_path(path) in edited:
-            # A link that leads nowhere is known by its own name.
-            found.setdefault(real_path(path) if os.path.exists(path) or real_path(path) in edited else path, path)
+            files += _walk(path, excluded, problems, respect_gitignore=respect_gitignore, launch_files=True)
+        elif os.path.lexists(path) or os.path.realpath(path) in edited:
+            files.append(path)
         else:
-            problems.append(f"`{shown_path(path)}` does not exist")
+            problems.append(_missing(path))
+    found: dict[str, str] = {}
+    for file in files:
+        # A link that leads nowhere is known by its own name.
+        leads_nowhere = os.path.islink(file) and not os.path.exists(file)
+        found.setdefault(file if leads_nowhere else real_path(file), file)
     return found, problems
 
 
@@ -138,49 +63,9 @@ def _missing(path: str) -> Problem:
     return Problem(path, f"there is no such file or folder{hint}")
 
 
-def _as_walked(path: str) -> tuple[list[str], str]:
-    """Where a walk over all folders comes by a file: a folder's own files come first."""
-    folder, name = os.path.split(path)
-    return folder.split(os.sep), name
-
-
 def files_below(folder: str, *, respect_gitignore: bool = True) -> Iterator[str]:
     """The files to read in a folder, as they are found."""
     return _walk(folder, _Exclusion(()), [], respect_gitignore=respect_gitignore)
-
-
-def concerns_training(data: bytes) -> bool:
-    """The file names a training framework somewhere. A search of bytes, so that the rest costs no parse.
-
-    A file that does not may still start the training through helpers of its own; it is for the caller to decide
-    whether those files are read as well.
-    """
-    return any(name in data for name in _FRAMEWORKS)
-
-
-def speaks_of_training(data: bytes) -> bool:
-    """The file may have a library train of which nothing is known: it names no framework, and something that trains."""
-    return b"train" in data.lower()
-
-
-_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
-
-
-def may_start(path: str, raw: bytes) -> bool:
-    """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
-    name = os.path.basename(path)
-    known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
-    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(path)
-
-
-def _raw(path: str) -> bytes | None:
-    if not os.path.isfile(path):
-        return None
-    try:
-        with open(path, "rb") as file:
-            return file.read(most_bytes(path) + 1)
-    except OSError:
-        return None
 
 
 class _Exclusion:
@@ -202,7 +87,7 @@ class _Exclusion:
 def _walk(
     folder: str,
     excluded: _Exclusion,
-    problems: list[str],
+    problems: list[Problem],
     *,
     respect_gitignore: bool,
     launch_files: bool = False,
@@ -218,7 +103,8 @@ def _walk(
             with os.scandir(folder) as listing:
                 entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
-            problems.append(f"the folder `{shown_path(error.filename)}` cannot be read: {error.strerror}")
+            told = f"the folder `{shown_path(error.filename)}` cannot be read: {error.strerror}"
+            problems.append(Problem("", told))
             continue
         if respect_gitignore:
             ignored = ignored.inside(folder, frozenset(entry.name for entry in entries))
@@ -231,7 +117,7 @@ def _walk(
                 elif launch_files and (started := in_editor_folder(entry.path)) and not excluded(started):
                     yield started
             elif (
-                (entry.name.endswith(_SUFFIXES) or (launch_files and found_by_name(entry.name)))
+                (entry.name.endswith(PROGRAMS) or (launch_files and found_by_name(entry.name)))
                 and "{{" not in entry.name
                 and _is_ours(entry, project)
                 and not excluded(entry.path)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.discovery.walk import concerns_training
+from gpudoctor.lint.discovery.content_signs import concerns_training
 from gpudoctor.lint.notebooks.cells import WrittenFile
 from gpudoctor.lint.source.file import SourceFile, Unreadable
 from gpudoctor.record import dataclass, replace

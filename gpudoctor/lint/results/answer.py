@@ -17,8 +17,8 @@ from gpudoctor.lint.size_limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.discovery.find_files import FilesFound
     from gpudoctor.lint.discovery.select import Listed
-    from gpudoctor.lint.discovery.walk import FilesFound
     from gpudoctor.lint.entry_result import EntryResult
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.source.file import Sources, Unreadable
@@ -31,7 +31,7 @@ def answer_of(
     unreadable, newer = _unreadable(listed, examined, request)
     places, whole = Places(_source_of(sources), listed.origins), _seen_whole(examined, request)
     too_new = _too_new([places.of(file.location) for file in newer], newer)
-    card = request.card(UNREADABLE)
+    card = request.cards.get(UNREADABLE)
     # What led there is told as it is in a training, not in a tool that makes the same objects.
     trainings_first = sorted(examined, key=lambda each: not any(program.training_loops for program in each.coverage))
     findings = merged(finding for each in trainings_first for finding in each.findings)

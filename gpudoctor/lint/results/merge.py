@@ -107,7 +107,7 @@ def wanted(
 
     That a comment is of no use is known only in files that were seen as a `whole`.
     """
-    of_unknown, of_unused = request.card(UNKNOWN), request.card(UNUSED)
+    of_unknown, of_unused = request.cards.get(UNKNOWN), request.cards.get(UNUSED)
     comments: dict[str, Suppressions] = {}
     silenced = [finding for finding in findings if _silenced(finding, comments, source_of)]
     kept = together(findings, silenced)

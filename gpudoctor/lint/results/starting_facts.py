@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.rank import RankKind
@@ -15,10 +16,39 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.lint.program_facts import AsStarted
+
+
+def facts_with(
+    facts: ProgramFacts | None,
+    programs: Sequence[Program],
+    way: AsStarted,
+    ways: Sequence[AsStarted],
+    follow: Callable[[AsStarted, str], Sequence[Program]],
+) -> ProgramFacts | None:
+    """What is known of an entry, with what its programs of one way of starting it say, as one of several.
+
+    `follow` executes it once more, started in another way, as one launch makes it or as was asked for.
+    """
+    if facts is None and any(program.has_entry for program in programs):
+        facts = facts_of(programs)
+        alone = next((each for each in ways if each.alone), None)
+        if facts.group is not None and alone is not None:
+            # Whether it goes on without a launcher shows where it is followed without one.
+            single = follow(alone, LaunchWorld.SINGLE.value)
+            facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
+    ended = next((each.ended for each in programs if each.size_matters and not each.trained_at), None)
+    # The test that ends it before its training may do so because there are as many processes as this.
+    if facts is None or ended is None or way.processes is None:
+        return facts
+    if not any(each.trained_at for each in follow(replace(way, processes=None), "")):
+        return facts
+    return replace(facts, refused=way.processes, refused_by=ended.what, refused_at=ended.at)
 
 
 def facts_of(programs: Sequence[Program]) -> ProgramFacts:
@@ -28,11 +58,11 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
     managed = [event for program in started for event in program.events(UseManaged)]
     accumulation = _number(managed, "gradient_accumulation_steps", "accelerate")
     devices = _number(managed, "devices", "lightning")
-    written = next((found for program in started for found in _written_counts(program)), (None, None))
+    written = next(_written_counts(started), (None, None))
     return ProgramFacts(
         spawns=_spawns(started),
-        workers=next((at for program in started for at in _with_workers(program)), None),
-        by_local_rank=next((at for program in started for at in _by_local_rank(program)), None),
+        workers=next(_with_workers(started), None),
+        by_local_rank=next(_by_local_rank(started), None),
         options=tuple(dict.fromkeys(flag.lstrip("-").replace("_", "-") for each in declared for flag in each.flags)),
         options_known=any(program.has(ArgumentsParsed) for program in started) and bool(declared),
         # Not all that is stepped is an optimizer: a simulation has a `step`, too.
@@ -50,12 +80,11 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
     )
 
 
-def _written_counts(program: Program) -> Iterator[tuple[int, Location]]:
+def _written_counts(programs: Sequence[Program]) -> Iterator[tuple[int, Location]]:
     """Numbers that are given for that of all processes, of which a launcher starts as many as it is told."""
-    if program.world is not LaunchWorld.TORCHRUN:
-        return
-    given = [(event.world_size, event.location) for event in program.events(InitGroup)]
-    given += [(event.sampler.replicas, event.location) for event in program.events(MakeSampler)]
+    launched = [program for program in programs if program.world is LaunchWorld.TORCHRUN]
+    given = [(event.world_size, event.location) for program in launched for event in program.events(InitGroup)]
+    given += [(made.sampler.replicas, made.location) for program in launched for made in program.events(MakeSampler)]
     for values, at in given:
         number = int_of(single_of(values))
         if number is not None and number > 1:
@@ -80,15 +109,15 @@ def _spawns(programs: Sequence[Program]) -> Location | None:
     return next((event.location for event in spawns if event.condition == ALWAYS), None)
 
 
-def _with_workers(program: Program) -> Iterator[Location]:
-    for event in program.events(MakeLoader):
+def _with_workers(programs: Sequence[Program]) -> Iterator[Location]:
+    for event in chain.from_iterable(program.events(MakeLoader) for program in programs):
         workers = event.loader.num_workers
         if workers is not None and workers.all(lambda value: (int_of(value) or 0) > 0):
             yield event.loader.place
 
 
-def _by_local_rank(program: Program) -> Iterator[Location]:
-    for event in program.events(DeviceUsed):
+def _by_local_rank(programs: Sequence[Program]) -> Iterator[Location]:
+    for event in chain.from_iterable(program.events(DeviceUsed) for program in programs):
         index = event.device.index or event.device
         if index.counts(RankKind.LOCAL) and event.certain:
             yield event.location

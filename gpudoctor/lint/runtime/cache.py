@@ -30,7 +30,6 @@ from gpudoctor.record import fields
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import Request
-    from gpudoctor.lint.runtime.result_memory import ResultMemory
     from gpudoctor.lint.source.file import Sources
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -86,27 +85,27 @@ class Cache:
             return look([*digests])
         self._contents = {path: digest for path, digest in digests.items() if digest}
         keys = {path: _text_key(path, digest) for path, digest in self._contents.items()}
-        if self._memory is not None:
-            return self._looks_in(self._memory, digests, keys, look)
-        kept = self._read_glances()
-        known = {path: glance for path, key in keys.items() if (glance := _glance(path, kept.get(key))) is not None}
+        known = self._known_glances(keys)
         new = [path for path in digests if path not in known]
         looks = {**known, **dict(zip(new, look(new), strict=True))}
         if new:
-            self._write(_GLANCES + self._asked_for, _packed_glances(keys, looks))
+            self._keep_glances(keys, looks)
         return [looks[path] for path in digests]
 
-    @staticmethod
-    def _looks_in(
-        memory: ResultMemory, digests: Mapping[str, str], keys: Mapping[str, str], look: ReadTraits
-    ) -> list[FileTraits | Unreadable]:
-        known = {path: seen for path, key in keys.items() if (seen := memory.looks.get((path, key))) is not None}
-        new = [path for path in digests if path not in known]
-        looks = dict(zip(new, look(new), strict=True))
+    def _known_glances(self, keys: Mapping[str, str]) -> dict[str, FileTraits]:
+        if self._memory is not None:
+            looks = self._memory.looks
+            return {path: seen for path, key in keys.items() if (seen := looks.get((path, key))) is not None}
+        kept = self._read_glances()
+        return {path: glance for path, key in keys.items() if (glance := _glance(path, kept.get(key))) is not None}
+
+    def _keep_glances(self, keys: Mapping[str, str], looks: Mapping[str, FileTraits | Unreadable]) -> None:
+        if self._memory is None:
+            self._write(_GLANCES + self._asked_for, _packed_glances(keys, looks))
+            return
         for path, each in looks.items():
             if isinstance(each, FileTraits) and path in keys:
-                memory.keep(memory.looks, (path, keys[path]), each)
-        return [known[path] if path in known else looks[path] for path in digests]
+                self._memory.keep(self._memory.looks, (path, keys[path]), each)
 
     def _keep(self, path: str, result: EntryResult) -> None:
         if self._memory is not None:

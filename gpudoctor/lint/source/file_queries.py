@@ -113,18 +113,22 @@ def real_path(path: str) -> str:
     return os.path.realpath(path)
 
 
-def content(path: str) -> str:
-    """The digest of a file; empty where it is not one that is read."""
+def first_bytes(path: str) -> bytes | None:
+    """What a file holds, up to one byte more than is read of it; None where there is no file or it cannot be opened."""
     # A pipe would wait for ever.
     if not os.path.isfile(path):
-        return ""
-    most = most_bytes(path)
+        return None
     try:
         with open(path, "rb") as file:
-            data = file.read(most + 1)
+            return file.read(most_bytes(path) + 1)
     except OSError:
-        return ""
-    return digest_of(data) if len(data) <= most else ""
+        return None
+
+
+def content(path: str) -> str:
+    """The digest of a file; empty where it is not one that is read."""
+    data = first_bytes(path)
+    return digest_of(data) if data is not None and len(data) <= most_bytes(path) else ""
 
 
 CONTENT = content.__name__

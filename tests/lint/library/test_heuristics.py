@@ -9,7 +9,7 @@ import pytest
 
 from gpudoctor.api import Session
 from gpudoctor.diagnostic import Confidence
-from gpudoctor.lint.discovery.walk import speaks_of_training
+from gpudoctor.lint.discovery.content_signs import speaks_of_training
 from gpudoctor.lint.library import heuristics
 from gpudoctor.lint.library.heuristics import Heuristic
 from tests.support.sources import sources

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
-from gpudoctor.lint import analyze, pipeline
+from gpudoctor.lint import pipeline, started_entry
 from gpudoctor.lint.entry_result import EntryResult
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.runtime import cache as kept
@@ -48,13 +48,13 @@ class Project:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
         self.executed: list[str] = []
-        run = analyze.programs_of
+        run = started_entry.programs_of
 
         def counted(entry, *rest):
             self.executed.append(entry.source.shown)
             return run(entry, *rest)
 
-        monkeypatch.setattr(analyze, "programs_of", counted)
+        monkeypatch.setattr(started_entry, "programs_of", counted)
         monkeypatch.chdir(folder)
         self.write("train.py", TRAIN)
         self.write("model.py", MODEL)
@@ -341,7 +341,7 @@ def test_a_bug_of_ours_is_not_kept(project: Project, monkeypatch: pytest.MonkeyP
         raise KeyError("a bug")
 
     with monkeypatch.context() as broken:
-        broken.setattr(analyze, "programs_of", crash)
+        broken.setattr(started_entry, "programs_of", crash)
         assert project.lint().failures
     assert project.lint().findings
     assert project.executed == ["train.py"]

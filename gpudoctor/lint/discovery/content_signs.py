@@ -1,0 +1,36 @@
+"""What the bytes of a file say about whether it is worth reading: a search, so that the rest costs no parse."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from gpudoctor.lint.discovery.top_level import STARTING
+from gpudoctor.lint.source.layout import is_command
+from gpudoctor.manifest.compiled import mentions
+
+_FRAMEWORKS = tuple([word.encode() for word in mentions()])
+
+
+def concerns_training(data: bytes) -> bool:
+    """The file names a training framework somewhere. A search of bytes, so that the rest costs no parse.
+
+    A file that does not may still start the training through helpers of its own; it is for the caller to decide
+    whether those files are read as well.
+    """
+    return any(name in data for name in _FRAMEWORKS)
+
+
+def speaks_of_training(data: bytes) -> bool:
+    """The file may have a library train of which nothing is known: it names no framework, and something that trains."""
+    return b"train" in data.lower()
+
+
+_ACTS = rb"(?m)^(?:[A-Za-z_][\w.]*(?:\[.*\])?\(|(?:if|for|while|with)\b|raise SystemExit)"
+
+
+def may_start(path: str, raw: bytes) -> bool:
+    """The file may be a program, by a look at its bytes: what cannot be one costs no parse. The path has no links."""
+    name = os.path.basename(path)
+    known = b"__main__" in raw or any(each.encode() in raw for each in STARTING)
+    return name == "__main__.py" or known or bool(re.search(_ACTS, raw)) or is_command(path)
