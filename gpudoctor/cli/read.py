@@ -116,7 +116,7 @@ def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
             )
         case "peer":
             gone = f"{who} noticed that another process was gone{at}{inside}."
-            return f"{gone} That one failed first, and is not in this log."
+            return f"{gone} That one most likely failed first, and is not in this log."
         case "stopped":
             return f"{who} was told to end{at}{inside}. Nothing failed before, as far as the log tells."
     fails = "fail alike" if len(alike) > 1 else "failed first" if diagnosis.following else "failed"

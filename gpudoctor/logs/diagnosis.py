@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpudoctor.logs.error_texts import (
+    ABORTED,
     LEFT_BEHIND,
     OF_LAUNCHERS,
     OUT_OF_MEMORY,
@@ -32,12 +33,19 @@ from gpudoctor.logs.speakers import TASK, Speaker
 from gpudoctor.record import dataclass, replace
 
 _LONGEST = 300
-_RANK_IN_TEXT = re.compile(r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=)(\d+)")
+_RANK_IN_TEXT = re.compile(
+    r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=|"
+    r"between collectives on ranks\. Rank |same model across all ranks, but Rank )(\d+)|"
+    # `srun --label`, in lines that were put together.
+    r"(?<!line) (\d{1,5}): (?=[A-Za-z_][\w.]*Error: )"
+)
 """Errors in which a process says its own rank."""
 _LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Options with which a launcher tells a process its local rank."""
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
+_RENDEZVOUS = re.compile(r"elastic\.rendezvous\b.*Rendezvous\w*Error")
+"""What only a launcher raises."""
 _CUT = "a traceback that is cut off before its error"
 _RAISED = "exit code 1"
 """How Python ends after an error."""
@@ -127,16 +135,40 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
         own = [each for each in own if not each.cut]
     if any(_is_why(each) for each in own):
         own = [each for each in own if each.meaning not in VAGUE]
+    if any(each.meaning not in (None, ABORTED) for each in own):
+        # What native code had told before it ended the process.
+        own = [each for each in own if each.meaning is not ABORTED]
     roots = [each for each in failures if each.root]
     first: LoggedFailure | None
     if own:
         first, because, sure = _first_of(own, roots, failures, files)
+        if (unheard := _unheard(known, failures)) is not None:
+            because = (
+                f"the launcher saw the process with local rank {unheard} fail first, whose error is not in the log"
+            )
+            sure = False
     else:
         first, because, sure = _first_waiting(failures, missing)
     alike = _alike(first, failures)
     others = [each for each in failures if each is not first and not _same(each, first)]
     last = max((fact.at.order for fact in known), default=0)
     return LogDiagnosis(first, alike, because, sure, missing if not own else None, _grouped(others), last, files)
+
+
+def _unheard(facts: Sequence[LogFact], failures: Sequence[LoggedFailure]) -> int | None:
+    """The local rank that the launcher saw fail, where all that others say is of other processes."""
+    ends = [fact for fact in facts if isinstance(fact, ProcessExit) and not fact.root and fact.signal not in (2, 15)]
+    saw = {fact.by.local_rank for fact in ends if fact.by.rank is None and fact.by.local_rank is not None}
+    if len(saw) != 1 or any(each.exit or each.by.rank is None for each in failures):
+        return None
+    (local,) = saw
+    return None if any(_may_have(each.by, local) for each in failures) else local
+
+
+def _may_have(by: Speaker, local: int) -> bool:
+    """The rank has this local rank on nodes of some size."""
+    rank = by.rank or 0
+    return local in (by.local_rank, rank) or any(rank % size == local for size in range(local + 1, rank + 1))
 
 
 def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
@@ -182,7 +214,7 @@ def _ranked(by: Speaker, text: str) -> Speaker:
     if by.is_known:
         return by
     if ranked := _RANK_IN_TEXT.search(text):
-        return replace(by, rank=int(ranked[1]))
+        return replace(by, rank=int(ranked[1] or ranked[2]))
     local = _LOCAL_RANK_IN_TEXT.search(text)
     return replace(by, local_rank=int(local[1])) if local else by
 
@@ -220,7 +252,7 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     """One failure a process: what a process said itself counts, and its exit code only where it said nothing."""
     told = _whole(_once([each for each in failures if not each.exit]))
     told, exits = _out_of_memory(told, _once([each for each in failures if each.exit]))
-    if any(each.by.local_rank is not None for each in exits):
+    if any(each.by.local_rank is not None for each in exits) or any(_of_launcher(each) for each in told):
         # Each of SLURM's tasks is a launcher, that ends with what it has told itself.
         exits = [each for each in exits if each.by.tag != TASK]
     named = {each.by.local_rank for each in exits if each.by.rank is not None}
@@ -244,6 +276,10 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         left.remove(end)
         told[nameless[0]] = _ended_so(told[nameless[0]], end)
     return sorted([*told, *left], key=lambda each: each.at.order)
+
+
+def _of_launcher(told: LoggedFailure) -> bool:
+    return _RENDEZVOUS.search(told.text) is not None
 
 
 def _out_of_memory(
@@ -279,7 +315,8 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
                 kept.remove(each)
             continue
         kept.remove(each)
-        bare = [one for one in others if not (one.place and one.place.own) and one.by == each.by]
+        mine = others if not each.by.is_known and len(others) == 1 else [one for one in others if one.by == each.by]
+        bare = [one for one in mine if not (one.place and one.place.own)]
         if each.text == _CUT and len(bare) == 1 and each.place is not None:
             kept[kept.index(bare[0])] = replace(bare[0], place=each.place)
     for each in [one for one in kept if not one.by.is_known and not one.by.tag]:
@@ -311,7 +348,7 @@ def _telling(one: LoggedFailure, other: LoggedFailure) -> LoggedFailure:
 def _once(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     """Without what a process said twice: an error as C++ prints it, and once more as Python does."""
     kept: list[LoggedFailure] = []
-    for each in failures:
+    for each in sorted(failures, key=lambda one: one.at.order):
         twins = [one for one in kept if one.by == each.by and _echoes(one, each)]
         if not twins:
             kept.append(each)

@@ -125,7 +125,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         code="GPU112",
     ),
     ErrorText(
-        r"Expected to mark a variable ready only once",
+        r"Expected to mark a variable ready only once|has been marked as ready twice",
         _OWN,
         "A parameter was used by two backwards of one step: reentrant checkpointing, or two forwards that share it.",
         "Use `checkpoint(..., use_reentrant=False)`.",
@@ -177,7 +177,8 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         code="GPU603",
     ),
     ErrorText(
-        r"Error\(s\) in loading state_dict for|size mismatch for \S+: copying a param",
+        r"Error\(s\) in loading state_dict for|size mismatch for \S+: copying a param|"
+        r"Size mismatch between saved torch\.Size",
         _OWN,
         "The checkpoint does not fit the model: names or shapes of parameters differ, or it holds the shards of "
         "another number of ranks.",
@@ -375,6 +376,33 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
+        r"[Cc]onnect to \S+<\d+> failed|(?:socketPollConnect|socketFinalizeConnect|NCCL WARN.*[Cc]onnect)\b.*"
+        r"(?:Software caused connection abort|Connection refused|Operation now in progress)",
+        _WAIT,
+        "NCCL of this rank could not connect to another one: the process there has ended, or the address is of an "
+        "interface that does not lead there, as 127.0.0.1 leads to no other node.",
+        "Look for a rank that failed before; where there is none, `NCCL_SOCKET_IFNAME` names the interface that all "
+        "nodes share, and `NCCL_DEBUG=INFO` says which one was taken.",
+        library="nccl",
+    ),
+    ErrorText(
+        r"rank \d+ of \d+ ranks has already checked in",
+        _OWN,
+        "Two processes have come to NCCL with one rank.",
+        "Give each process a rank of its own: with `--node-rank`, which differs between nodes, or from the scheduler.",
+        likely=("GPU429", "GPU403"),
+        library="nccl",
+    ),
+    ErrorText(
+        r"Gloo connectFullMesh failed|gloo/transport/tcp/pair\.\w+:\d+\] (?:connect |Connect timeout)",
+        _WAIT,
+        "gloo could not connect this process with the others: one of them has ended, or the address that it gave does "
+        "not lead there, being of the wrong interface or of a host name that stands for 127.0.1.1.",
+        "Look for a process that ended before; where there is none, `GLOO_SOCKET_IFNAME` names the interface that all "
+        "nodes share.",
+        library="gloo",
+    ),
+    ErrorText(
         r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
         r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
         r"No route to host|Name or service not known|getaddrinfo|Connection refused",
@@ -401,7 +429,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="deepspeed",
     ),
     ErrorText(
-        r"Detected mismatch between collectives on ranks",
+        r"Detected mismatch between collectives on ranks|Mismatched collective detected",
         _OWN,
         "The ranks have called different collectives, or with tensors of different shapes.",
         "Let every rank call the same collectives in the same order, with tensors of one shape.",
@@ -483,13 +511,31 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "signal itself.",
     ),
     ErrorText(
+        r"NET/IB\b.*Got completion .*with (?:status=|error )(?:5|12|13|14)\b",
+        _WAIT,
+        "The other side of an InfiniBand connection did not answer: its process has ended, or its port or the link is "
+        "down.",
+        "Look for a process that failed before; where there is none, examine the ports of both nodes (`ibstat`, "
+        "`perfquery`).",
+        library="nccl",
+    ),
+    ErrorText(
+        r"NET/IB\b.*(?:Got completion .*with (?:status=|error )[1-9]|[Aa]sync (?:fatal )?event)",
+        _OWN,
+        "InfiniBand has refused or lost a transfer between two nodes: the adapter, its driver, or memory that it may "
+        "not read.",
+        "`NCCL_IB_DISABLE=1` and `NCCL_NET_GDR_LEVEL=LOC` tell these apart; compare drivers and settings of the nodes.",
+        library="nccl",
+    ),
+    ErrorText(
         r"Horovod has been shut down|"
         r"ncclRemoteError|remote process (?:has )?exit|Connection closed by (?:remote )?peer|Connection reset by peer|"
         r"Broken pipe|Connection was likely closed|Did the remote server shutdown|socketProgress|socketPollConnect|"
         r"Call to recv from .* failed|Read error \[|Socket closed|peer .* (?:has )?(?:died|left)|"
         r"NCCL communicator was aborted|ncclCommAbort|sendBytes failed|recvValue failed|failed to recv, got 0 bytes",
         _PEER,
-        "Another process of the job had ended before: look for the one that failed first.",
+        "Another process of the job had ended before, or, between nodes, the connection broke: look for the one that "
+        "failed first.",
     ),
     ErrorText(
         r"SignalException: Process \d+ got signal|KeyboardInterrupt|got signal: (?:15|2)|SIGTERM|DUE TO TIME LIMIT|"
@@ -539,23 +585,6 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "A call of CUDA inside of NCCL failed.",
         "`NCCL_DEBUG=INFO` says which; often memory has run out, or peers cannot reach each other.",
-        library="nccl",
-    ),
-    ErrorText(
-        r"NET/IB\b.*Got completion .*with (?:status=|error )(?:5|12|13|14)\b",
-        _WAIT,
-        "The other side of an InfiniBand connection did not answer: its process has ended, or its port or the link is "
-        "down.",
-        "Look for a process that failed before; where there is none, examine the ports of both nodes (`ibstat`, "
-        "`perfquery`).",
-        library="nccl",
-    ),
-    ErrorText(
-        r"NET/IB\b.*(?:Got completion .*with (?:status=|error )[1-9]|[Aa]sync (?:fatal )?event)",
-        _OWN,
-        "InfiniBand has refused or lost a transfer between two nodes: the adapter, its driver, or memory that it may "
-        "not read.",
-        "`NCCL_IB_DISABLE=1` and `NCCL_NET_GDR_LEVEL=LOC` tell these apart; compare drivers and settings of the nodes.",
         library="nccl",
     ),
     ErrorText(
@@ -619,6 +648,30 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "it may be built for another machine.",
     ),
     ErrorText(
+        r"can't open file '[^']*': \[Errno 2\]",
+        _OWN,
+        "Python did not find the script that it was told to run.",
+        "Start from the folder that the path begins in, or give the whole path; where SLURM runs a copy of the job's "
+        "script, `$0` is that copy.",
+        library="python",
+    ),
+    ErrorText(
+        r"FileNotFoundError: \[Errno 2\]",
+        _OWN,
+        "A file or a folder is not there: the path is wrong, this node does not have it, or another rank was still to "
+        "write it.",
+        "Look for it on the node of this rank; let ranks wait (`barrier`) for what one of them writes.",
+        likely=("GPU604", "GPU610"),
+        library="python",
+    ),
+    ErrorText(
+        r"ModuleNotFoundError: No module named",
+        _OWN,
+        "A package or a module is not there in the environment, or on the path, of this process.",
+        "Install it in the environment of the job on each node, or start from the folder that has it.",
+        library="python",
+    ),
+    ErrorText(
         r"SIGABRT|Aborted",
         _OWN,
         "Native code ended the process: the lines before this one say why.",
@@ -654,6 +707,8 @@ OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oo
 """How the kernel and SLURM tell that they have killed for memory."""
 VAGUE = tuple(each for each in ERROR_TEXTS if each.pattern.startswith(("nccl", "CUDA error: (?:the )?launch")))
 """Errors for which another line of the log has the reason."""
+ABORTED = ERROR_TEXTS[-1]
+"""How a process ends that has told its error in native code."""
 
 OF_LAUNCHERS = (
     "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException",

@@ -84,7 +84,7 @@ def _of_one_group(facts: Sequence[LogFact]) -> list[Timeout]:
     return max(found.values(), key=len, default=[])
 
 
-def _told(facts: Iterable[LogFact]) -> MissingRanks | None:
+def _told(facts: Sequence[LogFact]) -> MissingRanks | None:
     for fact in facts:
         text = fact.text if isinstance(fact, (Notice, LoggedCrash)) else ""
         if found := _LAGGING.search(text):
@@ -96,11 +96,18 @@ def _told(facts: Iterable[LogFact]) -> MissingRanks | None:
             return MissingRanks(ranks, "barrier", f"{_ranks(ranks)} did not come to the barrier", True)
         if found := _STALLED.search(text):
             came = _numbers(found["ranks"])
-            ranks = came if found["kind"] == "missing" else tuple(sorted({*range(max(came) + 1)} - {*came}))
+            ranks = _listed(facts) if found["kind"] == "missing" else tuple(sorted({*range(max(came) + 1)} - {*came}))
             if ranks:
                 because = f"{_ranks(ranks)} did not submit what the others waited for"
                 return MissingRanks(ranks, "", because, found["kind"] == "missing")
     return None
+
+
+def _listed(facts: Iterable[LogFact]) -> tuple[int, ...]:
+    """All that Horovod names as missing: in some versions of it, each has a line of its own."""
+    texts = (fact.text for fact in facts if isinstance(fact, Notice))
+    found = [each for each in map(_STALLED.search, texts) if each is not None and each["kind"] == "missing"]
+    return tuple(sorted({rank for each in found for rank in _numbers(each["ranks"])}))
 
 
 def _behind(facts: Iterable[LogFact], number: int | None) -> tuple[int, ...]:

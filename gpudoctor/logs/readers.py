@@ -39,7 +39,7 @@ _TELLING = re.compile(
             r"\[E[^\]]*socket\.cpp",
             r"failed to listen on any local network address",
             r"Rendezvous\w*Error",
-            r"ranks: |waiting for remainder of ranks",
+            r"ranks:|waiting for remainder of ranks",
             r"\*\*\* SIG[A-Z]+ received at time",
             r"A worker died or was killed",
             r"\.(?:cu|hip):\d+: .*[Aa]ssertion",
@@ -84,6 +84,9 @@ _TELLING = re.compile(
             r"did not receive grad for rank",
             r"client socket has failed to connect",
             r"Expected to have finished reduction",
+            r"has been marked as ready twice",
+            r"connectFullMesh failed",
+            r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
             r"^\s+rank\s+: \d+ \(local_rank",
             # The last line of a traceback is all that some logs keep of one.
@@ -141,6 +144,9 @@ _WORDS = (
     "Horovod has",
     "grad for rank",
     "finished reduction",
+    "ready twice",
+    "connectFullMesh",
+    "t open file",
     "(local_rank",
     "\\n  File",
 )
@@ -152,7 +158,7 @@ _STRETCHES = tuple(
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: [["),
-        *("Exit code: ", "Horovod has"),
+        *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
@@ -181,25 +187,32 @@ _FAILED = re.compile(
     r"^subprocess\.CalledProcessError: Command .* (?:died with <Signals\.(?P<died>SIG\w+)|"
     r"returned non-zero exit status (?P<status>-?\d+))|"
     r"tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<exit>\d+)|"
-    r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted)))"
+    r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted|Terminated)))"
 )
+_MISSING = re.compile(r"^\s*(?:\[\d+\]\s*)?(\d+): \[")
+"""A rank in Horovod's list of those that are missing, with what they have not submitted."""
 _MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
-_SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6}
+_SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6, "Terminated": 15}
 
 
 def _tells(text: str) -> bool:
     return any(word in text for word in _WORDS) and _TELLING.search(text) is not None
 
 
+_BEHIND_BAR = re.compile(r".*[\w?]/(?:s|it)(?:, [^\[\]]*)?\](?=\s*\S)")
 _FOLDS = re.compile(r"\\n(?:['\"], ['\"])?")
 _FOLDED = re.compile(rf'{_FOLDS.pattern}\s+File \\?"')
 
 
 def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
-    """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own."""
+    """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own; so has what
+    runs on behind a progress bar."""
     for line in lines:
+        if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.search(line.text)) is not None:
+            yield replace(line, text=line.text[: behind.end()])
+            line = replace(line, text=line.text[behind.end() :])
         if _FOLDED.search(line.text) is None:
             yield line
             continue
@@ -221,6 +234,7 @@ class LogReader:
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self._hosts: set[str] = set()
         self._named: int | None = None
+        self._listing = False
         self.lines = 0
 
     def facts(self) -> Iterator[LogFact]:
@@ -230,7 +244,7 @@ class LogReader:
             self.lines = line.number
             self._order += 1
             tells = _tells(line.text)
-            if not following and not tells and self._stack is None:
+            if not following and not tells and self._stack is None and not self._listing:
                 continue
             following = max(0, following - 1)
             spoken = said(line.text, self._file, self._hosts)
@@ -267,6 +281,10 @@ class LogReader:
             if facts := read(spoken, at):
                 yield from facts
                 return
+        if (listed := _MISSING.search(text)) is not None and self._listing:
+            yield Notice(spoken.by, at, f"[missing ranks: {listed[1]}]")
+            return
+        self._listing = "Missing ranks:" in text
         if "Stack trace of the failed collective:" in text:
             self._stack = (spoken.by, at, [])
         elif _NOTICE.search(text) and not ERROR_ALONE.match(text):
@@ -297,7 +315,8 @@ _NOTICE = re.compile(
     r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|watchdog thread terminated with exception|"
     r"size mismatch for |"
     r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
-    r"Horovod has been shut down|"
+    r"Horovod has been shut down|Watchdog caught co|connectFullMesh failed|has been marked as ready twice|"
+    r"can't open file '[^']*': |"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"

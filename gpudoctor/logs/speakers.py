@@ -40,8 +40,9 @@ _NAMED = re.compile(
 """pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
 the lines of tracebacks."""
 _FRONTS = (
-    # As people quote it.
+    # As people quote it, and set it in bold letters.
     re.compile(r">\s?"),
+    re.compile(r"\*\*(?=[\w.]*(?:Error|Exception)\b)"),
     # A launcher that repeats what its processes print.
     re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.
@@ -52,6 +53,8 @@ _FRONTS = (
     re.compile(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]\s?"),
     # An excepthook of torch, and its loggers in C++: the rank of the job.
     re.compile(r"\[rank(?P<rank>\d+)\]:\s?"),
+    # Loggers of programs and frameworks.
+    re.compile(r"\[(?:RANK |rank: )(?P<rank>\d+)\]\s?"),
     # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
     re.compile(r"\[(?!rank)(?P<role>[A-Za-z_][\w-]*?)(?P<local>\d+)\]:\s?"),
     # mpirun --tag-output

@@ -26,10 +26,13 @@ _ERROR_NAME = re.compile(
 )
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
+_OF_A_RANK = re.compile(r"last\): \(RANK \d+\)")
+"""What each rank is told of the others where a checkpoint fails on one of them."""
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
 _ENDS = re.compile(
     r"\s*$|Traceback |=====|-----|\[E|\[W|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from |"
-    r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:"
+    r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
+    r"(?:srun|slurmstepd): |Killing subprocess \d|Exception ignored in"
 )
 _MOST_LINES = 24
 """Lines of an exception's text that are kept."""
@@ -39,7 +42,8 @@ _MOST_FRAMES = 2_000
 class _OpenTraceback:
     """A traceback whose error has not come yet.
 
-    `begun` counts those that began before one of them ended; `outer` is the error in whose text it stands.
+    `begun` counts those that began before one of them ended; `outer` is the error in whose text it stands, and
+    `called_by` the same where that was raised in the same process, or for it.
     """
 
     def __init__(
@@ -58,7 +62,18 @@ class _OpenTraceback:
         self.outer = outer
         self.begun = 1
         self.mixed = False
+        self.called_by: LoggedCrash | None = None
+        self.source = ""
         self.frames: list[LoggedFrame] = []
+
+    def ordered(self) -> tuple[LoggedFrame, ...]:
+        """The calls, outermost first: some editors show them the other way round."""
+        reverse = (
+            len(self.frames) > 1
+            and self.frames[-1].function == "<module>"
+            and f"{self.frames[-2].function}(" in self.source
+        )
+        return tuple(self.frames[::-1] if reverse else self.frames)
 
 
 class _OpenError:
@@ -139,15 +154,20 @@ class TracebackReader:
         outer: LoggedCrash | None = None
         if by in self._texts:
             error = self._texts.pop(by)
-            if "Original Traceback" in text or (self._spawned is not None and not error.crash.frames):
+            if (
+                "Original Traceback" in text
+                or _OF_A_RANK.search(text)
+                or (self._spawned is not None and not error.crash.frames)
+            ):
                 # The text of an exception holds the traceback of where it was raised: that is the one to show.
                 self._earlier.pop(by, None)
                 outer = error.closed()
             else:
                 yield self._with_earlier(error)
         who = by if self._spawned is None else replace(by, rank=self._spawned)
-        self._spawned = None
         self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
+        self._open[by].called_by = None if self._spawned is not None else outer
+        self._spawned = None
         self._ignored = None
 
     def _headless(self, by: Speaker, text: str, at: LogPlace) -> None:
@@ -159,7 +179,7 @@ class TracebackReader:
     @staticmethod
     def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
         """The log ends before the error; where another had led to it, that one is known."""
-        crash = LoggedCrash(opened.by, opened.at, "", "", tuple(opened.frames), mixed=opened.mixed)
+        crash = LoggedCrash(opened.by, opened.at, "", "", opened.ordered(), mixed=opened.mixed)
         if crash.place is None and opened.outer is not None:
             return opened.outer
         if earlier is None:
@@ -170,7 +190,10 @@ class TracebackReader:
         if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
             if len(opened.frames) < _MOST_FRAMES:
                 opened.frames.append(LoggedFrame(found["path"], int(found["line"]), found["function"] or ""))
+                opened.source = ""
             return
+        if opened.frames and not opened.source:
+            opened.source = text
         if not text.strip() or text[0] in " \t" or text.lstrip()[0] in _BOX or text.rstrip()[-1] in "│╮╯":
             return
         error = _ERROR.match(text)
@@ -184,7 +207,8 @@ class TracebackReader:
             opened.at,
             error["type"],
             (error["text"] or "").rstrip(),
-            tuple(opened.frames),
+            opened.ordered(),
+            opened.called_by,
             mixed=opened.mixed,
             headless=opened.headless,
             ignored=opened.ignored,
@@ -204,7 +228,9 @@ class TracebackReader:
         if text.startswith(_CONTEXT):
             del self._texts[by]
             self._earlier[by] = self._with_earlier(error)
-        elif len(error.lines) >= _MOST_LINES or (_ENDS.match(text) and error.lines and not _ELSEWHERE.search(text)):
+        elif len(error.lines) >= _MOST_LINES or (
+            _ENDS.match(text) and (error.lines or text.strip()) and not _ELSEWHERE.search(text)
+        ):
             if text.strip():
                 del self._texts[by]
                 yield self._with_earlier(error)
@@ -220,4 +246,4 @@ class TracebackReader:
     def _with_earlier(self, error: _OpenError) -> LoggedCrash:
         crash = error.closed()
         earlier = self._earlier.pop(crash.by, None)
-        return replace(crash, text=crash.text.rstrip(), raised_first=earlier)
+        return replace(crash, text=crash.text.rstrip(), raised_first=earlier or crash.raised_first)

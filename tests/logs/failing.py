@@ -5,15 +5,20 @@ from __future__ import annotations
 import argparse
 import datetime
 import faulthandler
+import importlib
 import os
 import signal
 import sys
+import threading
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset
 
 LIMIT = datetime.timedelta(seconds=3)
@@ -235,6 +240,44 @@ class _Ends(_Exits):
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(60)
         raise AssertionError
+
+
+def parameter_ready_twice(rank: int) -> None:
+    model = DistributedDataParallel(_Recomputed(), find_unused_parameters=True)
+    model(torch.ones(2, 4, requires_grad=True)).sum().backward()  # first
+
+
+class _Recomputed(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(2):
+            x = checkpoint(self.layer, x, use_reentrant=True)
+        return x
+
+
+def sharded_checkpoint_does_not_fit(rank: int) -> None:
+    dcp.save({"weight": torch.ones(4)}, checkpoint_id="saved")
+    dcp.load({"weight": torch.ones(5)}, checkpoint_id="saved")  # first
+
+
+def file_is_missing(rank: int) -> None:
+    Path(f"part-{rank}.bin").read_bytes()  # first
+
+
+def package_is_missing(rank: int) -> None:
+    importlib.import_module("no_such_package")  # first
+
+
+def peer_ends_while_connecting(rank: int) -> None:
+    dist.barrier()
+    if rank == 1:
+        threading.Timer(1, os._exit, [0]).start()
+    else:
+        time.sleep(2)
+    dist.new_group(timeout=LIMIT)  # first
 
 
 def error_that_led_to_another(rank: int) -> None:

@@ -69,6 +69,8 @@ def prefixed(prefix: str, text: str) -> str:
         ("2024-05-07T15:51:09.140Z [rank3]: ", Speaker(rank=3)),
         ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
         ("[1784] [rank3]:", Speaker(rank=3)),
+        ("[RANK 3] ", Speaker(rank=3)),
+        ("[rank: 3] ", Speaker(rank=3)),
         ("stderr: [rank3]: ", Speaker(rank=3)),
         ("ERROR: ", Speaker()),
         ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),
@@ -396,6 +398,25 @@ def test_a_watchdog_that_met_an_error(tmp_path: Path) -> None:
     assert "read or wrote" in (first.meaning.means if first.meaning else "")
 
 
+def test_a_message_that_runs_on_behind_a_progress_bar_and_is_cut_off(tmp_path: Path) -> None:
+    bar = "  1%|1         | 24/1752 [01:08<1:22:56,  2.88s/it]"
+    first = read(
+        tmp_path, f"{bar}[rank5]:[E602 11:17:52.1 x.cpp:632] [Rank 5] Watchdog caught collective operati\n"
+    ).first
+    assert first is not None
+    assert (first.by.rank, first.role) == (5, FailureRole.WAIT)
+    assert "did not end in its time" in (first.meaning.means if first.meaning else "")
+
+
+def test_what_native_code_told_before_it_aborted_is_the_error(tmp_path: Path) -> None:
+    told = (
+        "[E x.cpp:916] [Rank 3] NCCL watchdog thread terminated with exception: CUDA error: an illegal memory access\n"
+    )
+    first = read(tmp_path, f"(Worker pid=70) Fatal Python error: Aborted\n(Worker pid=70) \n{told}").first
+    assert first is not None
+    assert (first.by.rank, first.meaning and first.meaning.library) == (3, "cuda")
+
+
 # --- Horovod and Ray ---
 
 
@@ -412,6 +433,15 @@ def test_ranks_that_horovod_waits_for(told: str, missing: tuple[int, ...], sure:
     assert found.first.role is FailureRole.WAIT
     assert found.missing is not None
     assert (found.missing.ranks, found.missing.sure) == (missing, sure)
+
+
+def test_a_list_of_ranks_that_horovod_waits_for(tmp_path: Path) -> None:
+    stalled = "[0] W stall_inspector.cc:107] One or more tensors are waiting for remainder of ranks\n"
+    found = read(
+        tmp_path, f"{stalled}[0] Missing ranks:\n[0] 1: [grad.a, grad.b ...]\n[0] 3: [grad.a]\n[0] epoch 4: [x]\n"
+    )
+    assert found.missing is not None
+    assert found.missing.ranks == (1, 3)
 
 
 def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -489,6 +519,35 @@ def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path:
 def test_tasks_of_a_scheduler(tmp_path: Path) -> None:
     found = read(tmp_path, "srun: error: node1: tasks 2-3,7: Exited with exit code 9\n")
     assert found.alike == (2, 3, 7)
+
+
+def test_tasks_that_are_launchers_which_another_one_had_left(tmp_path: Path) -> None:
+    log = (
+        '  File "/opt/site-packages/torch/distributed/elastic/rendezvous/dynamic_rendezvous.py", line 6, in run\n'
+        "    raise RendezvousClosedError()\ntorch.distributed.elastic.rendezvous.api.RendezvousClosedError\n"
+        "srun: error: node1: task 1: Exited with exit code 1\nsrun: error: node2: task 2: Exited with exit code 1\n"
+    )
+    found = read(tmp_path, log)
+    assert found.first is not None
+    assert (found.first.role, found.first.by.rank) == (FailureRole.PEER, None)
+    assert found.first.text == "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"
+
+
+def test_tasks_that_the_scheduler_has_ended(tmp_path: Path) -> None:
+    log = "slurmstepd: error: *** STEP 60.0 ON node1 CANCELLED AT 2024 ***\nsrun: error: node1: task 0: Terminated\n"
+    found = read(tmp_path, log)
+    assert found.first is not None
+    assert found.first.role is FailureRole.STOPPED
+    assert [each.ranks for each in found.following] == [(0,)]
+
+
+@pytest.mark.parametrize(("local", "sure"), [(1, False), (2, True), (0, True)])
+def test_the_launcher_saw_another_process_fail_than_the_one_that_tells(local: int, sure: bool, tmp_path: Path) -> None:
+    """Rank 2 is never the second process of a node, of whatever size."""
+    launcher = f"E api.py:869] failed (exitcode: 1) local_rank: {local} (pid: 29) of binary: python"
+    found = read(tmp_path, f"[rank2]: RuntimeError: Expected all tensors to be on the same device\n{launcher}\n")
+    assert found.first is not None
+    assert (found.first.by.rank, found.sure) == (2, sure)
 
 
 _TABLE = (
@@ -686,6 +745,68 @@ def test_a_launcher_of_deepspeed(tmp_path: Path) -> None:
     assert found.first.summary == "killed by SIGKILL"
 
 
+def test_a_traceback_that_an_editor_shows_the_other_way_round(tmp_path: Path) -> None:
+    calls = [("/job/dist.py", 22, "setup", "rank = int(x)"), ("/job/train.py", 26, "main", "setup()")]
+    shown = [*calls, ("/job/train.py", 98, "<module>", "main()")]
+    text = "".join(f'  File "{path}", line {line}, in {name}\n    {source}\n' for path, line, name, source in shown)
+    first = read(tmp_path, f"\n{text}").first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line) == ("/job/dist.py", 22)
+
+
+def test_an_error_in_bold_letters(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, TRACEBACK.replace("KeyError: 'label'", "**RuntimeError: CUDA out of memory.** Tried to")
+    ).first
+    assert first is not None
+    assert (first.place and first.place.line, first.meaning and first.meaning.library) == (20, "torch")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[06/09 11:05:25 d2.engine.hooks]: Total training time: 0:01:02",
+        "[2023-12-27 18:20:03,728][src.utils][INFO] - Closing loggers...",
+        "srun: error: node1: task 1: Exited with exit code 1",
+        "Killing subprocess 31867",
+        "Exception ignored in atexit callback: <function f at 0x7>",
+    ],
+)
+def test_what_others_say_does_not_belong_to_an_error(line: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{TRACEBACK}{line}\n").first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"
+
+
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        (
+            "RuntimeError: Detected mismatch between collectives on ranks. Rank 3 is running collective: X, but Rank 1",
+            3,
+        ),
+        ("RuntimeError: DDP expects same model across all ranks, but Rank 3 has 22 params, while rank 0 has", 3),
+        (
+            'File "/opt/c.py", line 19, in work 3: torch.DistBackendError: NCCL error in: x, unhandled system error',
+            3,
+        ),
+    ],
+)
+def test_an_error_that_names_who_tells_it(text: str, rank: int, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{text}\n").first
+    assert first is not None
+    assert first.by.rank == rank
+
+
+def test_whose_calls_those_of_the_only_error_are(tmp_path: Path) -> None:
+    told = "Parameter indices which did not receive grad for rank 3: 0 1 2\n"
+    cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 28, in main\n    x = model(y)\n'
+    first = read(tmp_path, told + cut).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (3, 28)
+
+
 def test_the_last_line_of_a_traceback_alone(tmp_path: Path) -> None:
     first = read(
         tmp_path, "RuntimeError: Expected to have finished reduction in the prior iteration before starting\n"
@@ -794,6 +915,16 @@ TEXTS = (
     ("train.py: error: the following arguments are required: --data", "lacks one"),
     ("RuntimeError: DataLoader worker (pid 9) is killed by signal: Terminated.", "told to end"),
     ("misc/socket.cc:5 NCCL WARN socketStartConnect: Connect to 10.0.0.1<5> failed : No route to host", "interface"),
+    ("socket.c:485 NCCL WARN socketStartConnect: Connect to 10.0.0.1<5> failed : Software caused", "could not connect"),
+    ("bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in", "with one rank"),
+    ("init.cu:1197 NCCL WARN Mismatched collective detected, please check your collective calls", "different collec"),
+    ("RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp", "gloo could not"),
+    ("RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [10.0.0.1]:13195", "gloo could not"),
+    ("ncclRemoteError: A call failed\nLast error:\nNET/IB : Got completion from peer b<5> with error 5", "InfiniBand"),
+    ("ValueError: Size mismatch between saved torch.Size([4]) and current: torch.Size([5]) for", "does not fit"),
+    ("python: can't open file '/var/spool/slurmd/job7/train.py': [Errno 2] No such file", "did not find"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: 'part-0.bin'", "is not there"),
+    ("ModuleNotFoundError: No module named 'flash_attn'", "environment"),
     ("NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with status=12 opcode=0 len=0", "other side"),
     ("NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with error 4, opcode 5327, len", "refused"),
     ("accelerate.utils.operations.DistributedOperationException: Cannot apply desired operation", "shapes differ"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +73,11 @@ CASES = [
     ("option_is_missing", {0, 1}, OWN, {"GPU421"}),
     ("more_than_the_group_has", {0, 1}, WAIT, {"GPU425"}),
     ("worker_is_told_to_end", {1}, STOPPED, set()),
+    ("peer_ends_while_connecting", {0}, WAIT, set()),
+    ("parameter_ready_twice", {0, 1}, OWN, {"GPU708"}),
+    ("sharded_checkpoint_does_not_fit", {0, 1}, OWN, {"GPU934"}),
+    ("file_is_missing", {0, 1}, OWN, {"GPU604"}),
+    ("package_is_missing", {0, 1}, OWN, set()),
     ("terminal_is_closed", {None}, STOPPED, set()),
     ("launcher_is_stopped", {None}, STOPPED, set()),
 ]
@@ -138,6 +145,16 @@ def test_a_rank_of_a_spawn_that_is_killed(tmp_path: Path) -> None:
     first = read_logs([str(log)]).first
     assert first is not None
     assert (first.by.rank, first.summary) == (1, "killed by SIGKILL")
+
+
+def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    ended = subprocess.run([sys.executable, "no_such_script.py"], cwd=tmp_path, capture_output=True, text=True)
+    log.write_text(ended.stderr)
+    first = read_logs([str(log)]).first
+    assert first is not None
+    assert first.meaning is not None
+    assert "did not find the script" in first.meaning.means
 
 
 @pytest.mark.parametrize("kind", ["error_of_one_rank", "unused_parameters", "checkpoint_does_not_fit"])
