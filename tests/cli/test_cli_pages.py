@@ -246,6 +246,7 @@ NO_DRIVER = absent("libnvidia-ml.so.1 is not there", Absence.NO_DRIVER)
 HANGS = absent("NVML gave no answer within 20 s", Absence.TIMED_OUT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "gpus"), [(known(0), []), (NO_DRIVER, []), (HANGS, None)])
 def test_env_tells_no_gpu_from_not_known(
     count: Field[int], gpus: list[str] | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
