@@ -67,27 +67,53 @@ class TimingWithoutSynchronize(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if _launches_block(program):
             return
-        clocks = {event.identity: event for event in program.events(ClockRead)}
-        told: set[Location] = set()
-        for elapsed in program.events(Elapsed):
-            since, until = clocks.get(elapsed.since), clocks.get(elapsed.until)
-            if since is None or until is None or until.location in told or not same_round(since, until):
-                continue
-            work = _unfinished(program, since, until)
-            if work is None:
-                continue
-            told.add(until.location)
+        for readings in _phases(program):
+            (since, until, work), *more = readings
+            later = dict.fromkeys(end.location for _, end, _ in more if end.location != until.location)
+            each = "each of these readings" if later else "each of the two readings"
+            clocks = dict.fromkeys(clock.location for begin, end, _ in readings for clock in (begin, end))
             yield self.found(
                 until.location,
                 "This clock is read while the GPU is still at work: it shows how long Python took to queue the work, "
                 "not how long the work takes.",
-                remedy="Call `torch.cuda.synchronize()` right before each of the two readings of the clock.",
+                remedy=f"Call `torch.cuda.synchronize()` right before {each} of the clock.",
                 because=[
                     ("the time is counted from here", since.location),
                     (f"{_named(work)} returns before the GPU has done its part", work.location),
+                    *(("this reading comes too early as well", other) for other in later),
                 ],
-                repair=_wait(since.location, until.location),
+                repair=_wait(*clocks),
             )
+
+
+_Measured = tuple[ClockRead, ClockRead, "Event"]
+"""Two looks at the clock, between which a time is taken, and the work of the GPU that is not waited for."""
+
+
+def _phases(program: Program) -> list[list[_Measured]]:
+    """What is measured too early; the phases of a step, which share readings of the clock, are one mistake."""
+    groups: list[list[_Measured]] = []
+    for each in _too_early(program):
+        places = {each[0].location, each[1].location}
+        shared = (
+            g for g in groups if any(clock.location in places for since, until, _ in g for clock in (since, until))
+        )
+        group = next(shared, None)
+        if group is None:
+            groups.append([each])
+        else:
+            group.append(each)
+    return [sorted(group, key=lambda each: each[1].order) for group in groups]
+
+
+def _too_early(program: Program) -> Iterator[_Measured]:
+    clocks = {event.identity: event for event in program.events(ClockRead)}
+    for elapsed in program.events(Elapsed):
+        since, until = clocks.get(elapsed.since), clocks.get(elapsed.until)
+        if since is not None and until is not None and same_round(since, until):
+            work = _unfinished(program, since, until)
+            if work is not None:
+                yield since, until, work
 
 
 def _wait(*clocks: Location) -> Repair:
