@@ -9,7 +9,16 @@ import torch
 
 from gpudoctor.virtual.birthplaces import BIRTH
 from gpudoctor.virtual.device_errors import no_numpy, wrong_gradient
-from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, place_of, place_of_storage, put, put_storage
+from gpudoctor.virtual.residence import (
+    HOST,
+    UNKNOWN,
+    DevicePlace,
+    guessed,
+    place_of,
+    place_of_storage,
+    put,
+    put_storage,
+)
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.backward_pass import InMode
@@ -64,6 +73,8 @@ class TensorAnswers:
     def _seen(self, tensor: torch.Tensor) -> DevicePlace:
         """Where a tensor lives, as far as it is asked."""
         place = place_of(tensor)
+        if place is UNKNOWN:
+            place = guessed(tensor)
         return BIRTH.place if place is UNKNOWN else place
 
     def _device(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

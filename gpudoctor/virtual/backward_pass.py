@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gpudoctor.virtual.birthplaces import BIRTH
-from gpudoctor.virtual.residence import UNKNOWN, place_of
+from gpudoctor.virtual.residence import UNKNOWN, guess, place_of
 
 if TYPE_CHECKING:
     import contextlib
@@ -45,12 +45,16 @@ def _watch_saving(in_mode: InMode) -> None:
     def begun(self: Any, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
         @functools.wraps(pack_hook)
         def pack(tensor: Any) -> Any:
-            before, BIRTH.saving = BIRTH.saving, True
+            # What the hook computes itself is no operation that anything is born of.
+            before = BIRTH.saving, BIRTH.operation
+            BIRTH.saving = True
+            # The engine may hand it out again when another operation is under way, on another GPU.
+            guess(tensor, BIRTH.operation)
             try:
                 with in_mode():
                     return pack_hook(tensor)
             finally:
-                BIRTH.saving = before
+                BIRTH.saving, BIRTH.operation = before
 
         begin(self, pack, unpack_hook)
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.cuda import nccl
 
-from gpudoctor.virtual.random_streams import DeviceRandom, VirtualGenerator
+from gpudoctor.virtual.random_streams import VirtualGenerator
 from gpudoctor.virtual.residence import UNKNOWN, place_of
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
+    from gpudoctor.virtual.random_streams import DeviceRandom
     from gpudoctor.virtual.streams import Streams
 
 CUDA = "12.8"
@@ -66,13 +67,14 @@ class VirtualProperties:
 class CudaSurface:
     """Puts the functions of `torch.cuda` and `torch.accelerator` in place."""
 
-    def __init__(self, gpus: VirtualGpus, streams: Streams) -> None:
+    def __init__(self, gpus: VirtualGpus, streams: Streams, random: DeviceRandom) -> None:
         self._gpus = gpus
         self._streams = streams
+        self._random = random
 
     def install(self) -> None:
         """Replace them wherever modules of torch have them."""
-        _replace("torch.cuda", {**self._cuda(), **DeviceRandom(self._gpus).functions()})
+        _replace("torch.cuda", {**self._cuda(), **self._random.functions()})
         _replace("torch.accelerator", self._accelerator())
         torch.cuda._initialized = True
         torch.cuda._is_in_bad_fork = lambda: self._gpus.forked
@@ -80,6 +82,7 @@ class CudaSurface:
         torch.backends.cuda.is_built = lambda: True
         nccl.version = lambda: _NCCL
         torch.Generator = VirtualGenerator
+        self._random.install()
         torch.Stream, torch.Event = self._streams.of_any_device()
         torch.backends.cudnn.is_available = lambda: True
         # Layers of old ask before they lay their weights out for it.
@@ -199,8 +202,8 @@ def _device_contexts(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
         """Another current device for a while; None and the host change nothing."""
 
         def __init__(self, device: Any) -> None:
-            place = gpus.meant(device)
-            self.idx = -1 if place is UNKNOWN else place
+            # Entering it begins to use GPUs, making it does not.
+            self.idx = gpus.numbered(device)
             self.prev_idx = -1
 
         def __enter__(self) -> None:

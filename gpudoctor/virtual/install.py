@@ -15,18 +15,21 @@ from gpudoctor.virtual import (
     default_device,
     host_tensors,
     legacy_types,
+    nested_tensors,
     optimizer_steps,
     process_groups,
     replica_copies,
     serialization,
     shared_tensors,
     storages,
+    tensor_wrappers,
     threads,
 )
 from gpudoctor.virtual.answers import TensorAnswers
 from gpudoctor.virtual.cuda_surface import CudaSurface
 from gpudoctor.virtual.operands import Operands
 from gpudoctor.virtual.ordinals import VirtualGpus
+from gpudoctor.virtual.random_streams import DeviceRandom
 from gpudoctor.virtual.streams import Streams, accept_streams
 from gpudoctor.virtual.tensor_mode import TorchAnswer, VirtualMode
 from gpudoctor.virtual.transfers import Transfers
@@ -38,7 +41,8 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
     `node` names the machine where there are several virtual ones.
     """
     gpus = VirtualGpus(count, node)
-    operands = Operands(gpus)
+    random = DeviceRandom(gpus)
+    operands = Operands(gpus, random)
     answers: dict[Any, TorchAnswer] = {}
 
     def in_mode() -> contextlib.AbstractContextManager[Any]:
@@ -48,15 +52,17 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
 
     answers.update(TensorAnswers(gpus, in_mode).table())
     answers.update(Transfers(gpus, operands).table())
-    CudaSurface(gpus, Streams(gpus)).install()
+    CudaSurface(gpus, Streams(gpus), random).install()
     accept_streams()
     legacy_types.install(lambda: gpus.current)
     default_device.install(operands)
     host_tensors.install()
+    nested_tensors.install(operands)
     autocast.install()
     serialization.install(gpus)
     shared_tensors.install(gpus)
     storages.install(gpus)
+    tensor_wrappers.install(gpus)
     backward_pass.install(in_mode)
     optimizer_steps.install()
     compiled_regions.install()

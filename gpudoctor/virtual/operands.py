@@ -15,21 +15,29 @@ from gpudoctor.virtual.residence import HOST, UNKNOWN, DevicePlace, pin, place_o
 
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
+    from gpudoctor.virtual.random_streams import DeviceRandom
 
 # Of these only the first operand says where the result lives, and the others may live anywhere.
 _FREE_NAMES = (
     "copy_ _foreach_copy_ new_tensor new set_ resize_as_ expand_as view_as reshape_as is_same_size result_type can_cast"
     " _has_compatible_shallow_copy_type broadcast_tensors broadcast_to ctc_loss pack_padded_sequence"
-    " _pack_padded_sequence __deepcopy__ __setstate__ __reduce_ex__ resolve_conj"
+    " _pack_padded_sequence __deepcopy__ __setstate__ __reduce_ex__ resolve_conj _nested_view_from_jagged"
 )
+_DRAWING_NAMES = """rand randn randint randperm normal bernoulli multinomial poisson binomial rand_like randn_like
+ randint_like bernoulli_ normal_ uniform_ exponential_ geometric_ cauchy_ log_normal_ random_ dropout dropout_ dropout1d
+ dropout2d dropout3d alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout
+ feature_alpha_dropout_ native_dropout rrelu rrelu_ gumbel_softmax scaled_dot_product_attention
+ multi_head_attention_forward lstm gru rnn_tanh rnn_relu fractional_max_pool2d fractional_max_pool3d kaiming_uniform_
+ kaiming_normal_"""
 _LISTS = (list, tuple)
 
 
 class Operands:
     """Computes on the CPU and says where the results live."""
 
-    def __init__(self, gpus: VirtualGpus) -> None:
+    def __init__(self, gpus: VirtualGpus, random: DeviceRandom) -> None:
         self._gpus = gpus
+        self._random = random
         self.default: torch.device | None = None
         """Where tensors are made of which nothing else is said (`torch.set_default_device`)."""
         self._makers = frozenset(_device_constructors())
@@ -65,7 +73,11 @@ class Operands:
         if self._gpus.forked and place is not UNKNOWN and place >= 0:
             raise bad_fork()
         BIRTH.operation = place
-        found = func(*args, **kwargs)
+        if func in _DRAWING and place is not UNKNOWN and self._random.is_apart(place):
+            with self._random.drawing(place):
+                found = func(*args, **kwargs)
+        else:
+            found = func(*args, **kwargs)
         if place is not UNKNOWN:
             settle(found, place)
         return found
@@ -120,11 +132,12 @@ def _gather(values: Iterable[Any], found: list[torch.Tensor]) -> None:
 
 def _named(names: Iterable[str]) -> Iterable[Any]:
     """Functions of torch and methods of tensors with these names."""
-    for owner in (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch._VF):
+    for owner in (torch.Tensor, torch, torch.nn.functional, torch._C._nn, torch._VF, torch.nn.init):
         for name in names:
             found = getattr(owner, name, None)
             if found is not None:
                 yield found
 
 
+_DRAWING = frozenset(_named(_DRAWING_NAMES.split()))
 _INDEXING = frozenset(_named(("__getitem__", "__setitem__", "index_put", "index_put_")))

@@ -86,6 +86,16 @@ class VirtualGpus:
             return UNKNOWN
         return self.current if device.index is None else self.checked(device.index)
 
+    @staticmethod
+    def numbered(device: Any) -> int:
+        """The number that a `device` argument says, which there may not be; -1 where it says none."""
+        if device is None or isinstance(device, bool):
+            return -1
+        if isinstance(device, int):
+            return device
+        device = torch.device(device)
+        return -1 if device.type != "cuda" or device.index is None else int(device.index)
+
     def index_of(self, device: Any) -> int:
         """The GPU that a `device` argument means: the current one where it says none."""
         place = self.meant(device)

@@ -1,11 +1,14 @@
-"""Random numbers: a virtual GPU has no stream of its own, but draws from the host's, as the same program on the CPU.
+"""Random numbers: a virtual GPU draws from the host's stream, as the same program on the CPU, until it is seeded apart.
 
-So a run gives the numbers of that program; two streams for one seed would not.
+So a run gives the numbers of that program; two streams for one seed would not. A program that gives its GPU another
+seed or another state than the host's has asked for two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -44,25 +47,124 @@ class VirtualGenerator(_OnHost, metaclass=_GeneratorType):  # type: ignore[misc]
 
 
 class DeviceRandom:
-    """The functions of `torch.cuda.random`."""
+    """The streams of the GPUs, and the functions of `torch.cuda.random`."""
 
     def __init__(self, gpus: VirtualGpus) -> None:
         self._gpus = gpus
+        self._apart: dict[int, Any] = {}
+        """The generators of the GPUs that do not draw from the host's stream."""
+
+    def install(self) -> None:
+        """Have the host's functions mend what they set alike, and offer generators of GPUs."""
+        for name in ("manual_seed", "seed"):
+            _after(name, lambda _: self._apart.clear())
+        _after("set_rng_state", lambda state: self._rejoin(state))
+        torch.cuda.default_generators = tuple(_generator_of(self, index) for index in range(self._gpus.machine))
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """By their names."""
         return {
-            "get_rng_state": lambda device="cuda": torch.get_rng_state(),
-            "get_rng_state_all": lambda: [torch.get_rng_state() for _ in range(self._gpus.count)],
-            "set_rng_state": lambda new_state, device="cuda": torch.set_rng_state(new_state.cpu()),
-            "set_rng_state_all": self._set_all,
-            "manual_seed": lambda seed: None,
-            "manual_seed_all": lambda seed: None,
+            "get_rng_state": lambda device="cuda": self.state(self._gpus.index_of(device)),
+            "get_rng_state_all": lambda: [self.state(index) for index in range(self._gpus.count)],
+            "set_rng_state": lambda new_state, device="cuda": self.put_state(new_state, self._gpus.index_of(device)),
+            "set_rng_state_all": self._put_all,
+            "manual_seed": lambda seed: self.seeded(seed, self._gpus.current),
+            "manual_seed_all": self._seed_all,
             "seed": lambda: None,
             "seed_all": lambda: None,
-            "initial_seed": torch.initial_seed,
+            "initial_seed": lambda: self.initial_seed(self._gpus.current),
         }
 
-    def _set_all(self, new_states: Sequence[torch.Tensor]) -> None:
-        if new_states:
-            torch.set_rng_state(new_states[0].cpu())
+    @contextlib.contextmanager
+    def drawing(self, index: int) -> Iterator[None]:
+        """Have the CPU draw from the stream of a GPU."""
+        own = self._apart.get(index)
+        if own is None:
+            yield
+            return
+        host = torch.default_generator.get_state()
+        torch.default_generator.set_state(own.get_state())
+        try:
+            yield
+        finally:
+            own.set_state(torch.default_generator.get_state())
+            torch.default_generator.set_state(host)
+
+    def is_apart(self, index: int) -> bool:
+        """Whether a GPU has a stream of its own."""
+        return index in self._apart
+
+    def state(self, index: int) -> torch.Tensor:
+        """That of a GPU's stream."""
+        found: torch.Tensor = self._apart.get(index, torch.default_generator).get_state()
+        return found
+
+    def put_state(self, state: torch.Tensor, index: int) -> None:
+        """Go on from a state, which may be the host's."""
+        own = _OnHost()
+        own.set_state(state.cpu())
+        self._separate(own, index)
+
+    def seeded(self, seed: int, index: int) -> None:
+        """Begin the stream of a GPU anew."""
+        self._separate(_OnHost().manual_seed(int(seed)), index)
+
+    def initial_seed(self, index: int) -> int:
+        """With which the stream of a GPU began."""
+        return int(self._apart.get(index, torch.default_generator).initial_seed())
+
+    def _separate(self, own: Any, index: int) -> None:
+        self._apart[index] = own
+        self._rejoin(torch.default_generator.get_state())
+
+    def _rejoin(self, host: torch.Tensor) -> None:
+        """Streams that stand where the host's does are one with it."""
+        for index, own in list(self._apart.items()):
+            if torch.equal(own.get_state(), host):
+                del self._apart[index]
+
+    def _seed_all(self, seed: int) -> None:
+        for index in range(self._gpus.count):
+            self.seeded(seed, index)
+
+    def _put_all(self, new_states: Sequence[torch.Tensor]) -> None:
+        for index, state in enumerate(new_states):
+            self.put_state(state, index)
+
+
+def _generator_of(random: DeviceRandom, index: int) -> VirtualGenerator:
+    """The generator that PyTorch draws from on a GPU."""
+
+    class DefaultGenerator(VirtualGenerator):
+        """Its state is that of the GPU's stream."""
+
+        def get_state(self) -> torch.Tensor:
+            return random.state(index)
+
+        def set_state(self, new_state: torch.Tensor) -> Any:
+            random.put_state(new_state, index)
+            return self
+
+        def manual_seed(self, seed: int) -> Any:
+            random.seeded(seed, index)
+            return self
+
+        def initial_seed(self) -> int:
+            return random.initial_seed(index)
+
+    made: VirtualGenerator = DefaultGenerator(torch.device("cuda", index))
+    return made
+
+
+def _after(name: str, then: Callable[[Any], None]) -> None:
+    """Have something done after a function of the host's random numbers."""
+    call = getattr(torch.random, name)
+
+    @functools.wraps(call)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        found = call(*args, **kwargs)
+        then(args[0] if args else next(iter(kwargs.values()), None))
+        return found
+
+    for module in (torch.random, torch):
+        setattr(module, name, called)

@@ -6,6 +6,7 @@ an attribute of it is as weak and as safe between threads as the storage itself.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -21,6 +22,7 @@ UNKNOWN = None
 _storage_of = torch._C.TensorBase.untyped_storage
 # What a storage says that nobody has marked.
 torch.UntypedStorage._gpudoctor_place = UNKNOWN
+torch.UntypedStorage._gpudoctor_guess = UNKNOWN
 torch.UntypedStorage._gpudoctor_pinned = False
 _PLAIN = {torch.Tensor, torch.nn.Parameter}
 
@@ -44,6 +46,22 @@ def put(tensor: torch.Tensor, place: DevicePlace) -> torch.Tensor:
         for part in _parts(tensor):
             put(part, place)
     return tensor
+
+
+def guess(tensor: torch.Tensor, place: DevicePlace) -> None:
+    """Note where a tensor of which nobody knows it probably lives."""
+    if place_of(tensor) is UNKNOWN:
+        with contextlib.suppress(NotImplementedError, RuntimeError):
+            _storage_of(_held(tensor))._gpudoctor_guess = place
+
+
+def guessed(tensor: torch.Tensor) -> DevicePlace:
+    """Where it was noted that it probably lives: good enough for an answer, never for an error."""
+    try:
+        place: DevicePlace = _storage_of(_held(tensor))._gpudoctor_guess
+    except (NotImplementedError, RuntimeError):
+        return UNKNOWN
+    return place
 
 
 def settle(found: object, place: DevicePlace) -> None:
@@ -103,4 +121,12 @@ def _place_without_storage(tensor: torch.Tensor) -> DevicePlace:
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return (tensor._values(), tensor._indices()) if tensor.layout == torch.sparse_coo else ()
+    if tensor.layout == torch.sparse_coo:
+        return tensor._values(), tensor._indices()
+    by_rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+    if by_rows or tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        outer, inner = (
+            (tensor.crow_indices(), tensor.col_indices()) if by_rows else (tensor.ccol_indices(), tensor.row_indices())
+        )
+        return tensor.values(), outer, inner
+    return ()

@@ -23,12 +23,12 @@ def install() -> None:
         """Seeds the generator of the host for each drawing."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
-            own = torch.default_generator.get_state()
+            own = torch.cuda.get_rng_state()
             super().__init__(*args, **kwargs)
             # That of the first rank, where PyTorch has made all alike.
             self._common = torch.Generator()
-            self._common.set_state(torch.default_generator.get_state())
-            torch.default_generator.set_state(own)
+            self._common.set_state(torch.cuda.get_rng_state())
+            torch.cuda.set_rng_state(own)
             self._seeded = torch.initial_seed()
 
         def _get_device_state(self) -> torch.Tensor:

@@ -24,6 +24,8 @@ PROGRAMS = Path(__file__).parent / "programs"
         ("data_parallel", 1),
         ("sent_tensors", 1),
         ("surface", 1),
+        ("layouts", 1),
+        ("random_numbers", 1),
     ],
 )
 def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int) -> None:

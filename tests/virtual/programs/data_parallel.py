@@ -5,6 +5,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 torch.manual_seed(0)
 alone = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
@@ -45,4 +46,23 @@ losses = nn.DataParallel(Loss().cuda())(x.cuda(), y.cuda())
 with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
     losses.backward()
 losses.mean().backward()
+
+
+class Twice(nn.Module):
+    """Computes what lies in its middle again for the backward."""
+
+    def __init__(self, reentrant):
+        super().__init__()
+        self.middle = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3))
+        self.last = nn.Linear(8, 2)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        return self.last(checkpoint(self.middle, x, use_reentrant=self.reentrant))
+
+
+for reentrant in (False, True):
+    model = nn.DataParallel(Twice(reentrant).cuda())
+    model(x.cuda().requires_grad_()).sum().backward()
+    assert {each.grad.device for each in model.parameters()} == {torch.device("cuda:0")}
 print("done", flush=True)

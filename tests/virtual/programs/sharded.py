@@ -99,4 +99,12 @@ parallelize_module(layers, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()
 found = layers(square.cuda())
 found.sum().backward()
 torch.testing.assert_close(found.detach().cpu(), expected.cpu())
+# The parts of a sequence: what a functional collective returns is wrapped, and goes into a backward.
+by_parts = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4)).cuda()
+plan = {"0": ColwiseParallel(input_layouts=Shard(0)), "2": RowwiseParallel(output_layouts=Shard(0))}
+parallelize_module(by_parts, mesh, plan)
+out = by_parts(square.cuda())
+assert out.shape == (4, 4)
+out.sum().backward()
+assert by_parts[0].weight.grad.to_local().device == torch.device("cuda", rank)
 print("done", flush=True)

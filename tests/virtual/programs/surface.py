@@ -4,6 +4,15 @@ import io
 
 import torch
 
+# What only names a device begins nothing: a mesh looks whether a program has chosen its GPU.
+chosen = torch.cuda.device(1)
+if hasattr(torch.accelerator, "device_index"):
+    torch.accelerator.device_index(1)
+assert not torch.cuda.is_initialized()
+with chosen:
+    assert torch.cuda.current_device() == 1
+assert torch.cuda.is_initialized()
+assert torch.cuda.current_device() == 0
 properties = torch.cuda.get_device_properties(0)
 assert properties.total_memory > 0
 assert properties.pci_bus_id == properties.pci_device_id + 1
