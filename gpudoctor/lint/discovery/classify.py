@@ -20,7 +20,7 @@ from gpudoctor.lint.discovery.top_level import (
     name_parts,
     started_by_decorator,
 )
-from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
+from gpudoctor.lint.source.file import SourceFile, Unreadable, once_a_file, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package, is_command, started_in
 from gpudoctor.lint.source.project import project_of
@@ -68,6 +68,7 @@ def classify(module: ModuleFile, project: Project) -> Classified:
     return replace(alone, role=Role.PART, because=because)
 
 
+@once_a_file
 def classify_alone(source: SourceFile) -> Classified:
     """What the file is as far as it says itself; the `SCRIPT` of a package may be a `PART` by what it leads to."""
     # Nobody imports a notebook: what it does is what it is for.
@@ -98,6 +99,7 @@ def _only_defines(tree: ast.Module) -> bool:
     return defines and main_guard(tree) is None and started_by_decorator(tree) is None and not deeds_of(tree)
 
 
+@once_a_file
 def is_test(source: SourceFile) -> bool:
     """pytest or unittest collects what the file defines: by their rules, not by a guess at its name."""
     name, classes = os.path.basename(source.path), [each for each in source.tree.body if isinstance(each, ast.ClassDef)]

@@ -122,7 +122,8 @@ def deeds_of(tree: ast.Module) -> tuple[ast.stmt, ...]:
     if not acting:
         return ()
     defined, imports = {each.name: each for each in statements if isinstance(each, DEFINITIONS)}, bindings(statements)
-    return tuple(each for each in acting if _acts(each, imports, defined) or _asks_own_object(each, statements))
+    dull = set[str]()
+    return tuple(each for each in acting if _acts(each, imports, defined, dull) or _asks_own_object(each, statements))
 
 
 def _asks_own_object(statement: ast.stmt, statements: list[ast.stmt]) -> bool:
@@ -135,9 +136,9 @@ def _asks_own_object(statement: ast.stmt, statements: list[ast.stmt]) -> bool:
     return any(isinstance(target, ast.Name) and target.id == owner for each in made for target in each.targets)
 
 
-def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str, ast.AST]) -> bool:
+def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str, ast.AST], dull: set[str]) -> bool:
     if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return isinstance(statement.value, _MAY_CALL) and _trains(statement.value, defined)
+        return isinstance(statement.value, _MAY_CALL) and _trains(statement.value, defined, dull)
     if isinstance(statement, ast.Expr):
         value = statement.value
         if not isinstance(value, _MAY_CALL) or not any(isinstance(each, ast.Call) for each in walk(value)):
@@ -150,11 +151,11 @@ def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str,
     return True
 
 
-def _trains(value: ast.expr, defined: Mapping[str, ast.AST]) -> bool:
+def _trains(value: ast.expr, defined: Mapping[str, ast.AST], dull: set[str]) -> bool:
     """`best = search(train, space)`: what is given a name is the result of a training that stands in the file. Other
-    modules make what they offer so."""
+    modules make what they offer so. What is found not to train, and all that it uses, is noted as `dull`."""
     todo: list[ast.AST] = [value]
-    seen = set[str]()
+    seen = set(dull)
     while todo:
         for each in walk(todo.pop()):
             if isinstance(each, ast.Attribute) and each.attr in _GRADIENTS:
@@ -162,6 +163,7 @@ def _trains(value: ast.expr, defined: Mapping[str, ast.AST]) -> bool:
             if isinstance(each, ast.Name) and each.id in defined and each.id not in seen:
                 seen.add(each.id)
                 todo.append(defined[each.id])
+    dull |= seen
     return False
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.fix.changes import NoFix
 from gpudoctor.lint.repair import repair
-from gpudoctor.lint.source.syntax_walk import nodes_of, walk
+from gpudoctor.lint.source.syntax_walk import nodes_of, parts_of, walk
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -30,12 +30,12 @@ class FileNodes:
         self._all: list[ast.AST] = [self.tree]
         """All nodes, those around others before these: to walk the tree takes longer than all else."""
         for node in self._all:
-            children = [*ast.iter_child_nodes(node)]
-            self._all += children
-            self.parents.update(dict.fromkeys(children, node))
+            children = parts_of(node)
+            if children:
+                self._all += children
+                self.parents.update(dict.fromkeys(children, node))
             if isinstance(node, (ast.stmt, ast.expr)):
-                at = source.location(node)
-                self._nodes.setdefault((at.line, at.column), []).append(node)
+                self._nodes.setdefault(source.beginning(node), []).append(node)
 
     # --- by place ----------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.calls import call_function, instantiate
 from gpudoctor.lint.interp.imports import module_frame
 from gpudoctor.lint.source.project import ModuleFile
+from gpudoctor.lint.source.syntax_walk import walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -102,25 +103,15 @@ def _numbers(function: Function) -> dict[str, Values]:
     return found
 
 
-_WITHOUT_CALLS = frozenset({ast.Name, ast.Constant, ast.Load, ast.Store})
-
-
 def _mentioned(tree: ast.Module) -> frozenset[str]:
     """The names of functions and methods that the file itself calls: these are read through their callers."""
     modules: set[str] = set()
     functions: list[ast.expr] = []
-    # Not `ast.walk`, which takes four times as long: this is asked of every library file.
-    todo: list[object] = [tree.body]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, list):
-            todo += node
-        elif isinstance(node, ast.AST) and type(node) not in _WITHOUT_CALLS:
-            todo += node.__dict__.values()
-            if isinstance(node, ast.Call):
-                functions.append(node.func)
-            elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                modules.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    for node in walk(tree):
+        if isinstance(node, ast.Call):
+            functions.append(node.func)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            modules.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
     return frozenset(
         each.attr if isinstance(each, ast.Attribute) else each.id
         for each in functions

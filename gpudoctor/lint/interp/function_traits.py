@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.value import Value, Values
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ def _times(word: str, text: str) -> int:
 
 
 def _yields(node: ast.AST) -> bool:
-    todo = list(ast.iter_child_nodes(node))
+    todo = parts_of(node)
     while todo:
         each = todo.pop()
         if isinstance(each, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(each, _INNER):
-            todo.extend(ast.iter_child_nodes(each))
+            todo += parts_of(each)
     return False
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.interning import for_one_program
-from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.lint.source.syntax_walk import parts_of, walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
@@ -70,7 +70,7 @@ def _bound_plainly(body: ast.AST) -> frozenset[str]:
 
 
 def _bound_by(node: ast.AST, inside: bool, within: bool = False) -> Iterator[str]:
-    for each in ast.iter_child_nodes(node):
+    for each in parts_of(node):
         if isinstance(each, (ast.Global, ast.Nonlocal)) and inside:
             yield from each.names
         if within is inside:

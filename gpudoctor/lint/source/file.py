@@ -8,9 +8,9 @@ import os
 import stat
 import sys
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.process_state import fresh_stack, no_warnings
@@ -24,6 +24,8 @@ from gpudoctor.record import dataclass, replace
 if TYPE_CHECKING:
     # Nobody reads what a field is, and most files are no notebooks.
     from gpudoctor.lint.notebooks.cells import Cells  # noqa: TC004
+
+A = TypeVar("A")
 
 NOTEBOOK = ".ipynb"
 
@@ -100,6 +102,11 @@ class SourceFile:
             self._column(end_line, end_offset),
         )
 
+    def beginning(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+        """The line and column at which a node begins, in characters from 1."""
+        at = node.col_offset + 1 if self._plain else self._column(node.lineno, node.col_offset)
+        return node.lineno, at
+
     def stretch(self, start: int, end: int) -> Location:
         """The place of a stretch of the text, from its offsets."""
         (line, column), (end_line, end_column) = (
@@ -130,6 +137,11 @@ class SourceFile:
     @cached_property
     def _continuing(self) -> dict[int, list[int]]:
         """By line, at which of its bytes no character begins: a long line is asked for once for each node on it."""
+        return {}
+
+    @cached_property
+    def seen(self) -> dict[object, object]:
+        """What was seen in it, by who looked (`once_a_file`)."""
         return {}
 
     def __repr__(self) -> str:
@@ -184,6 +196,19 @@ class Unreadable:
         if self.is_newer:
             return f"install gpudoctor with Python {self.needs_python} or newer, so that it can read this file"
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
+
+
+def once_a_file(look: Callable[[SourceFile], A]) -> Callable[[SourceFile], A]:
+    """Let a function of one file look at it once, however often it is asked."""
+
+    @wraps(look)
+    def ask(source: SourceFile) -> A:
+        seen = source.seen
+        if look not in seen:
+            seen[look] = look(source)
+        return cast("A", seen[look])
+
+    return ask
 
 
 class Sources:
