@@ -35,7 +35,7 @@ from gpudoctor.record import dataclass, replace
 _LONGEST = 300
 _RANK_IN_TEXT = re.compile(
     r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=|"
-    r"between collectives on ranks\. Rank |same model across all ranks, but Rank )(\d+)|"
+    r"between collectives on ranks\. Rank |^\w*Error: Rank |same model across all ranks, but Rank )(\d+)|"
     # `srun --label`, in lines that were put together.
     r"(?<!line) (\d{1,5}): (?=[A-Za-z_][\w.]*Error: )"
 )
@@ -47,6 +47,8 @@ _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 _RENDEZVOUS = re.compile(r"elastic\.rendezvous\b.*Rendezvous\w*Error")
 """What only a launcher raises."""
 _CUT = "a traceback that is cut off before its error"
+_HANDLERS = ("sigkill_handler", "_terminate_process_handler")
+"""What launchers do when they are told to end, in which they may fail."""
 _RAISED = "exit code 1"
 """How Python ends after an error."""
 _SAYS_NOTHING = ("killed by SIGKILL", "killed by SIGTERM")
@@ -202,6 +204,8 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     text = f"{told.type}: {told.text}" if told.text else told.type
     meaning = meaning_of(text)
     role = meaning.role if meaning else FailureRole.OWN
+    if crash.frames and crash.frames[-1].function in _HANDLERS:
+        role, meaning = FailureRole.STOPPED, meaning_of("SIGTERM")
     place = next((each.place for each in (told, *chain) if each.place), None)
     by = _ranked(crash.by, text)
     if told.type.endswith("SignalException"):

@@ -109,6 +109,20 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "Each rank loads its own copy: lower `num_workers`, map files instead of reading them, or ask for more memory.",
     ),
     ErrorText(
+        r"\[Errno (?:28|122)\]|No space left on device|Disk quota exceeded|PytorchStreamWriter failed writing",
+        _OWN,
+        "A file could not be written: the disk, or the quota on it, is full, or the file system failed.",
+        "`df -h`, `df -i` and `quota` on the node say which; keep fewer checkpoints.",
+        library="kernel",
+    ),
+    ErrorText(
+        r"\[Errno (?:5|116)\]|Stale file handle|Input/output error",
+        _OWN,
+        "The file system failed, or what is behind it (NFS, Lustre, a bucket) was gone for a moment.",
+        "Try on this node whether the path can be read and written, and look into the kernel's log (`dmesg`).",
+        library="kernel",
+    ),
+    ErrorText(
         r"Too many open files|received 0 items of ancdata",
         _OWN,
         "The process had as many files open as it may: tensors of loader workers are handed over as files.",
@@ -206,6 +220,13 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "The loss has several numbers: `DataParallel` gathers one from each GPU.",
         "Call `loss.mean().backward()`.",
         likely=("GPU108",),
+    ),
+    ErrorText(
+        r"found (?:NaN|Inf) in local (?:grad|forward loss)",
+        _OWN,
+        "The loss or a gradient of this rank is not a number, and Megatron stops before the others get it.",
+        "Look at the batch of this rank; where it is only ever one node or GPU, have that examined.",
+        library="megatron",
     ),
     # --- devices ---
     ErrorText(
@@ -543,6 +564,14 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"CANCELLED AT|terminated with signal SIGTERM",
         _STOPPED,
         "The process was told to end: by its launcher, the scheduler or a person.",
+    ),
+    ErrorText(
+        r"Invalid config \w+ attribute value|undefined symbol: nccl[A-Z]\w+",
+        _OWN,
+        "The NCCL that is loaded is of another version than the one for which PyTorch was built.",
+        "Keep one: `pip list | grep nccl` and `LD_LIBRARY_PATH` say where it comes from; reinstall PyTorch with the "
+        "one that it asks for.",
+        library="nccl",
     ),
     ErrorText(
         r"ncclInvalidArgument|NCCL error in: \S+ invalid argument",

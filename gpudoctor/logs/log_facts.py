@@ -44,7 +44,8 @@ class LoggedFrame:
 
 _FOREIGN = (
     "/site-packages/", "/dist-packages/", "/lib/python3", "/torch/_", "/torch/nn/", "/torch/distributed/",
-    "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
+    "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
+    "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
 )  # fmt: skip
 _ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
 """Where torch lies, other packages do, too, whatever the folder is called."""

@@ -86,6 +86,8 @@ _TELLING = re.compile(
             r"Expected to have finished reduction",
             r"has been marked as ready twice",
             r"connectFullMesh failed",
+            r": line \d+:\s+\d+ (?:Killed|Aborted|Terminated) ",
+            r"Pod: \S+ exited with code [1-9]",
             r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
             r"^\s+rank\s+: \d+ \(local_rank",
@@ -147,6 +149,10 @@ _WORDS = (
     "ready twice",
     "connectFullMesh",
     "t open file",
+    "Killed ",
+    "Aborted ",
+    "Terminated ",
+    "exited with code",
     "(local_rank",
     "\\n  File",
 )
@@ -158,7 +164,8 @@ _STRETCHES = tuple(
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: [["),
-        *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file"),
+        *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
+        *("Terminated ", "exited with code"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
@@ -186,6 +193,9 @@ _FAILED = re.compile(
     r"exit code (?P<ended>\d+)|signal (?P<signal>SIG\w+))|"
     r"^subprocess\.CalledProcessError: Command .* (?:died with <Signals\.(?P<died>SIG\w+)|"
     r"returned non-zero exit status (?P<status>-?\d+))|"
+    # Of a shell, and of the operator of a PyTorchJob.
+    r": line \d+:\s+(?P<pid>\d+) (?P<ran>Killed|Segmentation fault|Bus error|Aborted|Terminated)\b|"
+    r"Pod: (?:[\w-]+\.)?(?P<pod>[\w-]+) exited with code (?P<left>[1-9]\d*)|"
     r"tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<exit>\d+)|"
     r"(?P<why>Out Of Memory|Killed|Segmentation fault|Bus error|Aborted|Terminated)))"
 )
@@ -367,6 +377,10 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
         by = [Speaker(rank=int(found["spawned"]))]
     elif found["noticed"]:
         by = [Speaker(rank=int(found["noticed"]))]
+    elif found["pid"]:
+        by = [replace(spoken.by, tag=f"pid {found['pid']}")]
+    elif found["pod"]:
+        by = [replace(spoken.by, host=found["pod"])]
     elif found["tasks"]:
         by = [replace(spoken.by, rank=rank, tag=TASK) for rank in _numbers(found["tasks"])]
     code = _code(found)
@@ -375,14 +389,14 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
 
 def _code(found: re.Match[str]) -> int:
     """As Python counts: negative for a signal."""
-    if why := found["why"]:
+    if why := found["why"] or found["ran"]:
         return -_SIGNALS[why]
     if name := found["signal"] or found["died"]:
         return -int(getattr(signal, name, 0))
     if found["by_signal"]:
         return -int(found["by_signal"])
-    if found["exit"]:
-        return _of_shell(int(found["exit"]))
+    if code := found["exit"] or found["left"]:
+        return _of_shell(int(code))
     return int(next(found[name] for name in ("code", "childs", "killed", "ended", "status") if found[name]))
 
 

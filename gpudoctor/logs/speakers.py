@@ -50,6 +50,8 @@ _FRONTS = (
         r"\s?\[?(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)\]?\s"
         r"(?:std(?:out|err)\s[FP]\s)?"
     ),
+    # The system's log, and some of CI.
+    re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?!\S+ (?:kernel|systemd))"),
     re.compile(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]\s?"),
     # An excepthook of torch, and its loggers in C++: the rank of the job.
     re.compile(r"\[rank(?P<rank>\d+)\]:\s?"),

@@ -7,6 +7,7 @@ import datetime
 import faulthandler
 import importlib
 import os
+import resource
 import signal
 import sys
 import threading
@@ -261,6 +262,12 @@ class _Recomputed(nn.Module):
 def sharded_checkpoint_does_not_fit(rank: int) -> None:
     dcp.save({"weight": torch.ones(4)}, checkpoint_id="saved")
     dcp.load({"weight": torch.ones(5)}, checkpoint_id="saved")  # first
+
+
+def checkpoint_cannot_be_written(rank: int) -> None:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    torch.save(torch.ones(100_000), f"model-{rank}.pt")  # first
 
 
 def file_is_missing(rank: int) -> None:

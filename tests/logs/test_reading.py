@@ -71,6 +71,7 @@ def prefixed(prefix: str, text: str) -> str:
         ("[1784] [rank3]:", Speaker(rank=3)),
         ("[RANK 3] ", Speaker(rank=3)),
         ("[rank: 3] ", Speaker(rank=3)),
+        ("Oct 16 02:07:00 [rank3]: ", Speaker(rank=3)),
         ("stderr: [rank3]: ", Speaker(rank=3)),
         ("ERROR: ", Speaker()),
         ("(Worker pid=9) ERROR 05-22 10:26:17 [executor.py:870] ", Speaker(tag="Worker pid=9")),
@@ -503,6 +504,13 @@ def test_where_all_stand_alike_nobody_is_named(tmp_path: Path) -> None:
             "killed by SIGSEGV",
         ),
         ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2, tag="task"), "exit code 9"),
+        ("/job/go.sh: line 28:  8156 Killed      python3 main.py", Speaker(tag="pid 8156"), "killed by SIGKILL"),
+        ("/job/go.sh: line 28: 8156 Aborted    (core dumped) python", Speaker(tag="pid 8156"), "killed by SIGABRT"),
+        (
+            "events\tPod: ml.train-worker-0 exited with code 137\t{}",
+            Speaker(host="train-worker-0"),
+            "killed by SIGKILL",
+        ),
         (
             "> -:6015:6224 [1] misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
             Speaker(local_rank=1, host="-", tag="1"),
@@ -787,6 +795,7 @@ def test_what_others_say_does_not_belong_to_an_error(line: str, tmp_path: Path) 
             3,
         ),
         ("RuntimeError: DDP expects same model across all ranks, but Rank 3 has 22 params, while rank 0 has", 3),
+        ("AssertionError: Rank 3: found NaN in local grad norm in backward pass before data-parallel", 3),
         (
             'File "/opt/c.py", line 19, in work 3: torch.DistBackendError: NCCL error in: x, unhandled system error',
             3,
@@ -797,6 +806,16 @@ def test_an_error_that_names_who_tells_it(text: str, rank: int, tmp_path: Path) 
     first = read(tmp_path, f"{text}\n").first
     assert first is not None
     assert first.by.rank == rank
+
+
+def test_an_error_of_a_launcher_that_is_told_to_end_is_no_failure(tmp_path: Path) -> None:
+    handler = (
+        '  File "/x/site-packages/deepspeed/launcher/runner.py", line 548, in sigkill_handler\n'
+        "    result_kill = subprocess.Popen(kill_cmd, env=env)\nNameError: free variable 'kill_cmd'\n"
+    )
+    found = read(tmp_path, f"Traceback (most recent call last):\n{handler}")
+    assert found.first is not None
+    assert found.first.role is FailureRole.STOPPED
 
 
 def test_whose_calls_those_of_the_only_error_are(tmp_path: Path) -> None:
@@ -923,6 +942,13 @@ TEXTS = (
     ("ncclRemoteError: A call failed\nLast error:\nNET/IB : Got completion from peer b<5> with error 5", "InfiniBand"),
     ("ValueError: Size mismatch between saved torch.Size([4]) and current: torch.Size([5]) for", "does not fit"),
     ("python: can't open file '/var/spool/slurmd/job7/train.py': [Errno 2] No such file", "did not find"),
+    ("AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel", "not a number"),
+    ("ncclInvalidArgument: x\nLast error:\nInvalid config blocking attribute value -2147483648", "another version"),
+    ("ImportError: /x/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister", "another version"),
+    ("OSError: [Errno 5] Input/output error: '/data/run'", "file system failed"),
+    ("OSError: [Errno 116] Stale file handle: '/data/run'", "file system failed"),
+    ("OSError: [Errno 122] Disk quota exceeded", "could not be written"),
+    ("RuntimeError: PytorchStreamWriter failed writing file data/3: file write failed", "could not be written"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'part-0.bin'", "is not there"),
     ("ModuleNotFoundError: No module named 'flash_attn'", "environment"),
     ("NCCL WARN NET/IB : Got completion from peer 10.0.0.1<49189> with status=12 opcode=0 len=0", "other side"),

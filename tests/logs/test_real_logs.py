@@ -76,6 +76,7 @@ CASES = [
     ("peer_ends_while_connecting", {0}, WAIT, set()),
     ("parameter_ready_twice", {0, 1}, OWN, {"GPU708"}),
     ("sharded_checkpoint_does_not_fit", {0, 1}, OWN, {"GPU934"}),
+    ("checkpoint_cannot_be_written", {0, 1}, OWN, set()),
     ("file_is_missing", {0, 1}, OWN, {"GPU604"}),
     ("package_is_missing", {0, 1}, OWN, set()),
     ("terminal_is_closed", {None}, STOPPED, set()),
