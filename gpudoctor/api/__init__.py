@@ -152,7 +152,7 @@ class Session:
         """Lint a text as if it stood in the file at `path`, whatever that holds; it need not be there yet."""
         name, data = os.fspath(path), _bytes_of(text)
         if len(data) > most_bytes(name):
-            raise UsageError(f"{name}: the text is larger than {most_bytes(name) // 1024**2} MiB: it is no program")
+            raise UsageError(f"{name}: the text is larger than {most_bytes(name) // 1024**2} MiB: it is not a program")
         config = self._config_for(name)
         if os.path.isfile(name):
             return self._lint(replace(self._request((name,), config), edited={os.path.realpath(name): data}))

@@ -52,7 +52,9 @@ def _parser(arguments: Sequence[str]) -> tuple[CommandParser, str | None]:
     """The parser, with the options of the one command that is asked for, and that command's name."""
     # No abbreviations: a script that relies on one breaks when an option is added that begins like it.
     parser = CommandParser(
-        prog="gpudoctor", description="Finds the mistakes that keep PyTorch from using all GPUs.", allow_abbrev=False
+        prog="gpudoctor",
+        description="Find the mistakes that keep PyTorch from training correctly and fast on all GPUs.",
+        allow_abbrev=False,
     )
     parser.add_argument("-V", "--version", action="version", version=_version())
     # With `prog` given, argparse does not format a usage line to learn it, which would cost milliseconds.

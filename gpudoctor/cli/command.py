@@ -18,16 +18,16 @@ from gpudoctor.errors import UsageError, nearest
 vars(argparse)["_"] = lambda text: text
 
 COMMANDS = {
-    "lint": "Read training programs and say what is wrong with them.",
+    "lint": "Read training programs and report what is wrong with them.",
     "explain": "Show the page of a rule, or a guide.",
     "rules": "List the rules.",
     "plan": "Show what was understood of a training program.",
-    "probe": "Prove that this machine trains on all its GPUs.",
-    "run": "Watch your own training and say what really happens.",
-    "read": "Say from its logs why a training job ended: which rank failed first, where, and what the error means.",
-    "env": "Show what a report about a training run should say of the machine.",
-    "server": "Tell an editor what is wrong, while one types.",
-    "completion": "Print what makes a shell complete commands, options and rules.",
+    "probe": "Test whether this machine trains correctly and fast on all its GPUs.",
+    "run": "Watch your own training and report what its ranks really do.",
+    "read": "Read the logs of a failed job: which rank failed first, where, and what the error means.",
+    "env": "Show what a bug report should say about this machine.",
+    "server": "Language server: show findings in your editor as you type.",
+    "completion": "Print the completion script of a shell, for commands, options and rules.",
 }
 """Each lives in the module of its name, as the class of its name."""
 
@@ -105,7 +105,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
     def check(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} on")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
         return int(text)
 
     return check

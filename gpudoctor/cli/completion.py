@@ -35,7 +35,7 @@ BASH = f"""\
 
 ZSH = f"""\
     #compdef gpudoctor
-    # Put this into ~/.zshrc, behind compinit:  eval "$(gpudoctor completion zsh)"
+    # Put this into ~/.zshrc, after compinit:  eval "$(gpudoctor completion zsh)"
     _gpudoctor() {{
         local -a found
         found=("${{(@f)$("${{words[1]}}" completion zsh -- "${{(@)words[2,CURRENT]}}" 2>/dev/null)}}")
@@ -67,9 +67,9 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 
 class Completion(Command):
-    """Print what makes a shell complete commands, options and rules.
+    """Print the completion script of a shell, for commands, options and rules.
 
-    For bash put `eval "$(gpudoctor completion bash)"` into ~/.bashrc; for zsh the same with zsh into ~/.zshrc, behind
+    For bash put `eval "$(gpudoctor completion bash)"` into ~/.bashrc; for zsh the same with zsh into ~/.zshrc, after
     compinit; for fish `gpudoctor completion fish | source` into ~/.config/fish/config.fish.
     """
 

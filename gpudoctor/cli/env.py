@@ -21,7 +21,7 @@ _PACKAGES = tuple([each.distribution for each in LIBRARIES if each.distribution]
 
 
 class Env(Command):
-    """Show what a report about a training run should say of the machine."""
+    """Show what a bug report should say about this machine."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -30,7 +30,7 @@ class Env(Command):
         parser.add_argument(
             "--gpus",
             action="store_true",
-            help="ask the driver and torch, too, which takes seconds: GPUs, links, weak points",
+            help="also ask the driver and torch, which takes seconds: GPUs, links, weak points",
         )
 
     def run(self, options: argparse.Namespace) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Lint(Command):
-    """Read training programs and say what is wrong with them.
+    """Read training programs and report what is wrong with them.
 
     Nothing that is read is imported or executed, unless `--try` asks for it, and neither torch nor a GPU is needed.
     """
@@ -88,19 +88,25 @@ def _reported(settings: Settings, arguments: Sequence[str]) -> tuple[Outcome, in
 def _declare_input(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to read")
     group.add_argument(
-        "paths", nargs="*", metavar="PATHS", help="files and folders; `-` is standard input (default: this folder)"
+        "paths",
+        nargs="*",
+        metavar="PATHS",
+        help="files and folders; `-` is standard input (default: the current folder)",
     )
     group.add_argument("--watch", action="store_true", help="lint again after each change, until Ctrl+C")
     group.add_argument(
         "--try",
         dest="tries",
         action="store_true",
-        help="also run what is suspected, for three steps on virtual GPUs, shut off from network and files",
+        help="also run what is suspected, for three steps on virtual GPUs, without network and with read-only files",
     )
     group.add_argument(
-        "--try-arguments", metavar="WORDS", default="", help="with --try: the arguments of the program, as for a shell"
+        "--try-arguments",
+        metavar="WORDS",
+        default="",
+        help="with --try: the arguments of the program, quoted as for a shell",
     )
-    group.add_argument("--stdin-filename", metavar="FILE", help="the name of what comes from standard input")
+    group.add_argument("--stdin-filename", metavar="FILE", help="the file name to use for standard input")
     group.add_argument(
         "--exclude", metavar="GLOB,...", action="append", type=words, help="leave these files and folders out"
     )
@@ -111,43 +117,53 @@ def _declare_input(parser: argparse.ArgumentParser) -> None:
         "--launch",
         metavar="|".join(LAUNCHES),
         type=one_of(*LAUNCHES),
-        help="how the program is started (default: auto, which sees it from the program)",
+        help="how the program is started (default: auto, which finds out from the program)",
     )
     where = group.add_mutually_exclusive_group()
     where.add_argument("--config", metavar="FILE", help="read this configuration file instead of the nearest")
     where.add_argument("--no-config", action="store_true", help="read no configuration file")
     group.add_argument(
-        "--show-settings", action="store_true", help="show what holds, and which file or option says so; read nothing"
+        "--show-settings",
+        action="store_true",
+        help="show the settings in force and where each comes from; lint nothing",
     )
 
 
 def _declare_rules(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which rules", "RULE is a code, its beginning, a name, or ALL")
-    group.add_argument("--select", metavar="RULE,...", action="append", type=words, help="only these")
-    group.add_argument("--ignore", metavar="RULE,...", action="append", type=words, help="not these")
-    group.add_argument("--extend-select", metavar="RULE,...", action="append", type=words, help="these as well")
+    group.add_argument("--select", metavar="RULE,...", action="append", type=words, help="only these rules")
+    group.add_argument("--ignore", metavar="RULE,...", action="append", type=words, help="all but these")
+    group.add_argument(
+        "--extend-select",
+        metavar="RULE,...",
+        action="append",
+        type=words,
+        help="these as well, such as rules of severity info",
+    )
 
 
 def _declare_fixes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what to change")
-    group.add_argument("--fix", action="store_true", help="apply the fixes that keep what the program means")
+    group.add_argument("--fix", action="store_true", help="apply the safe fixes, which keep the meaning of the program")
     unsafe = group.add_mutually_exclusive_group()
-    unsafe.add_argument("--unsafe-fixes", action="store_true", help="with --fix or --diff: the other fixes, too")
+    unsafe.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: also those that change the training"
+    )
     unsafe.add_argument("--no-unsafe-fixes", action="store_true", help="without them, whatever the configuration says")
     group.add_argument("--diff", action="store_true", help="show what --fix would change, and write nothing")
     group.add_argument(
-        "--add-ignores", action="store_true", help="silence all that is found by comments (with --diff: show them)"
+        "--add-ignores", action="store_true", help="silence each finding by a comment (with --diff: show them)"
     )
 
 
 def _declare_choice(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which findings")
     group.add_argument(
-        "--baseline", metavar="FILE", help="leave out what this file knows; the first run writes what there is now"
+        "--baseline", metavar="FILE", help="leave out the findings that this file lists; the first run writes it"
     )
-    group.add_argument("--update-baseline", action="store_true", help="rewrite it with what there is now")
+    group.add_argument("--update-baseline", action="store_true", help="rewrite it with the present findings")
     group.add_argument(
-        "--since", metavar="REV", help="only findings of which some line was changed since this git revision"
+        "--since", metavar="REV", help="only findings with a line that was changed since this git revision"
     )
 
 
@@ -161,14 +177,16 @@ def _declare_output(parser: argparse.ArgumentParser) -> None:
         "--fail-on",
         metavar="|".join(FAIL_ON),
         type=one_of(*FAIL_ON),
-        help="end with 1 from this severity on (default: warning); not-followed: also where training was not reached",
+        help="exit with 1 from this severity on (default: warning); not-followed: also where training was not reached",
     )
     group.add_argument(
         "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
     )
-    group.add_argument("--statistics", action="store_true", help="say how often each rule found something, too")
+    group.add_argument("--statistics", action="store_true", help="also count the findings of each rule")
     loudness = group.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print findings, and nothing on standard error")
-    loudness.add_argument("-v", "--verbose", action="store_true", help="say what is read and by which rules")
-    group.add_argument("--jobs", metavar="N", type=at_least(1), default=0, help="processes at most, for long work")
-    group.add_argument("--no-cache", action="store_true", help="neither use nor keep results of earlier runs")
+    loudness.add_argument(
+        "-v", "--verbose", action="store_true", help="also say which files are read and which rules are asked"
+    )
+    group.add_argument("--jobs", metavar="N", type=at_least(1), default=0, help="use at most N processes")
+    group.add_argument("--no-cache", action="store_true", help="neither read nor write the cache")

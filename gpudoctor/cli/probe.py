@@ -23,27 +23,38 @@ if TYPE_CHECKING:
 
 
 class Probe(Command):
-    """Prove that this machine trains on all its GPUs."""
+    """Test whether this machine trains correctly and fast on all its GPUs."""
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        add("--ranks", metavar="N", type=at_least(1), help="how many processes; default: one a GPU, or two on the CPU")
+        add(
+            "--ranks",
+            metavar="N",
+            type=at_least(1),
+            help="how many processes; default: one for each GPU, or two on the CPU",
+        )
         add(
             "--strategy",
             metavar="single|data_parallel|ddp|fsdp2",
             type=words,
-            help="with commas; default: all but fsdp2",
+            help="separated by commas; default: all but fsdp2",
         )
-        add("--workload", metavar="linear|cifar10|transformer", type=words, help="with commas; default: all")
-        add("--data", metavar="cifar10:PATH", help="train on the files of CIFAR-10 in this folder, too")
-        add("--require", metavar="NAME>=X", action="append", default=[], help="fail unless a figure is so; repeatable")
-        add("--quick", action="store_true", help="measure shortly, for a first look")
-        add("--thorough", action="store_true", help="measure long, a minute of full load included")
+        add("--workload", metavar="linear|cifar10|transformer", type=words, help="separated by commas; default: all")
+        add("--data", metavar="cifar10:PATH", help="also train on the files of CIFAR-10 in this folder")
+        add(
+            "--require",
+            metavar="NAME>=X",
+            action="append",
+            default=[],
+            help="fail unless this figure is reached, such as ddp-efficiency>=0.8; repeatable",
+        )
+        add("--quick", action="store_true", help="measure less, for a first look")
+        add("--thorough", action="store_true", help="measure longer, including a minute of full load")
         add(
             "--timeout",
             metavar="SECONDS",
             type=at_least(1),
-            help="after that a stage counts as hung; default: by stage",
+            help="after so long a stage counts as hung; default: by stage",
         )
         add(
             "--output-format",
@@ -53,8 +64,8 @@ class Probe(Command):
             help="default: full; gpudoctor/schemas/probe.json describes the JSON",
         )
         add("--output-file", metavar="FILE", help="write there, not to standard output")
-        add("--html", metavar="FILE", help="write a page with drawings there, too")
-        add("--compare", metavar="FILE", help="the JSON of an earlier probe: say what got worse since then")
+        add("--html", metavar="FILE", help="also write a page with charts")
+        add("--compare", metavar="FILE", help="the JSON of an earlier probe: report what got worse since")
         add("--from", metavar="FILE", dest="recorded", help="show the JSON of an earlier probe; examines nothing")
         add("--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto")
 

@@ -26,15 +26,15 @@ _MOST_GROUPS = 12
 
 
 class Read(Command):
-    """Say from its logs why a training job ended: which rank failed first, where, and what the error means.
+    """Read the logs of a failed job: which rank failed first, where, and what the error means.
 
-    Reads the output of torchrun, SLURM, Kubernetes or a script, in one file or one a rank, also compressed by gzip;
-    NCCL's debug logs; and dumps of the flight recorder. All that are named are taken for logs of one job.
+    Reads the output of torchrun, SLURM, Kubernetes or a script, in one file or one for each rank, also gzipped;
+    NCCL's debug logs; and dumps of the flight recorder. All files are taken for logs of one job.
     """
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("logs", metavar="LOG", nargs="+", help="a file, a folder of them, or - for standard input")
-        parser.add_argument("--code", metavar="DIR", help="lint this program or folder, too, and say what fits the log")
+        parser.add_argument("--code", metavar="DIR", help="also lint this program or folder, and say what fits the log")
         parser.add_argument(
             "--output-format", metavar="text|json", type=one_of("text", "json"), default="text", help="default: text"
         )

@@ -41,9 +41,9 @@ CANNOT_BE_TRIED = 4
 
 
 class Run(Command):
-    """Watch your own training and say what really happens.
+    """Watch your own training and report what its ranks really do.
 
-    Put it before the command that you use: `gpudoctor run train.py ARGUMENTS`, `gpudoctor run -m pkg.train`,
+    Prefix your command with it: `gpudoctor run train.py ARGUMENTS`, `gpudoctor run -m pkg.train`,
     `gpudoctor run --nproc-per-node 4 train.py`, `gpudoctor run -- torchrun --nproc-per-node 4 train.py`. The script
     is not changed, and its output, signals and exit code stay its own; the report comes on standard error.
     """
@@ -52,46 +52,53 @@ class Run(Command):
         parser.add_argument(
             "-m", dest="module", metavar="MODULE", nargs=argparse.REMAINDER, help="run a module, as `python -m` does"
         )
-        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script, its arguments")
+        parser.add_argument("program", nargs=argparse.REMAINDER, metavar="SCRIPT", help="the script and its arguments")
         parser.add_argument(
-            "--nproc-per-node", metavar="N", type=at_least(1), help="start so many ranks with torch's launcher"
+            "--nproc-per-node", metavar="N", type=at_least(1), help="start N ranks with torch's launcher"
         )
         parser.add_argument(
-            "--virtual-gpus", metavar="N", type=at_least(1), help="run as on N GPUs, which this machine need not have"
+            "--virtual-gpus",
+            metavar="N",
+            type=at_least(1),
+            help="run as on N GPUs, on a machine that need not have any",
         )
         parser.add_argument(
             "--virtual-nodes",
             metavar="N",
             type=at_least(1),
             default=1,
-            help="with --virtual-gpus, play so many nodes that have these GPUs",
+            help="with --virtual-gpus: simulate N nodes with these GPUs each",
         )
         parser.add_argument(
             "--skip-kernels",
             metavar="MODULE",
             action="append",
             default=[],
-            help="with --virtual-gpus, a stand-in for a module of kernels that only a GPU runs",
+            help="with --virtual-gpus: replace a module of GPU kernels by a stand-in; repeatable",
         )
-        parser.add_argument("--check", action="store_true", help="one line where nothing is wrong: for CI")
+        parser.add_argument("--check", action="store_true", help="print one line where nothing is wrong: for CI")
         parser.add_argument(
             "--attach",
             metavar="PID",
             type=at_least(1),
-            help="say where a job stands that hangs now",
+            help="show where each rank of a job that hangs now is; PID is its launcher or one of its ranks",
         )
         parser.add_argument("--steps", metavar="N", type=at_least(1), help="end the job after N steps on each rank")
         parser.add_argument(
-            "--hang-after", metavar="SECONDS", type=at_least(1), default=30, help="tell who waits after (default: 30)"
+            "--hang-after",
+            metavar="SECONDS",
+            type=at_least(1),
+            default=30,
+            help="report a hang after so long without progress (default: 30)",
         )
         parser.add_argument("--kill-on-hang", action="store_true", help="end a job that hangs, with exit code 1")
-        parser.add_argument("--no-lint", dest="lint", action="store_false", help="do not read the code beside it")
+        parser.add_argument("--no-lint", dest="lint", action="store_false", help="do not lint the program meanwhile")
         parser.add_argument(
             "--output-format", metavar="full|json", type=one_of("full", "json"), default="full", help="default: full"
         )
         parser.add_argument("--output-file", metavar="FILE", help="write the report there instead of standard error")
-        parser.add_argument("--html", metavar="FILE", help="write a page with drawings there, too")
-        parser.add_argument("--trace", metavar="FILE", help="write a timeline for Perfetto there, too")
+        parser.add_argument("--html", metavar="FILE", help="also write a page with charts")
+        parser.add_argument("--trace", metavar="FILE", help="also write a timeline for Perfetto")
         parser.add_argument(
             "--color", metavar="|".join(COLOURS), type=one_of(*COLOURS), default="auto", help="default: auto"
         )

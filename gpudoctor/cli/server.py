@@ -17,14 +17,14 @@ _NEEDED = ("pygls", "lsprotocol")
 
 
 class Server(Command):
-    """Tell an editor what is wrong, while one types.
+    """Language server: show findings in your editor as you type.
 
     The editor starts it, and speaks the Language Server Protocol with it on standard input and output. `gpudoctor
     explain editors` has the settings of VS Code, Neovim, Helix, Zed and Emacs.
     """
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument("--stdio", action="store_true", help="what some editors ask for; it is what happens anyway")
+        parser.add_argument("--stdio", action="store_true", help="what some editors pass; it is the default anyway")
 
     def run(self, options: argparse.Namespace) -> int:
         try:

@@ -85,7 +85,7 @@ def _refuse_mixed(options: argparse.Namespace, paths: tuple[str, ...]) -> None:
         raise UsageError("--update-baseline records all that is found: leave --since and --add-ignores out")
     for name in ("add_ignores", "since"):
         if STDIN in paths and getattr(options, name):
-            raise UsageError(f"--{name.replace('_', '-')}: what comes from standard input is no file of a project")
+            raise UsageError(f"--{name.replace('_', '-')}: standard input is not a file of a project")
     if options.watch:
         _refuse_with_watch(options, paths)
     if options.fix and not options.diff and STDIN in paths:
@@ -99,7 +99,7 @@ def _refuse_with_watch(options: argparse.Namespace, paths: tuple[str, ...]) -> N
     """What writes files would be seen as a change."""
     for name in ("fix", "diff", "add_ignores", "update_baseline", "output_file"):
         if getattr(options, name):
-            raise UsageError(f"--watch only looks: leave --{name.replace('_', '-')} out")
+            raise UsageError(f"--watch only reports: leave --{name.replace('_', '-')} out")
     if STDIN in paths:
         raise UsageError("--watch: what comes from standard input does not change")
 

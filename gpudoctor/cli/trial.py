@@ -43,7 +43,7 @@ _BY_LAUNCHER = "torchrun"
 def refuse_no_trial() -> None:
     """Fail before the work where nothing could be tried."""
     if not ON_LINUX:
-        raise UsageError("--try shuts programs off as only Linux does; `gpudoctor lint` alone works here")
+        raise UsageError("--try isolates programs as only Linux can; `gpudoctor lint` without it works here")
     if find_spec("torch") is None:
         raise UsageError("--try runs the programs: install torch for the Python that gpudoctor runs with")
 
@@ -59,7 +59,7 @@ def try_programs(outcome: Outcome, arguments: str) -> None:
     if programs[_MOST:]:
         say(f"gpudoctor: not tried, being more than {_MOST}: {', '.join(programs[_MOST:])}")
     if suspected and not programs:
-        say("gpudoctor: nothing was tried: what was found stands in no program that could be started")
+        say("gpudoctor: nothing was tried: no program that could be started has a finding")
 
 
 def _told(path: str, world: str, arguments: Sequence[str]) -> Iterator[str]:
@@ -115,9 +115,9 @@ def _run(path: str, world: str, arguments: Sequence[str]) -> tuple[dict[str, Any
         ]
         ended, words = _within_limit(command)
         if ended == NO_SANDBOX and not target.exists():
-            return None, f"this machine lets no process be shut off ({words.strip()})"
+            return None, f"this machine cannot isolate a process ({words.strip()})"
         if ended is None:
-            return None, f"it was not through after {SECONDS:.0f} s"
+            return None, f"it had not ended after {SECONDS:.0f} s"
         return _read(target), words.strip().rpartition("\n")[2] or f"exit code {ended}"
 
 

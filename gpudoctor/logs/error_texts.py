@@ -87,7 +87,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "A worker of a loader ended by itself, and its error is lost: mostly an error outside of Python, or an exit in "
         "what reads the data.",
-        "Run once with `num_workers=0`: the error then is told in the rank itself.",
+        "Run once with `num_workers=0`: the error is then raised in the rank itself.",
     ),
     ErrorText(
         r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: (?:Killed|Segmentation)|exited unexpectedly)",
@@ -125,7 +125,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Too many open files|received 0 items of ancdata",
         _OWN,
-        "The process had as many files open as it may: tensors of loader workers are handed over as files.",
+        "The process had as many files open as it is allowed to: tensors of loader workers are passed as files.",
         "Raise the limit (`ulimit -n`), or `torch.multiprocessing.set_sharing_strategy('file_system')`.",
     ),
     # --- wrapping ---
@@ -134,7 +134,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"Parameters? (?:indices )?which did not receive grad for rank \d",
         _OWN,
         "Some parameters of the wrapped model got no gradient in this step, and DDP waits for them.",
-        "Take the layers out of the model, use them, or wrap with `find_unused_parameters=True`. "
+        "Remove the layers from the model, use them, or wrap with `find_unused_parameters=True`. "
         "`TORCH_DISTRIBUTED_DEBUG=DETAIL` names them.",
         code="GPU112",
     ),
@@ -170,16 +170,16 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"'(?:DistributedDataParallel|DataParallel|FullyShardedDataParallel|OptimizedModule)' object has no attribute",
         _OWN,
-        "An attribute of the model was asked of its wrapper.",
-        "Ask the model: `model.module.…`.",
+        "An attribute of the model was read from its wrapper.",
+        "Read it from the model inside: `model.module.…`.",
         code="GPU104",
     ),
     ErrorText(
         r"AttributeError: '\w+' object has no attribute 'module'",
         _OWN,
-        "`.module` was asked of a model that is not wrapped here: by a path on which nothing wraps it, or by code that "
-        "has unwrapped it before.",
-        "Take the model itself, or `getattr(model, 'module', model)` where both may come.",
+        "`.module` was read from a model that is not wrapped here: nothing wraps it on this path, or it was unwrapped "
+        "before.",
+        "Take the model itself, or `getattr(model, 'module', model)` where it may be either.",
         likely=("GPU104",),
     ),
     ErrorText(
@@ -255,7 +255,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"Attempting to deserialize object on (?:a )?CUDA device",
         _OWN,
         "A checkpoint was saved from a GPU that this process does not have, and is loaded to the same place.",
-        "Load it with `map_location='cpu'` or to the rank's own GPU, then hand it to the model.",
+        "Load it with `map_location='cpu'` or to the rank's own GPU, then load it into the model.",
         likely=("GPU209",),
     ),
     ErrorText(
@@ -275,7 +275,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"device-side assert triggered|\.(?:cu|hip):\d+: .*[Aa]ssertion",
         _OWN,
-        "A kernel met a value that it refuses, mostly an index out of its range: labels, tokens, positions.",
+        "A kernel was given an invalid value, mostly an index out of its range: labels, tokens, positions.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",
         library="cuda",
     ),
@@ -305,7 +305,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"driver (?:version is insufficient|on your system is too old)|forward compatibility was attempted",
         _OWN,
         "The driver is older than this build of PyTorch needs.",
-        "Renew the driver, or install a build for an older CUDA.",
+        "Update the driver, or install a build for an older CUDA.",
         library="cuda",
     ),
     ErrorText(
@@ -349,7 +349,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"environment variable (?:RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected|"
         r"KeyError: '(?:(?:LOCAL_)?RANK|WORLD_SIZE)'",
         _OWN,
-        "The program wants to be started by a launcher, and was started by `python`.",
+        "The program must be started by a launcher, and was started by `python`.",
         "Start it with `torchrun --nproc-per-node=N`.",
         likely=("GPU403", "GPU422"),
     ),
@@ -365,7 +365,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "The program does not know an option that it was started with, or lacks one.",
         "Compare the command with `--help` of the program: options of the launcher stand before the script, those of "
-        "the program behind it.",
+        "the program after it.",
         likely=("GPU411", "GPU421"),
         library="argparse",
     ),
@@ -444,7 +444,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"'active_sub_modules': \{",
         _OWN,
-        "DeepSpeed's ZeRO-3 met a parameter that was not there when it was used, or still in use when it was let go: "
+        "DeepSpeed's ZeRO-3 met a parameter that was not there when it was used, or still in use when it was released: "
         "it is used outside of the forward of its module, or by two modules.",
         "Gather it (`deepspeed.zero.GatheredParameters`) where it is used otherwise.",
         library="deepspeed",
@@ -459,7 +459,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Cannot apply desired operation due to shape mismatches|DistributedOperationException",
         _OWN,
-        "Accelerate has compared what the ranks hand to a collective, and the shapes differ.",
+        "Accelerate has compared what the ranks pass to a collective, and the shapes differ.",
         "Pad to one shape first (`accelerator.pad_across_processes`), or give each rank batches of one size.",
         library="accelerate",
     ),
@@ -475,7 +475,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"No backend type associated with device type cpu|Tensors must be CUDA and dense",
         _OWN,
-        "A tensor on the CPU was handed to a collective of NCCL.",
+        "A tensor on the CPU was passed to a collective of NCCL.",
         "Move it to the rank's GPU, or make the group with `cpu:gloo,cuda:nccl`.",
         code="GPU510",
     ),
@@ -500,7 +500,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
         r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
         _WAIT,
-        "A collective did not end in its time: some rank did not call it, came late, or the network stood still.",
+        "A collective did not end in its time: some rank did not call it, came late, or the network hung.",
         likely=("GPU501", "GPU502", "GPU503", "GPU412"),
     ),
     ErrorText(
@@ -673,7 +673,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "Native code did what the processor refuses: it divided by zero (SIGFPE), or used an instruction that this "
         "kind of processor does not have (SIGILL).",
-        "Start it with `python -X faulthandler`, which prints where Python was, and renew the library that is named: "
+        "Start it with `python -X faulthandler`, which prints where Python was, and update the library that is named: "
         "it may be built for another machine.",
     ),
     ErrorText(

@@ -85,13 +85,13 @@ def _number(entry: Mapping[str, Any]) -> int:
 def _read(path: str) -> Mapping[str, Any]:
     data = head_of(path, LARGEST + 1)
     if len(data) > LARGEST:
-        raise UsageError(f"{path}: this is too large for a dump of the flight recorder")
+        raise UsageError(f"{path}: this is too large to be a dump of the flight recorder")
     try:
         found = _PlainUnpickler(io.BytesIO(data)).load() if _PICKLED.match(data) else json.loads(data)
     except (ValueError, pickle.UnpicklingError, EOFError, IndexError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{path}: no dump of the flight recorder: {error}") from error
+        raise UsageError(f"{path}: not a dump of the flight recorder: {error}") from error
     if not isinstance(found, Mapping) or "entries" not in found:
-        raise UsageError(f"{path}: no dump of the flight recorder: it has no entries")
+        raise UsageError(f"{path}: not a dump of the flight recorder: it has no entries")
     return found
 
 

@@ -65,7 +65,7 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
     return MissingRanks(
         (),
         operation,
-        "the ranks in this log waited: a rank whose log is missing, a kernel or the network stood still",
+        "the ranks in this log waited: a rank whose log is missing, a kernel or the network hung",
         False,
     )
 
@@ -93,7 +93,7 @@ def _told(facts: Sequence[LogFact]) -> MissingRanks | None:
             return MissingRanks(ranks, "", because, True)
         if found := _BARRIER.search(text):
             ranks = _numbers(found["ranks"] or found["rank"])
-            return MissingRanks(ranks, "barrier", f"{_ranks(ranks)} did not come to the barrier", True)
+            return MissingRanks(ranks, "barrier", f"{_ranks(ranks)} did not reach the barrier", True)
         if found := _STALLED.search(text):
             came = _numbers(found["ranks"])
             ranks = _listed(facts) if found["kind"] == "missing" else tuple(sorted({*range(max(came) + 1)} - {*came}))

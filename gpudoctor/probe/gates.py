@@ -48,7 +48,7 @@ def read_gate(text: str) -> Gate:
     try:
         value = float(number)
     except ValueError as error:
-        raise UsageError(f"--require {text}: `{number}` is no number") from error
+        raise UsageError(f"--require {text}: `{number}` is not a number") from error
     return Gate(name, sign, value / 100 if percent else value, text.strip())
 
 

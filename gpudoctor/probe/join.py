@@ -396,7 +396,7 @@ def _notes(plan: plans.MeasurementPlan, last: Round) -> tuple[str, ...]:
         return ()
     lost = _lost_in(last)
     why = (
-        f"nothing is heard of {ranks_in_words(lost)} any more, and the others cannot go on alone"
+        f"{ranks_in_words(lost)} no longer answer, and the others cannot go on alone"
         if lost
         else f"{MOST_ROUNDS} stages have broken, and that is enough to know"
     )

@@ -47,9 +47,9 @@ def read_document(path: str) -> dict[str, Any]:
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: is no JSON: {error}") from error
+        raise UsageError(f"{path}: is not JSON: {error}") from error
     if not isinstance(found, dict) or not isinstance(found.get("checks"), list):
-        raise UsageError(f"{path}: is no output of `gpudoctor probe --output-format json`")
+        raise UsageError(f"{path}: is not the output of `gpudoctor probe --output-format json`")
     if found.get("version") != SCHEMA_VERSION:
         raise UsageError(f"{path}: has version {found.get('version')}, this gpudoctor reads {SCHEMA_VERSION}")
     return found

@@ -16,4 +16,4 @@ def read_report(path: str) -> ProbeReport:
     try:
         return from_plain(ProbeReport, read_document(path))
     except PlainError as wrong:
-        raise UsageError(f"{path}: is no output of `gpudoctor probe --output-format json`: {wrong}") from None
+        raise UsageError(f"{path}: is not the output of `gpudoctor probe --output-format json`: {wrong}") from None

@@ -101,7 +101,7 @@ def _lost(stage: str, state: RankState) -> Check:
     return Check(
         stage,
         Verdict.FAIL,
-        reason=f"nothing is heard of rank {state.rank} on {state.host} any more, nor of the process that watched it",
+        reason=f"rank {state.rank} on {state.host} no longer answers, nor does the process that watched it",
         remedy="see whether this node is still up, and why the launcher's agent or the pod on it has ended",
         node=state.host,
     )
@@ -186,7 +186,7 @@ _REMEDIES = (
     (
         "remote=[127.",
         "the name of a node stands for 127.0.0.1 there, so that the others look for it on themselves: set "
-        "GLOO_SOCKET_IFNAME to the interface between the nodes (`ip addr` lists them), or mend /etc/hosts",
+        "GLOO_SOCKET_IFNAME to the interface between the nodes (`ip addr` lists them), or correct /etc/hosts",
     ),
     ("connection refused", "a firewall or a wrong MASTER_ADDR is in the way of the other ranks"),
     ("gpu is lost", "the GPU has fallen off the bus: reboot, and see `dmesg | grep -i xid`"),
@@ -221,7 +221,7 @@ def _all_wait(stage: str, states: list[RankState], backend: str, limit: float) -
     first = min(states, key=lambda state: state.rank)
     remedy = (
         "try `NCCL_P2P_DISABLE=1 gpudoctor probe`, then `NCCL_SHM_DISABLE=1`: which one passes tells what is broken; "
-        "`NCCL_DEBUG=INFO` shows the way that NCCL takes"
+        "`NCCL_DEBUG=INFO` shows the path that NCCL takes"
         if backend == "nccl"
         else "a firewall or the wrong interface may be in the way: set GLOO_SOCKET_IFNAME (`ip addr` lists them)"
     )

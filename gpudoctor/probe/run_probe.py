@@ -36,7 +36,7 @@ def _silent(news: News) -> None:
 def examine(wishes: Wishes, tell: Teller = _silent) -> ProbeReport:
     """Examine this machine with ranks of our own."""
     started, began = now(), time.monotonic()
-    tell(News("taking stock of the machine"))
+    tell(News("taking inventory of the machine"))
     with launcher_at_hand() as launcher:
         report = _own_ranks(wishes, tell, launcher)
     seconds = round(time.monotonic() - began, 2)

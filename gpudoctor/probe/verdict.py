@@ -237,7 +237,7 @@ def bus_bandwidth(world: World, machines: Sequence[ProbedMachine], rows: Iterabl
         )
     wanted = _REACHED * speed
     verdict = Verdict.PASS if best >= wanted else Verdict.WARN if best >= wanted / 2 else Verdict.FAIL
-    remedy = "" if verdict is Verdict.PASS else "`nvidia-smi topo -m` and `NCCL_DEBUG=INFO` show which way NCCL takes"
+    remedy = "" if verdict is Verdict.PASS else "`nvidia-smi topo -m` and `NCCL_DEBUG=INFO` show which path NCCL takes"
     return Check(
         name, verdict, round(best, 2), "GB/s", f">= {wanted:.0f}, {_REACHED:.0%} of {speed:.0f}", source, reason, remedy
     )

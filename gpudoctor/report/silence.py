@@ -26,7 +26,7 @@ _REMEDIES = {
     Cause.NO_ENTRY: "",
 }
 _OTHER = "if a program elsewhere starts the training, name that one"
-_MEND = "mend that first: what stands behind it was not looked at"
+_MEND = "fix that first: what comes after it was not looked at"
 _CHOSEN = f"{_RUN}, with the settings that you give"
 _ORDER = (
     Cause.LIMIT,

@@ -37,7 +37,7 @@ def why_no_agreement(recording: Recording) -> str:
     if recording.others_elsewhere and not recording.distributed:
         return "this is the only rank of its node, and each node reports of its own ranks"
     if not recording.distributed:
-        return "one process alone has nobody to compare its parameters with"
+        return "a single process has no parameters to compare"
     if not recording.trained:
         return "no optimizer stepped, so that there was nothing to compare"
     if any(each.sharded for rank in recording.ranks for each in rank.optimizers):

@@ -59,7 +59,7 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
     if elsewhere:
         ranks = tuple(each.rank for each in elsewhere)
         slow = ", but computes, and may only be slow" if all(each.works for each in elsewhere) else ""
-        text = f"{_named(ranks)} did not come to what the others wait in{slow}."
+        text = f"{_named(ranks)} did not reach what the others wait in{slow}."
         return HangVerdict(HangKind.RANK_MISSING, ranks, text)
     if len({_standing(each) for each in waiting}) > 1:
         apart = _minority(waiting)
@@ -73,11 +73,11 @@ def _outside(waiting: Sequence[Waiting]) -> HangVerdict:
     """Ranks that stand in a loader, in a file or at a lock."""
     if len({_standing(each) for each in waiting}) == 1:
         who = "it stands" if len(waiting) == 1 else "all ranks stand"
-        text = f"No collective is open, and {who} at one line: what it waits for there does not come."
+        text = f"No collective is open, and {who} at one line: what it waits for there never arrives."
         return HangVerdict(HangKind.NO_COLLECTIVE, (), text)
     apart = _minority(waiting)
     told = f"{_named(apart)} at another line than most" if apart else "the ranks at different lines"
-    return HangVerdict(HangKind.NO_COLLECTIVE, apart, f"No collective is open; {told}, and nobody does anything.")
+    return HangVerdict(HangKind.NO_COLLECTIVE, apart, f"No collective is open; {told}, and no rank computes anything.")
 
 
 def _minority(waiting: Sequence[Waiting]) -> tuple[int, ...]:

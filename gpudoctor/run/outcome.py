@@ -130,9 +130,9 @@ def _gone(recording: Recording) -> str:
     silent = [each for each in recording.ranks if each.crash is None]
     over = [each.rank for each in silent if each.over and each.rank is not None]
     dead = [each.rank for each in silent if not each.over and each.rank is not None]
-    told = [f"{recording.named(over)} had come to the end of its program."] if over else []
+    told = [f"{recording.named(over)} had reached the end of its program."] if over else []
     if dead:
-        how = "killed from outside (`dmesg` tells of memory), or by gloo, which met another collective"
+        how = "killed from outside (`dmesg` shows whether memory ran out), or by gloo, which met another collective"
         told.append(f"{recording.named(dead)} had ended before, without an exception: {how}.")
     return " ".join(told)
 

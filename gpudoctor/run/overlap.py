@@ -56,7 +56,7 @@ def why_no_overlap(recording: Recording) -> str:
     if recording.others_elsewhere and not recording.distributed:
         return "this is the only rank of its node, and each node reports of its own ranks"
     if not recording.distributed:
-        return "one process alone shares its data with nobody"
+        return "a single process shares its data with no other"
     if not all(each.training_passes for each in recording.ranks[:MOST_RANKS]):
         return "not every rank trained on batches of a `DataLoader`, so that nothing is known of its samples"
     return "" if overlap(recording) else "the content of the batches could not be read without waiting for a GPU"

@@ -111,7 +111,7 @@ def _text_of(path: str) -> str:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UsageError(f"baseline {path}: cannot be read: {why}") from error
     if len(raw) > MAX_BYTES:
-        raise UsageError(f"baseline {path}: it is larger than {MAX_BYTES // 1024**2} MiB, so it is no baseline")
+        raise UsageError(f"baseline {path}: it is larger than {MAX_BYTES // 1024**2} MiB, so it is not a baseline")
     return text
 
 
@@ -119,17 +119,17 @@ def _parsed(text: str, path: str) -> tuple[Known, ...]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"baseline {path}: this is no JSON; update it, and it is written anew") from error
+        raise UsageError(f"baseline {path}: this is not JSON; `--update-baseline` rewrites it") from error
     version = document.get("gpudoctor-baseline") if isinstance(document, dict) else None
     if version is None:
-        raise UsageError(f"baseline {path}: this is no baseline of gpudoctor; name a file of its own")
+        raise UsageError(f"baseline {path}: this is not a baseline of gpudoctor; name another file")
     if version != VERSION:
-        raise UsageError(f"baseline {path}: it is of another version; update it, and it is written anew")
+        raise UsageError(f"baseline {path}: it is of another version; `--update-baseline` rewrites it")
     try:
         return from_plain(tuple[Known, ...], document.get("findings"))
     except PlainError as error:
         raise UsageError(
-            f"baseline {path}: its list of findings is damaged; update it, and it is written anew"
+            f"baseline {path}: its list of findings is damaged; `--update-baseline` rewrites it"
         ) from error
 
 

@@ -103,8 +103,8 @@ class TestBaseline:
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
-            pytest.param("{", "this is no JSON", id="broken"),
-            pytest.param('{"findings": []}', "this is no baseline of gpudoctor", id="another file"),
+            pytest.param("{", "this is not JSON", id="broken"),
+            pytest.param('{"findings": []}', "this is not a baseline of gpudoctor", id="another file"),
             pytest.param('{"gpudoctor-baseline": 9, "findings": []}', "of another version", id="version"),
             pytest.param('{"gpudoctor-baseline": 1, "findings": [3]}', "is damaged", id="rows"),
         ],
@@ -320,7 +320,7 @@ class TestAddIgnores:
         pytest.param(("--fix", "--since", "HEAD"), "--since chooses among findings", id="fix and since"),
         pytest.param(("--diff", "--baseline", "x.json"), "--baseline chooses", id="diff and baseline"),
         pytest.param(("--fix", "--add-ignores"), "leave one out", id="fix and ignores"),
-        pytest.param(("--add-ignores", "-"), "what comes from standard input", id="ignores of stdin"),
+        pytest.param(("--add-ignores", "-"), "standard input", id="ignores of stdin"),
         pytest.param(("--baseline", "no/such/x.json"), "there is no folder", id="no folder"),
     ],
 )

@@ -387,7 +387,7 @@ def test_plan_says_why_a_file_is_no_program(
     [
         ("trian.py", "did you mean `train.py`?"),
         ("broken.py", "broken.py:1:"),
-        ("train.ipynb", "train.ipynb:1:1: this is no notebook"),
+        ("train.ipynb", "train.ipynb:1:1: this is not a notebook"),
         (".", "gpudoctor: .: this is a folder; name the file with which training is started"),
     ],
 )

@@ -66,7 +66,7 @@ def shut_off(folder: Path, *command: str, cwd: Path) -> subprocess.CompletedProc
         timeout=60,
     )
     if ended.returncode == NO_SANDBOX:
-        pytest.skip(f"this machine lets no process be shut off: {ended.stderr}")
+        pytest.skip(f"this machine cannot isolate a process: {ended.stderr}")
     return ended
 
 

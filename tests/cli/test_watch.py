@@ -104,7 +104,7 @@ def test_a_new_file_in_a_folder(watching: Watching, tmp_path: Path) -> None:
 @pytest.mark.parametrize("option", ["--fix", "--diff", "--add-ignores", "--output-file=x"])
 def test_what_writes_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["lint", "--watch", option, "."]) == 2
-    assert "--watch only looks: leave " in capsys.readouterr().err
+    assert "--watch only reports: leave " in capsys.readouterr().err
 
 
 def test_standard_input_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -187,7 +187,7 @@ def test_the_json_holds_the_comparison() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"checks": {}}, "is no output of `gpudoctor probe --output-format json`"),
+        ({"checks": {}}, "is not the output of `gpudoctor probe --output-format json`"),
         ({"version": 7}, "has version 7, this gpudoctor reads 1"),
         (
             {"checks": [{"name": "shards", "verdict": "passed"}]},

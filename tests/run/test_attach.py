@@ -79,7 +79,7 @@ def test_the_rank_that_is_missing_is_named(
     assert cli.main(["run", "--attach", str(job)]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert "3 ranks on this node At each of 5 looks every rank stood at the same lines" in told
-    assert "Rank 1 did not come to what the others wait in." in told
+    assert "Rank 1 did not reach what the others wait in." in told
     assert "Rank 0 waits for other ranks at /w/train.py:15." in told
     assert "Rank 1 is at /w/data.py:10 in `read`." in told
     # One of the ranks stands for all of them.

@@ -56,7 +56,7 @@ def test_who_computes_may_only_be_slow() -> None:
     slow, mixed = verdict_of([in_collective(0), works]), verdict_of([in_collective(0), works, stands])
     assert slow is not None
     assert mixed is not None
-    assert slow.text == "Rank 1 did not come to what the others wait in, but computes, and may only be slow."
+    assert slow.text == "Rank 1 did not reach what the others wait in, but computes, and may only be slow."
     assert "slow" not in mixed.text
 
 

@@ -92,8 +92,8 @@ def test_where_ranks_hang_stands_first(pages: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("run", "why"),
     [
-        (alone(), "One process alone shares its data with nobody"),
-        (alone(), "One process alone has nobody to compare its parameters with"),
+        (alone(), "A single process shares its data with no other"),
+        (alone(), "A single process has no parameters to compare"),
         (healthy(), "No rule saw a mistake in this run"),
         (healthy(), "Lint suspects no mistake in this program"),
         (replace(healthy(), linted=False), "The program was not read beside the run"),

@@ -121,12 +121,12 @@ class Renderer:
         function = nodes.function_of(found)
         # Who returns before never comes there.
         if nodes.first_returns.get(function, part.at.line) < part.at.line:
-            raise NoFix("only on some ways")
+            raise NoFix("only on some paths")
         for each in nodes.enclosing(found, ast.AST):
             if each is function:
                 break
             if isinstance(each, _TESTS) and not nodes.is_main_guard(each):
-                raise NoFix("only on some ways")
+                raise NoFix("only on some paths")
         return ""
 
     def _fresh(self, part: Fresh, at: ast.stmt) -> str:

@@ -121,7 +121,7 @@ def _range(call: Call) -> Values:
                 call.emit(RankTextUsed, rank=value, use="given to `range`")
     # A range of ranges is a TypeError, and `x = range(x, x)` doubles with each line.
     if any(isinstance(value, Composed) for values in call.args for value in values):
-        return unknown(call, "a range of what is no number")
+        return unknown(call, "a range of what is not a number")
     if len(call.args) == 3 and (counted := _few_numbers(call)):
         return singleton(TupleOf(tuple(singleton(Const(each)) for each in counted)))
     if len(call.args) == 1:

@@ -117,7 +117,7 @@ class _Notebook:
         cursor, found, metadata = self._cursor, False, None
         if cursor.peek() != "{":
             cursor.value()
-            raise NotANotebook("this is no notebook: its JSON is no object")
+            raise NotANotebook("this is not a notebook: its JSON is not an object")
         for name in cursor.members():
             # Jupyter sorts the names, so that the language is told after the cells.
             if name in ("cells", "worksheets") and cursor.peek() == "[":
@@ -130,7 +130,7 @@ class _Notebook:
         if cursor.peek():
             raise json.JSONDecodeError("Extra data", cursor.text, cursor.at)
         if not found:
-            raise NotANotebook("this is no notebook: it has no list of `cells`")
+            raise NotANotebook("this is not a notebook: it has no list of `cells`")
         return self._cells if _is_python(metadata) else []
 
     def _list(self, name: str) -> None:

@@ -77,7 +77,7 @@ def _doubt_at(place: Location, related: Sequence[Location], program: Program) ->
     other places that a finding names."""
     # pytest calls the functions of a test.
     if not program.has_entry and not program.only_tests:
-        return "No program that was read comes here."
+        return "No program that was read gets here."
     if program.stops:
         return "The program was not followed to its end: what comes later may change this."
     if any(map(_holds_too_many, program.at(place))):

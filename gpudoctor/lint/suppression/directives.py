@@ -306,7 +306,7 @@ def _unknown(ignore: Ignore, nearest: str) -> SuppressionRemark:
 
 def _misspelt(word: str, place: Location) -> SuppressionRemark:
     nearest = _meant(word)
-    message = f"`{word}` is no directive of gpudoctor: nothing is silenced"
+    message = f"`{word}` is not a directive of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "write `ignore[...]` or `ignore-file[...]`"
     return SuppressionRemark(word, place, message, remedy, nearest)
 

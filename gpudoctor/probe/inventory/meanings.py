@@ -63,7 +63,7 @@ def _device_order(value: str, here: Surroundings) -> Look:
         return _fine("CUDA counts the fastest GPU first")
     return (
         "CUDA counts the fastest GPU first",
-        f"{value!r} is no order that CUDA knows",
+        f"{value!r} is not an order that CUDA knows",
         _set("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
     )
 
@@ -79,7 +79,7 @@ def _threads(library: str) -> Looker:
     def look(value: str, here: Surroundings) -> Look:
         first = value.split(",")[0].strip()
         if not first.isdigit() or int(first) == 0:
-            return f"{library} takes its default", f"{value!r} is no number of threads", ""
+            return f"{library} takes its default", f"{value!r} is not a number of threads", ""
         count = int(first)
         effect = f"{library} computes on {_count(count, 'CPU thread')} in each process"
         if count == 1 and "TORCHELASTIC_RUN_ID" in here.environment:
@@ -97,7 +97,7 @@ def _rank(value: str, here: Surroundings) -> Look:
     world = here.number("WORLD_SIZE")
     rank = here.number("RANK")
     if rank is None:
-        return "none", f"{value!r} is no number", ""
+        return "none", f"{value!r} is not a number", ""
     if world is None:
         return f"this is rank {rank}", "WORLD_SIZE is not set: init_process_group will raise", "unset RANK"
     if not 0 <= rank < world:
@@ -112,7 +112,7 @@ def _rank(value: str, here: Surroundings) -> Look:
 def _local_rank(value: str, here: Surroundings) -> Look:
     rank = here.number("LOCAL_RANK")
     if rank is None:
-        return "none", f"{value!r} is no number", ""
+        return "none", f"{value!r} is not a number", ""
     effect = f"this rank should take GPU {rank} of those that it sees"
     seen = here.visibility
     # A launcher that gives each rank its own GPU leaves it LOCAL_RANK all the same.
@@ -125,7 +125,7 @@ def _local_rank(value: str, here: Surroundings) -> Look:
 def _world(value: str, here: Surroundings) -> Look:
     world = here.number("WORLD_SIZE")
     if world is None or world < 1:
-        return "none", f"{value!r} is no number of ranks", "unset WORLD_SIZE"
+        return "none", f"{value!r} is not a number of ranks", "unset WORLD_SIZE"
     return _fine(f"{_count(world, 'rank')} in all")
 
 
@@ -141,7 +141,7 @@ def _address(value: str, here: Surroundings) -> Look:
 def _port(value: str, here: Surroundings) -> Look:
     if value.isdigit() and 0 < int(value) < 65536:
         return _fine(f"ranks meet at port {value}")
-    return "none", f"{value!r} is no port", _set("MASTER_PORT", "29500")
+    return "none", f"{value!r} is not a port", _set("MASTER_PORT", "29500")
 
 
 def _off(effect: str, doubt: str, matters: Callable[[Surroundings], object] = lambda here: True) -> Looker:
@@ -206,7 +206,7 @@ def _nccl_debug(value: str, here: Surroundings) -> Look:
         return "NCCL writes a line for every call", "it costs time and fills logs", _set("NCCL_DEBUG", "WARN")
     if level in ("VERSION", "WARN", "INFO", "ABORT", "NONE"):
         return _fine(f"NCCL writes messages of level {level}")
-    return "none", f"{value!r} is no level of NCCL's (VERSION, WARN, INFO, TRACE)", _set("NCCL_DEBUG", "WARN")
+    return "none", f"{value!r} is not a level of NCCL's (VERSION, WARN, INFO, TRACE)", _set("NCCL_DEBUG", "WARN")
 
 
 def _tf32(value: str, here: Surroundings) -> Look:

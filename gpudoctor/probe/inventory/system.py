@@ -126,7 +126,7 @@ def _shm() -> Field[Memory]:
     except (OSError, AttributeError) as error:
         return absent(f"{SHM}: {getattr(error, 'strerror', 'not on this system')}")
     total, free = found.f_frsize * found.f_blocks, found.f_frsize * found.f_bavail
-    return known(Memory(total, free, total - free)) if total else absent(f"{SHM} is no file system of its own")
+    return known(Memory(total, free, total - free)) if total else absent(f"{SHM} is not a file system of its own")
 
 
 def _limit(name: str) -> Field[Limit]:

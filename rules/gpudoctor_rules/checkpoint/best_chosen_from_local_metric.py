@@ -4,8 +4,8 @@
 
 With a `DistributedSampler` each rank (each process, one for each GPU) validates its own shard. Where the result of that
 shard is compared with the best one so far, rank 0 keeps the model that was best on an eighth of the data, on eight
-GPUs, and may throw away the better one. Ranks also come to different answers: what follows, as the next learning rate
-or an early end, falls apart. No error is raised.
+GPUs, and may throw away the better one. Ranks also come to different answers: what follows from them, such as the next
+learning rate or early stopping, differs between ranks. No error is raised.
 
 ## Fix
 
@@ -70,7 +70,7 @@ class BestChosenFromLocalMetric(Rule):
                 told.add((place.path, place.line))
                 yield self.found(
                     at=place,
-                    message=f"`{guard.atom.text}` asks for a result of this rank's own shard of `{loader.label}`: "
+                    message=f"`{guard.atom.text}` tests a result of this rank's own shard of `{loader.label}`: "
                     f"a part of the validation set decides which model is kept as {shown(save, 'the best')}.",
                     remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
                     because=[

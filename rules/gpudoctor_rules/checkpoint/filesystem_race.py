@@ -1,4 +1,4 @@
-"""All ranks make, or remove, the same folder at the same time, and only the first of them can.
+"""All ranks create or remove the same folder at the same time, and only the first one succeeds.
 
 ## What goes wrong
 

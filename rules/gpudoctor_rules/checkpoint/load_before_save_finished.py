@@ -2,9 +2,9 @@
 
 ## What goes wrong
 
-Rank 0 (the first process) is still writing `best.pt` when the others, who skip that block, come to `torch.load`: they
+Rank 0 (the first process) is still writing `best.pt` when the others, who skip that block, reach `torch.load`: they
 find no file (`FileNotFoundError`), half of one (`EOFError`, `PytorchStreamReader failed`), or that of an earlier run,
-with which they go on unnoticed. It depends on how fast the disk is, so it shows on a cluster and not on a desk.
+which they load unnoticed. It depends on how fast the disk is, so it shows on a cluster and not on a workstation.
 
 ## Fix
 
@@ -13,8 +13,8 @@ with which they go on unnoticed. It depends on how fast the disk is, so it shows
 ## Silent when
 
 All ranks meet in between: a barrier or another collective, the backward or forward of a wrapped model, the wrapping
-itself; code that could not be read is called in between; only the rank that wrote the file reads it; the paths are not
-surely the same.
+itself; code that could not be read is called in between; only the rank that wrote the file reads it; it is not certain
+that the paths are the same.
 
 ## Sources
 

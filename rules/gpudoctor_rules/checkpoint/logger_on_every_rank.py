@@ -3,8 +3,8 @@
 ## What goes wrong
 
 All ranks (the processes of a distributed program) run the same code, so `wandb.init()` starts a run for each of them,
-and `SummaryWriter(...)` writes a file of events for each into one folder, which TensorBoard shows as one run: a curve
-runs to and fro between the numbers of single ranks. Services answer with errors about runs that exist already.
+and `SummaryWriter(...)` writes a file of events for each into one folder, which TensorBoard shows as one run: the curve
+jumps back and forth between the values of the ranks. Services answer with errors about runs that exist already.
 
 ## Fix
 
@@ -86,7 +86,7 @@ class LoggerOnEveryRank(Rule):
             start.location,
             f"`{name}` is called on every rank, and in the process that starts them: {_comes_to(start)}.",
             remedy="Open it in the function that the new processes run, on rank 0 only, and guard what is logged.",
-            because=[("each process that this starts imports the program and comes here", spawn.location)],
+            because=[("each process that this starts imports the program and runs this", spawn.location)],
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -3,14 +3,14 @@
 ## What goes wrong
 
 Every rank (each process, one for each GPU) asks for the date itself: `run = time.strftime("%m%d-%H%M%S")`. Processes do
-not get there at the same moment, and at the turn of a second, or with microseconds or `uuid4()` always, each has a name
-of its own. Rank 0 then writes `runs/1204-101559/best.pt`, and the others look for `runs/1204-101600/best.pt`:
-`FileNotFoundError`, or a checkpoint in pieces, each in another folder. Where nobody looks, half of the folders stay
-empty. With one GPU there is one name, and a test on two goes well most of the time.
+not get there at the same moment: when the second changes in between, and always with microseconds or `uuid4()`, each
+has a name of its own. Rank 0 then writes `runs/1204-101559/best.pt`, and the others look for
+`runs/1204-101600/best.pt`: `FileNotFoundError`, or a checkpoint in pieces, each in another folder. Where nobody looks,
+half of the folders stay empty. With one GPU there is one name, and a test on two works most of the time.
 
 ## Fix
 
-Let rank 0 make the name and hand it to all: `names = [time.strftime(...)]`, `dist.broadcast_object_list(names, src=0)`;
+Let rank 0 make the name and broadcast it: `names = [time.strftime(...)]`, `dist.broadcast_object_list(names, src=0)`;
 or take it from the command line or the launcher (`TORCHELASTIC_RUN_ID`), which all ranks share. No automatic fix, since
 the name may be made before there is a process group.
 
@@ -108,7 +108,7 @@ class PathOfOwnClock(Rule):
                 because=[
                     ("asked for here", reading.location),
                     *([(f"{ranks_in_words(before)} writes here", before.location)] if before is not None else []),
-                    ("and every rank comes here", event.location),
+                    ("and every rank gets here", event.location),
                 ],
                 confidence=Confidence.LIKELY,
             )

@@ -8,7 +8,7 @@ to one path at the same time: the file ends up corrupted (`PytorchStreamReader f
 
 ## Fix
 
-Test `dist.get_rank() == 0`. There is none where each node shall keep a copy on a disk of its own.
+Test `dist.get_rank() == 0`. No fix where each node should keep a copy on a disk of its own.
 
 ## Silent when
 

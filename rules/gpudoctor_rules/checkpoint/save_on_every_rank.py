@@ -5,18 +5,18 @@
 All ranks (the processes of a distributed program) run the same code, so a plain `torch.save` is executed by each of
 them, and all write to one path. At best the work is done several times; at worst the writes mix, and the file cannot be
 read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
-weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are torn
-in the same way, and a log that starts over loses lines, which is a warning.
+weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are
+corrupted in the same way. A log that is opened anew loses lines, which is a warning.
 
 ## Fix
 
-Guard the save with `if dist.get_rank() == 0:`. Unsafe: what stands in the statement, such as gathering a sharded
-state, may be something that all ranks must do; then only the writing goes under the guard.
+Guard the save with `if dist.get_rank() == 0:`. Unsafe: the statement may do something that all ranks must do, such as
+gathering a sharded state; then only the writing goes under the guard.
 
 ## Silent when
 
 Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; the
-file is only added to; the save is a collective one, in which each rank writes its part; a framework saves.
+file is only appended to; the save is a collective one, in which each rank writes its part; a framework saves.
 
 ## Sources
 

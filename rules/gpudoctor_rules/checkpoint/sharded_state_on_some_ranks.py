@@ -16,7 +16,7 @@ DeepSpeed's `save_checkpoint`) is called on all ranks and needs no guard. No aut
 ## Silent when
 
 The other ranks make the same call on their side of the test; the model is not sharded; the state is one that is not
-gathered, as `state_dict()` of a model that `fully_shard` has sharded in place.
+gathered, such as `state_dict()` of a model that `fully_shard` has sharded in place.
 
 ## Sources
 

@@ -14,8 +14,8 @@ where the program is launched in several ways, since another of them may need th
 
 ## Silent when
 
-The program does not load the file itself, nor one that the user names and that has the same entries; it loads it into
-a wrapped model, or takes the prefix off; an option for which the wrapper is what is saved leaves that model out.
+The program does not load the file itself, nor one that the user names and that has the same entries; it loads it into a
+wrapped model, or strips the prefix; an option for which the wrapper is what is saved leaves that model out.
 
 ## Sources
 

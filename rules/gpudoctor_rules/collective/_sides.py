@@ -177,5 +177,5 @@ def story(events: Iterable[Event]) -> list[tuple[str, Location | None]]:
 
 def _passed_by(guard: Literal) -> str:
     if not guard.atom.ranks:
-        return "not every rank goes the same way here"
+        return "not every rank takes the same path here"
     return f"only {guard.atom.ranks} continues here" if guard.holds else f"{guard.atom.ranks} leaves here"

@@ -7,11 +7,11 @@ the call ends at once: `ValueError: Must specify global_rank or group_rank`, in 
 missing 1 required positional argument: 'src'`. `all_gather` takes the list first and the tensor second; the other way
 round it is `TypeError: Invalid function argument. Expected parameter tensor_list of type List[torch.Tensor]`. `gather`
 and `scatter` want their list on one rank only, the one that receives or sends: `ValueError: Argument gather_list must
-NOT be specified on non-destination ranks.` None of this shows while a single process is tested that skips these calls.
+NOT be specified on non-destination ranks.` None of this shows in a test with a single process, which skips these calls.
 
 ## Fix
 
-None is applied: which rank is meant only the author knows. Mostly it is rank 0.
+No automatic fix: only the author knows which rank is meant. Mostly it is rank 0.
 
 ## Silent when
 
@@ -54,7 +54,7 @@ SWAPPED = Remark(
     "Swap the two arguments.",
 )
 NO_TENSOR = Remark(
-    "is given something that is no tensor: each rank ends with `TypeError` here.",
+    "is given something that is not a tensor: each rank ends with `TypeError` here.",
     "Put it into a tensor on the GPU first, as `torch.tensor(value, device=...)`, and read the result from that.",
 )
 EVERYWHERE = Remark(

@@ -2,17 +2,17 @@
 
 ## What goes wrong
 
-A *rank* is one process of the training program. `barrier`, `all_reduce`, `broadcast`, `all_gather` and their kind are
+A *rank* is one process of the training program. `barrier`, `all_reduce`, `broadcast`, `all_gather` and the like are
 *collective*: each rank of the process group must call them, in the same order. Where only rank 0 does, for example
-inside the `if rank == 0:` that prints or saves, it waits for ranks that never join it. The job hangs until the
-watchdog ends it, by default after ten minutes with NCCL (`Watchdog caught collective operation timeout: WorkNCCL(...)`)
-and thirty with gloo (`Connection closed by peer` where the others have finished). It can be worse: the call pairs with
-the next collective of the other ranks, and numbers are mixed up silently.
+inside the `if rank == 0:` that prints or saves, it waits for ranks that never join it. The job hangs until the watchdog
+ends it, by default after ten minutes with NCCL (`Watchdog caught collective operation timeout: WorkNCCL(...)`) and
+thirty with gloo (`Connection closed by peer` where the others have finished). It can be worse: the call pairs with the
+next collective of the other ranks, and numbers are mixed up silently.
 
 ## Fix
 
-None is applied. Move the collective in front of the test on the rank, or after it, and keep only what one rank must
-do (print, save, log) inside.
+No automatic fix. Move the collective in front of the test on the rank, or after it, and keep only what one rank must do
+(print, save, log) inside.
 
 ## Silent when
 

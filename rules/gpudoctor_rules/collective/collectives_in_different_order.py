@@ -1,4 +1,4 @@
-"""Ranks call their collectives in different orders, so that those meet which do not belong together.
+"""Ranks call their collectives in different orders, so calls are matched that do not belong together.
 
 ## What goes wrong
 
@@ -11,7 +11,7 @@ quietly: Python seeds the hash of texts anew for each process, so that one rank 
 
 ## Fix
 
-Put the calls into one order, best on one path that all ranks take; go over `sorted(names)` instead of a set. No
+Put the calls in one order, best on one path that all ranks take; iterate over `sorted(names)` instead of a set. No
 automatic fix.
 
 ## Silent when
@@ -75,7 +75,7 @@ class CollectivesInDifferentOrder(Rule):
                 message=f"`{event.call}` is called in the order of a set of texts, which differs from "
                 "process to process: the ranks exchange different things with each other.",
                 remedy="Iterate over the set in an order that is the same everywhere: `sorted(...)`.",
-                because=[("the set is gone through here", loop.location)],
+                because=[("the set is iterated over here", loop.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ class CollectivesInDifferentOrder(Rule):
                 message=f"Here some ranks call `{others[at]}` while the others call `{names[at]}`: on the two sides of "
                 "a test on the rank, the same collectives stand in different orders.",
                 remedy="Put them into the same order on both sides, or call them once, outside of the test.",
-                because=[("the ranks part here", guard.atom.place), ("the others are here then", mine[at].location)],
+                because=[("the ranks diverge here", guard.atom.place), ("the others are here then", mine[at].location)],
             )
 
 

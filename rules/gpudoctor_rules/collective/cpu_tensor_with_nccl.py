@@ -2,19 +2,19 @@
 
 ## What goes wrong
 
-NCCL moves data between GPUs, and between nothing else. A tensor that lies on the CPU ends the call on every rank (every
-process): `RuntimeError: No backend type associated with device type cpu`, in older versions `Tensors must be CUDA and
-dense`. It happens to numbers that were put into a tensor just for the reduction, and to indices that come from numpy.
+NCCL moves data between GPUs, and between nothing else. A tensor on the CPU ends the call on every rank (every process):
+`RuntimeError: No backend type associated with device type cpu`, in older versions `Tensors must be CUDA and dense`. It
+happens to numbers that were put into a tensor just for the reduction, and to indices that come from numpy.
 
 ## Fix
 
-Make the tensor on the GPU, `device="cuda"`, or move it there; the result then lies there as well. For data that should
+Make the tensor on the GPU, `device="cuda"`, or move it there; the result is then there as well. For data that should
 stay on the CPU: `init_process_group("cpu:gloo,cuda:nccl")`, or a group with `backend="gloo"`. No automatic fix.
 
 ## Silent when
 
-The backend is not surely NCCL, or the default, which serves both; a group of its own is named; it is not known where
-the tensor lies; objects are exchanged, which PyTorch moves itself.
+The backend is not certainly NCCL, or the default, which serves both; a group of its own is named; it is not known where
+the tensor is; objects are exchanged, which PyTorch moves itself.
 
 ## Sources
 
@@ -66,7 +66,7 @@ class CpuTensorWithNccl(Rule):
             tensor = event.on_cpu[0]
             yield self.found(
                 at=event.location,
-                message=f"{name_of(tensor, 'the tensor')} lies on the CPU, and NCCL only knows GPUs: `{event.call}` "
+                message=f"{name_of(tensor, 'the tensor')} is on the CPU, and NCCL only works on GPUs: `{event.call}` "
                 "ends with an error on every rank.",
                 remedy='Move it to the GPU first, or choose `backend="cpu:gloo,cuda:nccl"`.',
                 because=[

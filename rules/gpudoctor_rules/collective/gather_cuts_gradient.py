@@ -17,7 +17,7 @@ is meant changes the gradient, so nothing is applied.
 ## Silent when
 
 An item of the list is set after the gathering, or the own tensor is joined to it; the gathering happens under `no_grad`
-or what is gathered has no graph, as keys, targets and metrics; it is not known whether it has one.
+or what is gathered has no graph, such as keys, targets and metrics; it is not known whether it has one.
 
 ## Sources
 

@@ -14,8 +14,8 @@ No automatic fix.
 
 ## Silent when
 
-The loop is no loop of training or evaluation, as one that makes a group for each part of a node; the group is made
-under a test, as a cache that is empty at first.
+The loop neither trains nor evaluates, such as one that makes a group for each part of a node; the group is made under a
+test, as a cache that is empty at first.
 
 ## Sources
 

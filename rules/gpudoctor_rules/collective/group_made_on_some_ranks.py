@@ -4,9 +4,9 @@
 
 `dist.new_group(ranks)` must be called by every rank (every process of the job), in the same order and with the same
 ranks, also by those that are not to be members. Inside `if rank in ranks:` only the members call it, and wait until the
-others come: the job hangs until a timeout (`Timed out after 1801 seconds waiting for clients`). Where each rank
-hands over the members of its own group only, the ranks of different groups meet under one name: the job hangs or
-connects the wrong ranks.
+others come: the job hangs until a timeout (`Timed out after 1801 seconds waiting for clients`). Where each rank passes
+the members of its own group only, the ranks of different groups meet under one name: the job hangs or connects the
+wrong ranks.
 
 ## Fix
 

@@ -10,8 +10,8 @@ type(s) for /: 'Work' and 'int'`.
 
 ## Fix
 
-Drop the assignment and go on with the tensor that was passed in. Safe where the target of the assignment is that very
-tensor.
+Drop the assignment and continue with the tensor that was passed in. Safe where the target of the assignment is that
+same tensor.
 
 ## Silent when
 

@@ -3,16 +3,17 @@
 ## What goes wrong
 
 Each rank (each process, one for each GPU) computes its own loss, from its own shard of the data, and reads its own
-clock. Where such a value decides about `break`, `continue` or `return` in a loop whose iterations contain a collective
-step, such as the `backward()` of a DDP model, or about that step itself (`if torch.isfinite(loss): loss.backward()`),
-the ranks decide differently: one leaves, and the others wait for it in the next all-reduce until the watchdog ends the
-job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo `Connection closed by
-peer`). With `continue` the ranks fall out of step: the backward of one iteration is averaged with that of another,
-which nobody notices. An error that one rank alone has, and that a handler in the loop passes over, does the same.
+clock. Where such a value decides whether to `break`, `continue` or `return` in a loop whose iterations contain a
+collective step, such as the `backward()` of a DDP model, or about that step itself (`if torch.isfinite(loss):
+loss.backward()`), the ranks decide differently: one leaves, and the others wait for it in the next all-reduce until the
+watchdog ends the job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo
+`Connection closed by peer`). With `continue` the ranks fall out of step: the backward of one iteration is averaged with
+that of another, which nobody notices. An error that one rank alone has, and that a handler in the loop passes over,
+does the same.
 
 ## Fix
 
-None is applied. Share the decision before acting on it: `all_reduce` the flag (the sum, or the maximum), or
+No automatic fix. Share the decision before acting on it: `all_reduce` the flag (the sum, or the maximum), or
 `broadcast` what rank 0 decided, and test the shared value.
 
 ## Silent when

@@ -1,8 +1,8 @@
-"""The result of a reduction is dropped, and the number of this rank alone is used on.
+"""The result of a reduction is dropped, and only this rank's own value is used.
 
 ## What goes wrong
 
-`dist.all_reduce(x)` writes its result into `x`. Handed `x.clone()`, `x / n` or `torch.tensor(value)`, it writes into
+`dist.all_reduce(x)` writes its result into `x`. Given `x.clone()`, `x / n` or `torch.tensor(value)`, it writes into
 that copy, which nobody else has. `hvd.allreduce(x)`, `accelerator.reduce(x)` and the collectives of
 `torch.distributed.nn` do the reverse: they leave `x` alone and return the result. Both look as if the reduction had
 happened; no error is raised, and each rank (each process, one for each GPU) continues with its own value.

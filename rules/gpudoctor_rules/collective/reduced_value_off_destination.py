@@ -4,8 +4,8 @@
 
 `dist.reduce(x, dst=0)` puts the sum into the tensor of rank 0 only. A rank is one process, one for each GPU. On the
 others the tensor holds what it held before, or a part of the sum on its way: no error is raised, and each rank
-continues with a different value. What is printed is wrong on all ranks but one, and decisions that follow from it fall
-apart.
+continues with a different value. What is printed is wrong on all ranks but one, and decisions that follow from it
+differ between ranks.
 
 ## Fix
 

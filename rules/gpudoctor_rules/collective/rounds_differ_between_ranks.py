@@ -12,7 +12,7 @@ one size it never happens.
 
 ## Fix
 
-None is applied. Reduce the number of iterations first, `dist.all_reduce(rounds, op=dist.ReduceOp.MAX)`, and let all
+No automatic fix. Agree on the number of iterations first, `dist.all_reduce(rounds, op=dist.ReduceOp.MAX)`, and let all
 ranks make as many; or, in an evaluation, call the model inside the wrapper, under `torch.no_grad()`.
 
 ## Silent when

@@ -11,7 +11,7 @@ apart, and gradients of different models are averaged.
 ## Fix
 
 Step on all ranks, outside of the test on the rank. `ReduceLROnPlateau` needs the same metric everywhere: reduce it over
-the ranks first, or `broadcast` it from rank 0. There is no automatic fix, since the metric may exist on rank 0 only.
+the ranks first, or `broadcast` it from rank 0. No automatic fix, since the metric may exist on rank 0 only.
 
 ## Silent when
 

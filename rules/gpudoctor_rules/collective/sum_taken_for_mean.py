@@ -3,8 +3,8 @@
 ## What goes wrong
 
 `all_reduce` adds, unless it is told otherwise. A loss is the mean over the batch of one rank (one process, one for each
-GPU), so that after `dist.all_reduce(loss)` it is as many times too large as there are ranks. The curve has the right
-form and the wrong height: runs on different numbers of GPUs cannot be compared, and a threshold such as `loss < 0.1`
+GPU), so that after `dist.all_reduce(loss)` it is too large by a factor of the number of ranks. The curve has the right
+shape and the wrong height: runs on different numbers of GPUs cannot be compared, and a threshold such as `loss < 0.1`
 means something else on each machine.
 
 ## Fix
@@ -13,8 +13,8 @@ Divide by `dist.get_world_size()` after the reduction, or let NCCL do it: `op=di
 
 ## Silent when
 
-It is divided or multiplied by anything before it is shown, but for the number of batches; the operation is not the
-sum; what is reduced is a count, a sum over the batch (`reduction="sum"`), or anything that is not surely a mean.
+It is divided or multiplied by anything before it is shown, but for the number of batches; the operation is not the sum;
+what is reduced is a count, a sum over the batch (`reduction="sum"`), or anything that is not certainly a mean.
 
 ## Sources
 
@@ -63,7 +63,7 @@ class SumTakenForMean(Rule):
                     # There the remedy belongs, and not where the number is shown.
                     at=mark.place,
                     message=f"{name_of(mark, 'this')} is the mean of this rank's batch. Added up over the ranks and "
-                    "never divided, it is shown as many times too large as there are ranks.",
+                    "never divided, it is shown too large by a factor of the number of ranks.",
                     remedy="Divide by `dist.get_world_size()` afterwards, or reduce with `op=dist.ReduceOp.AVG`.",
                     because=[("it is shown here", report.location)],
                 )

@@ -3,8 +3,8 @@
 ## What goes wrong
 
 With `async_op=True` a collective returns at once, with a handle, while the numbers of the other ranks (processes, one
-for each GPU) are still on their way. Who reads the tensor before `handle.wait()` gets the old numbers, half of the new
-ones, or by chance the right ones; no error is raised, and the result differs from run to run. The same goes for
+for each GPU) are still on their way. Code that reads the tensor before `handle.wait()` gets the old numbers, half of
+the new ones, or by chance the right ones; no error is raised, and the result differs from run to run. The same goes for
 `isend` and `irecv`: a buffer that is filled again before its `isend` is done sends the wrong numbers.
 
 ## Fix

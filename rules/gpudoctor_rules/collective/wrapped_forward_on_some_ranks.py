@@ -3,14 +3,13 @@
 ## What goes wrong
 
 `DistributedDataParallel` broadcasts the buffers of a model (the running statistics of batch norm, for example) from
-rank 0 at every forward, also under `eval()` and `no_grad()`, but for those that follow another forward without
+rank 0 at every forward, also under `eval()` and `no_grad()`, except at a forward that follows another one without
 gradients. FSDP gathers the parameters at every forward. Both need all ranks (the processes, one for each GPU). Where
-only rank 0 evaluates or draws samples through the wrapper, it hangs, or its broadcast is taken for another one
-of the other ranks. The watchdog ends the job after minutes (`Watchdog caught collective operation timeout: WorkNCCL(...
+only rank 0 evaluates or generates samples through the wrapper, it hangs, or its broadcast is taken for another one of
+the other ranks. The watchdog ends the job after minutes (`Watchdog caught collective operation timeout: WorkNCCL(...
 OpType=BROADCAST ...)`). Between two epochs the broadcast may meet that of the others' next training step by luck; the
-job then goes on, and hangs after the last epoch. With gradients switched on, DDP may wait even for a model
-without buffers, because it rearranges its buckets together with the others in the first forward after the first
-backward.
+job then goes on, and hangs after the last epoch. With gradients switched on, DDP may wait even for a model without
+buffers, because it rearranges its buckets together with the others in the first forward after the first backward.
 
 ## Fix
 
@@ -23,7 +22,7 @@ Every rank makes the call, on either side of the test; the module inside the wra
 have no buffers, or `broadcast_buffers=False`, and no gradients are recorded or all ranks have trained it for more than
 a step before; the last forward of all ranks recorded no gradients, and this one does not, so that DDP broadcasts
 nothing; all ranks take a training step next, in the same iteration, in which the broadcasts meet; the wrapper is that
-of apex; the call that trains on some ranks leads to other collectives, too, of which GPU501 tells. Where it cannot be
+of apex; the call that trains on some ranks leads to other collectives, too, which GPU501 reports. Where it cannot be
 known whether the model has buffers, the finding is a warning.
 
 ## Sources

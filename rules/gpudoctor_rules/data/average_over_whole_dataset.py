@@ -14,9 +14,9 @@ No automatic fix.
 
 ## Silent when
 
-The sum was reduced over the ranks, or may be later: there is a collective after the division; the loader is not shared
-out by a distributed sampler; the loader is only evaluated (GPU312 speaks of that); the result is not shown. A run
-speaks where lint does, since only the code tells what is divided, and is silent where the ranks put something together.
+The sum was reduced over the ranks, or may be later: there is a collective after the division; the loader is not sharded
+by a distributed sampler; the loader is only evaluated (that is GPU312); the result is not shown. A run reports it where
+lint does, since only the code tells what is divided, and is silent where the ranks put something together.
 
 ## Sources
 

@@ -9,9 +9,9 @@ number of epochs. No error is raised; the accuracy is lower than on one GPU.
 
 ## Fix
 
-Decide which of both stays. To train as one GPU does, divide: `batch_size=256 // dist.get_world_size()`. To use larger
-GPUs together, keep the batch of each rank and raise the learning rate, often by as many times as there are ranks and
-with some epochs of warm-up. No automatic fix: only trying shows what the model bears.
+Decide which of the two to keep. To train as one GPU does, divide: `batch_size=256 // dist.get_world_size()`. To use
+larger GPUs together, keep the batch of each rank and raise the learning rate, often by as many times as there are ranks
+and with some epochs of warm-up. No automatic fix: only experiments show what the model tolerates.
 
 ## Silent when
 

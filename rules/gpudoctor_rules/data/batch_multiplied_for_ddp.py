@@ -15,9 +15,9 @@ larger batch is not known.
 
 ## Silent when
 
-The loader is not trained with, is not sharded by a distributed sampler over all ranks, or belongs to a framework; the
-product is divided again, or only logged; the number it is multiplied by comes from the user. A run speaks where lint
-does, since only the code tells that the number is a product.
+The loader is not used for training, is not sharded by a distributed sampler over all ranks, or belongs to a framework;
+the product is divided again, or only logged; the number it is multiplied by comes from the user. A run reports it where
+lint does, since only the code tells that the number is a product.
 
 ## Sources
 

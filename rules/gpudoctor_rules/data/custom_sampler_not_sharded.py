@@ -17,7 +17,7 @@ its rank. A sampler of your own takes every n-th index, beginning at its rank. N
 
 `__iter__` or what the sampler holds depends on the rank, begins at a number that it was given or picks with `%`, or
 could not be read; the sampler draws forever, or a number of samples that is not the length of the data set; steps are
-counted and not epochs; a framework shards the data; the data set is cut by rank already.
+counted and not epochs; a framework shards the data; the data set is split by rank already.
 
 ## Sources
 

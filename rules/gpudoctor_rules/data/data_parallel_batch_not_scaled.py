@@ -15,8 +15,8 @@ batch may be meant for all GPUs together. This is advice, and off by default.
 ## Silent when
 
 The batch size comes from the user, is a product with the number of GPUs, or is above 256, which nobody writes for one
-small GPU; the loader is not trained with; `device_ids` names one GPU; `DistributedDataParallel` is used, which gives
-each process batches of its own.
+small GPU; the loader is not used for training; `device_ids` names one GPU; `DistributedDataParallel` is used, which
+gives each process batches of its own.
 
 ## Sources
 

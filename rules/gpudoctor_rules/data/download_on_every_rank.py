@@ -2,10 +2,11 @@
 
 ## What goes wrong
 
-All ranks (the processes, one for each GPU) ask whether the files are there, all see that they are not, and all begin
-to write them. One finds the half of another and fails: `RuntimeError: Dataset not found or corrupted`, `RuntimeError:
-File not found or corrupted`, an archive that does not open, or a server that refuses so many requests (HTTP 403). It
-works again as soon as the data is there, so it strikes on each new machine and is gone when somebody looks.
+All ranks (the processes, one for each GPU) ask whether the files are there, all see that they are not, and all begin to
+write them. One finds a file that another has half written, and fails: `RuntimeError: Dataset not found or corrupted`,
+`RuntimeError: File not found or corrupted`, an archive that does not open, or a server that refuses so many requests
+(HTTP 403). It works again as soon as the data is there, so it strikes on each new machine and is gone when somebody
+looks.
 
 ## Fix
 
@@ -16,7 +17,7 @@ downloading. Or download it once before the training is started. No automatic fi
 
 One rank goes first: a test on the rank, barriers around it, a lock, `main_process_first`; the parent of `mp.spawn` or
 one rank has done the same download before; each rank has a folder of its own; `download` is an option. Models and data
-sets of the Hugging Face hub are not meant: their files are locked.
+sets of the Hugging Face hub are not reported: their files are locked.
 
 ## Sources
 

@@ -5,13 +5,13 @@
 With `num_workers=0`, the default, a `DataLoader` makes each batch in the training process, when it is asked for: it
 opens the files, decodes and augments them one after the other, and the GPU idles meanwhile. With several GPUs each of
 them waits so in every step. Worker processes make the next batches while the GPU computes. And a batch that is not in
-pinned memory cannot be copied beside that: `non_blocking=True` has no effect.
+pinned memory cannot be copied at the same time: `non_blocking=True` has no effect.
 
 ## Fix
 
-`num_workers=` a few for each GPU, as long as all ranks of a node together do not take more than it has cores, and
-`pin_memory=True`. Unsafe: workers are processes of their own, which must be able to take the data set over, and have
-their own random numbers.
+`num_workers=` a few for each GPU, as long as all ranks of a node together use no more than it has cores, and
+`pin_memory=True`. Unsafe: workers are processes of their own, which need a copy of the data set, and have random
+numbers of their own.
 
 ## Silent when
 

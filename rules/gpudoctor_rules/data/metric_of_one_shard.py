@@ -3,22 +3,22 @@
 ## What goes wrong
 
 With a `DistributedSampler` each rank (each process, one for each GPU) evaluates its own shard of the validation set.
-What it counts up is the result of that shard. Unless the ranks put their counts together, the number that is printed
-or logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank says
-something else, and the number changes with the number of GPUs. No error is raised.
+What it counts up is the result of that shard. Unless the ranks put their counts together, the number that is printed or
+logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank shows a
+different number, and the number changes with the number of GPUs. No error is raised.
 
 ## Fix
 
 Sum the counts over the ranks, on all ranks, before one of them shows the result: `dist.all_reduce(counts)`, then
-divide. The sampler repeats a few samples so that all shares are equally long; where the last digit matters, evaluate
-without a sampler on one rank. There is no automatic fix, since what has to be summed depends on the metric.
+divide. The sampler repeats a few samples so that all shards are equally long; where the last digit matters, evaluate
+without a sampler on one rank. No automatic fix, since what has to be summed depends on the metric.
 
 ## Silent when
 
 The result went through a collective, a metric library that synchronises, or code that could not be read; each rank
 evaluates the whole set; the text says which rank speaks; the number is shown inside the loop over the batches, as
-progress; it is a training loss. A run speaks where lint does, since only the code tells what is shown, and is silent
-where the ranks put something together.
+progress; it is a training loss. A run reports it where lint does, since only the code tells what is shown, and is
+silent where the ranks put something together.
 
 ## Sources
 
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 WITH_FRAMEWORK = {
     "accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)` before dividing and "
     "showing them.",
-    "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is no mean, such as "
-    "F1 or a recall, log a metric of torchmetrics.",
+    "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is not a mean, such "
+    "as F1 or recall, log a metric of torchmetrics.",
     "transformers": "Gather the results of all ranks with `trainer.accelerator.gather_for_metrics(...)` before "
     "dividing and showing them, or compute them in `compute_metrics`, which gets those of all ranks.",
 }

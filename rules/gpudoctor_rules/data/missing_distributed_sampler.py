@@ -15,10 +15,10 @@ The batch size of the loader is that of one rank, so the batch of all ranks toge
 
 ## Silent when
 
-The loader feeds no `backward()`; the data set is cut by rank beforehand, or each batch where it is used; it is
+The loader feeds no `backward()`; the data set is split by rank beforehand, or each batch where it is used; it is
 iterable, draws its items at random whatever the index, or is of a kind that is not known; a framework such as
 Accelerate or Lightning shards the loader, or DeepSpeed makes it of `training_data`; the loader was made by code that
-could not be read; it is passed once, in a fixed order, as in a benchmark. A warning only where training counts steps
+could not be read; it is iterated once, in a fixed order, as in a benchmark. A warning only where training counts steps
 and not epochs: a random batch on each rank may be what is wanted.
 
 ## Sources

@@ -9,8 +9,8 @@ an eighth of the noise and of the time steps that it seems to have, and its grad
 cropped, flipped and coloured alike as well, and dropout drops the same units. The samples differ, so training works,
 and no error is raised.
 
-That augmentation is alike is advice and told only where this rule is selected: how much is lost depends on the model
-and the data, and mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
+That augmentation is alike is advice, and reported only where this rule is selected: how much is lost depends on the
+model and the data, and mostly it is little. Where ranks draw whole batches at random, GPU806 speaks.
 
 ## Fix
 
@@ -19,8 +19,8 @@ such as a random split, then needs a generator of its own (GPU308). No automatic
 
 ## Silent when
 
-Some seed depends on the rank, or may; a generator is given; what is drawn has nothing to do with a batch, as a coin
-that all ranks toss together; nothing in torchvision's transforms is random, or a function prepares the workers; a
+Some seed depends on the rank, or may; a generator is given; what is drawn has nothing to do with a batch, such as a
+coin that all ranks toss together; nothing in torchvision's transforms is random, or a function prepares the workers; a
 sampler or a framework other than `DistributedSampler` shards the data. A run sees what the training process draws
 itself, for its batches or in its steps: of batches that workers make it says nothing.
 

@@ -8,7 +8,7 @@ error is raised. An epoch takes as long as on one GPU.
 
 ## Fix
 
-Give it to the loader: `sampler=sampler` in place of `shuffle=True`. Unsafe, because each rank then sees other data;
+Give it to the loader: `sampler=sampler` in place of `shuffle=True`. Unsafe, because each rank then sees different data;
 that is the point.
 
 ## Silent when

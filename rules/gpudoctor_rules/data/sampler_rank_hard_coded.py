@@ -2,18 +2,17 @@
 
 ## What goes wrong
 
-A `DistributedSampler` cuts the data into `num_replicas` shards, and each rank (each process, one for each GPU) takes
+A `DistributedSampler` splits the data into `num_replicas` shards, and each rank (each process, one for each GPU) takes
 the one with its number. With `rank=0` for everybody all ranks read the first shard and nobody reads the others, and
 with `num_replicas=1` as well, each rank reads everything. The local rank starts at 0 on each node, so with two nodes
-half of the shares are read twice. With `num_replicas` and `rank` the wrong way round the shards make no sense at all.
+half of the shards are read twice. With `num_replicas` and `rank` the wrong way round the shards make no sense at all.
 With a `seed` that differs between ranks each one shuffles differently, and shards overlap. All of this is silent,
-except for a number that is too large:
-`ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
+except for a number that is too large: `ValueError: Invalid rank 2, rank should be in the interval [0, 1]`.
 
 ## Fix
 
-Leave `num_replicas` and `rank` out: the sampler asks the process group. Unsafe, because each rank then sees other
-data; that is the point. Of `seed=args.seed + rank` the part that all ranks share is kept.
+Leave `num_replicas` and `rank` out: the sampler asks the process group. Unsafe, because each rank then sees different
+data; that is the point. In `seed=args.seed + rank`, the part that all ranks share is kept.
 
 ## Silent when
 

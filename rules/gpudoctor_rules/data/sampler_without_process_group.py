@@ -9,9 +9,9 @@ look fast.
 
 ## Fix
 
-Choose one. Either keep the one process and give the loader `shuffle=True` in place of the sampler, or start one
-process for each GPU with `torchrun` and wrap the model in `DistributedDataParallel`. There is no automatic fix, since
-the program alone does not say which of the two is meant.
+Choose one. Either keep the one process and give the loader `shuffle=True` in place of the sampler, or start one process
+for each GPU with `torchrun` and wrap the model in `DistributedDataParallel`. No automatic fix, since the program alone
+does not say which of the two is meant.
 
 ## Silent when
 

@@ -1,4 +1,4 @@
-"""Each rank splits the data set in a way of its own, so some train on what others evaluate.
+"""Each rank splits the data set differently, so some train on what others evaluate.
 
 ## What goes wrong
 
@@ -15,9 +15,9 @@ Unsafe: the split differs from the one before, also for a model that is trained 
 
 ## Silent when
 
-A generator is given whose seed is one for all ranks, or is not known; all ranks have set one seed before; the split is
-made before the processes are started, or on one rank; a framework is in charge; something in the program speaks of a
-seed and was not followed; the ranks do not train one model together.
+A generator is given whose seed is the same on all ranks, or is not known; all ranks have set the same seed before; the
+split is made before the processes are started, or on one rank; a framework is in charge; something in the program
+mentions a seed and was not followed; the ranks do not train one model together.
 
 ## Sources
 

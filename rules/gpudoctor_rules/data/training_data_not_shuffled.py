@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`DataLoader` shuffles only when it is asked to, and `DistributedSampler(shuffle=False)` deals the samples out in their
+`DataLoader` shuffles only when it is asked to, and `DistributedSampler(shuffle=False)` distributes the samples in their
 order. Each batch then holds the same neighbours in each epoch, often of one class, since files lie sorted in folders:
 gradients point where the last class was, batch norm learns the statistics of one class at a time, and the model ends
 worse than it would have. No error is raised. `set_epoch` changes nothing about a sampler that does not shuffle.
@@ -14,10 +14,10 @@ worse than it would have. No error is raised. `set_epoch` changes nothing about 
 
 ## Silent when
 
-The loader is not trained with, or only once; the data are a stream, random numbers, a part that was drawn at random
-(`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is recurrent, or is given what
-it computed in the previous iteration, and may read a text in order; whether it shuffles is a setting; a framework other
-than Accelerate and Fabric, which keep the order that they find, has the loader.
+The loader is not used for training, or only once; the data are a stream, random numbers, a part that was drawn at
+random (`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is recurrent, or is
+given what it computed in the previous iteration, and may read a text in order; whether it shuffles is a setting; a
+framework other than Accelerate and Fabric, which keep the order that they find, has the loader.
 
 ## Sources
 

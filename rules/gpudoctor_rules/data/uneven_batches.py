@@ -16,9 +16,9 @@ or as many steps on each rank, counted beforehand. No automatic fix.
 ## Silent when
 
 The loop stands under `join`, may end early, or holds a collective of its own, with which ranks may agree to stop; the
-class has a length, may leave its loops early, never ends, or hands out single samples, of which ranks have nearly the
-same number; a `DistributedSampler` or a framework shards the data. A run is silent where a rank left the loop
-before its data came to an end (GPU503).
+class has a length, may leave its loops early, never ends, or yields single samples, of which ranks have nearly the same
+number; a `DistributedSampler` or a framework shards the data. A run is silent where a rank left the loop before its
+data came to an end (GPU503).
 
 ## Sources
 

@@ -8,7 +8,7 @@ devices, cuda:0 and cuda:1!`
 
 ## Fix
 
-Move the activation between the layers: `x = x.to("cuda:1")`. None by itself: there may be several places to do it.
+Move the activation between the layers: `x = x.to("cuda:1")`. No automatic fix: there may be several places to do it.
 
 ## Silent when
 

@@ -3,10 +3,10 @@
 ## What goes wrong
 
 A distributed program runs as several processes, the ranks, one for each GPU. Each has to choose its own. `cuda:0` is
-the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`.
-Then all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1
-both on CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that only judges, put on
-`cuda:0` beside a training that is spread as it should be, costs memory there for each rank: that is a warning.
+the first GPU for all of them, and so is `cuda` or `.cuda()` as long as no rank has called `torch.cuda.set_device`. Then
+all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GPU detected : rank 0 and rank 1 both on
+CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that is only evaluated, put on
+`cuda:0` beside a training that is distributed correctly, costs memory there for each rank: that is a warning.
 
 ## Fix
 
@@ -15,9 +15,9 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 
 ## Silent when
 
-`CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU, in whichever file or by a
-`with`, be it over another choice before anything is put on a GPU; only some ranks get there; the branch is for one
-process; a framework is handed it, and chooses; the processes that a program starts make no process group, as those
+`CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU in any file, or by a `with`, even
+where that corrects an earlier choice before anything is on a GPU; only some ranks get there; the branch is for one
+process; it is passed to a framework, which chooses; the processes that a program starts make no process group, as those
 that share the memory of one model.
 
 ## Sources

@@ -9,7 +9,7 @@ method`. Many then set `num_workers=0`, and the GPU waits for every batch.
 ## Fix
 
 Return CPU tensors, and move the batch in the training loop; with `pin_memory=True` and `non_blocking=True` the copy
-goes on beside the computation. None by itself: it changes two places.
+overlaps with the computation. No automatic fix: it changes two places.
 
 ## Silent when
 
@@ -61,7 +61,7 @@ class CudaInLoaderWorker(Rule):
             told.add(event.location)
             yield self.found(
                 event.location,
-                f"The workers of {name_of(loader, 'the loader')} come here, and a forked process cannot use CUDA: the "
+                f"The workers of {name_of(loader, 'the loader')} run this, and a forked process cannot use CUDA: the "
                 "first batch ends with a `RuntimeError`.",
                 remedy="Return CPU tensors, and move the batch in the training loop: `x = x.to(device, "
                 "non_blocking=True)`, with `pin_memory=True` in the loader.",

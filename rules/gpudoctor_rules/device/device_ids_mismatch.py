@@ -10,7 +10,7 @@ None or contain a single element.`, and an id other than the GPU of the model se
 
 ## Fix
 
-None is offered: which of the two was meant is for the author to say. DataParallel wants the model on `device_ids[0]`,
+No automatic fix: which of the two was meant is for the author to say. DataParallel wants the model on `device_ids[0]`,
 DDP wants `device_ids=[local_rank]` and the model on that GPU.
 
 ## Silent when

@@ -14,8 +14,8 @@ than `torchrun` may not set that variable.
 ## Silent when
 
 The rank is taken modulo the number of GPUs; it is the index that `mp.spawn` hands out; the program meets at
-`localhost`, or sets `LOCAL_RANK` to the rank, so that it runs on one node anyway; the file is no program, and whoever
-imports it may see to that.
+`localhost`, or sets `LOCAL_RANK` to the rank, so that it runs on one node anyway; the file is not a program, and
+whoever imports it may take care of that.
 
 ## Sources
 

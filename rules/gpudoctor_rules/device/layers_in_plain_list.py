@@ -3,9 +3,10 @@
 ## What goes wrong
 
 A module registers the layers that are assigned to its attributes, not those inside a plain `list`, `tuple` or `dict`.
-What is hidden there is missing from `parameters()`: the optimizer never updates it, `model.to(device)` leaves it on
-the CPU, DDP neither broadcasts nor averages it, and `state_dict()` does not save it. On the GPU the forward ends with
-`Expected all tensors to be on the same device`; on the CPU nothing is said, and each rank keeps its own random layers.
+What is hidden there is missing from `parameters()`: the optimizer never updates it, `model.to(device)` leaves it on the
+CPU, DDP neither broadcasts nor averages it, and `state_dict()` does not save it. On the GPU the forward ends with
+`Expected all tensors to be on the same device`; on the CPU no error is raised, and each rank keeps its own random
+layers.
 
 A local name of the constructor keeps them no longer than the constructor runs: `layer = nn.Linear(8, 8)` where
 `self.layer` was meant ends with `AttributeError: 'Net' object has no attribute 'layer'` in the first forward.

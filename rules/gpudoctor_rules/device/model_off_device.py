@@ -6,7 +6,7 @@ The weights of a module are made in the memory of the CPU and stay there until `
 Called with a tensor on the GPU, the model ends with `RuntimeError: Expected all tensors to be on the same device, but
 found at least two devices, cuda:0 and cpu!`; under `DataParallel` the error is `module must have its parameters and
 buffers on device cuda:0 (device_ids[0]) but found one of them on device: cpu`. Wrapping moves nothing: neither
-`DataParallel` nor `DistributedDataParallel` brings the model to its GPU, but for `DataParallel` with a single one.
+`DataParallel` nor `DistributedDataParallel` brings the model to its GPU, except `DataParallel` with a single one.
 
 ## Fix
 

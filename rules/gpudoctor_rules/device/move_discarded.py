@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`Tensor.to`, `.cuda()`, `.half()` and their kind return a new tensor; only modules move in place. A bare statement
+`Tensor.to`, `.cuda()`, `.half()` and the like return a new tensor; only modules move in place. A bare statement
 `x.to(device)` copies the data to the GPU and throws the copy away. What follows either ends with `RuntimeError:
 Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!`, or runs on the CPU and
 is merely slow.

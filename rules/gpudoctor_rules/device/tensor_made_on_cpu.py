@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`torch.zeros(…)`, `torch.arange(…)` and their kind make CPU tensors unless they are told otherwise. The first operation
+`torch.zeros(…)`, `torch.arange(…)` and the like make CPU tensors unless they are told otherwise. The first operation
 with a tensor on the GPU ends with `RuntimeError: Expected all tensors to be on the same device, but found at least two
 devices, cuda:0 and cpu!`
 
@@ -13,8 +13,8 @@ devices, cuda:0 and cpu!`
 
 ## Silent when
 
-The tensor is a number, which may lie on the CPU, or not surely more than that; it is moved before it is used; it only
-picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
+The tensor is a number, which may lie on the CPU, or not certainly more than that; it is moved before it is used; it
+only picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
 
 ## Sources
 

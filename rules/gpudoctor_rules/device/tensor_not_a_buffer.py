@@ -2,9 +2,9 @@
 
 ## What goes wrong
 
-`model.cuda()`, `.to(device)` and the wrappers take parameters and registered buffers along, and nothing else. A tensor
-that `__init__` makes and keeps as an attribute stays on the CPU, or on the first GPU: `RuntimeError: Expected all
-tensors to be on the same device, but found at least two devices, cuda:0 and cpu!` It is no part of checkpoints either.
+`model.cuda()`, `.to(device)` and the wrappers move parameters and registered buffers, and nothing else. A tensor that
+`__init__` makes and keeps as an attribute stays on the CPU, or on the first GPU: `RuntimeError: Expected all tensors to
+be on the same device, but found at least two devices, cuda:0 and cpu!` Checkpoints do not hold it either.
 
 ## Fix
 
@@ -13,9 +13,9 @@ buffer then has a key in state dicts.
 
 ## Silent when
 
-The attribute is moved where it is used; it is a number, which may lie on the CPU, or not surely more than that; it only
-picks items (`x[index]`); where it was made, or where the model is, is not known. A tensor on a GPU is a mistake only
-under `DataParallel` with several of them.
+The attribute is moved where it is used; it is a number, which may lie on the CPU, or not certainly more than that; it
+only picks items (`x[index]`); where it was made, or where the model is, is not known. A tensor on a GPU is a mistake
+only under `DataParallel` with several of them.
 
 ## Sources
 

@@ -3,13 +3,13 @@
 ## What goes wrong
 
 The driver reads `CUDA_VISIBLE_DEVICES` once, when it is asked for the first time, and `torch.cuda.is_available()` asks
-it. What is written later is ignored, without a word: the program trains on other GPUs than it was told to, all
-processes perhaps on the same one, and meets jobs of other people there.
+it. What is written later is silently ignored: the program trains on other GPUs than it was told to, all processes
+perhaps on the same one, and collides with other people's jobs there.
 
 ## Fix
 
 Set it at the very top, before `import torch`, or where the program is started: `CUDA_VISIBLE_DEVICES=2,3 python
-train.py`. None by itself, because what is asked before may decide the value.
+train.py`. No automatic fix, because what is asked before may decide the value.
 
 ## Silent when
 

@@ -2,15 +2,15 @@
 
 ## What goes wrong
 
-`Accelerator(gradient_accumulation_steps=4)` makes `accelerator.backward` divide each loss by 4. That the optimizer
-steps only every fourth time is the work of `with accelerator.accumulate(model):`. Without it every batch makes a step,
-on every rank (each process, one for each GPU), with a quarter of its gradient: the batch is a quarter of what was
+`Accelerator(gradient_accumulation_steps=4)` makes `accelerator.backward` divide each loss by 4. It is `with
+accelerator.accumulate(model):` that makes the optimizer step only every fourth time. Without it every batch makes a
+step, on every rank (each process, one for each GPU), with a quarter of its gradient: the batch is a quarter of what was
 meant, and with SGD so is the learning rate. No error is raised.
 
 ## Fix
 
-Put forward, backward and step of each batch under `with accelerator.accumulate(model):`. A fix would move lines, so you
-have to do it yourself.
+Put forward, backward and step of each batch under `with accelerator.accumulate(model):`. No automatic fix: it would
+move lines.
 
 ## Silent when
 

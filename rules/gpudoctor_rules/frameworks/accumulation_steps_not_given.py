@@ -92,7 +92,7 @@ class AccumulationStepsNotGiven(Rule):
                 f"every batch makes a step, whatever the option `{option.flags[0]}` says.",
                 remedy=f"Pass the option: `Accelerator({STEPS}=args.{STEPS})`.",
                 because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
-                repair=Repair(f"Hand `{STEPS}` over", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
+                repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
             )
             return
 

@@ -16,7 +16,7 @@ automatic fix.
 
 ## Silent when
 
-The copy is made before the model is sharded, or the model is sharded on some ways only; each rank loads a file of its
+The copy is made before the model is sharded, or the model is sharded on some paths only; each rank loads a file of its
 own, a state that was not read from a file, or with `assign=True`; the program writes shards itself; the error is
 caught.
 

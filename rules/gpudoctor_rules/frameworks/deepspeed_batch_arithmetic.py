@@ -9,7 +9,7 @@ not equal to micro_batch_per_gpu * gradient_acc_step * world_size`.
 
 ## Fix
 
-Leave `train_batch_size` out: DeepSpeed computes it. Which of the three is the one that you mean, no tool can know.
+Leave `train_batch_size` out: DeepSpeed computes it. Only you know which of the three is meant.
 
 ## Silent when
 

@@ -3,13 +3,13 @@
 ## What goes wrong
 
 `engine.step()` counts batches: it steps the optimizer, and clears the gradients, at every k-th call, where k is
-`gradient_accumulation_steps` of the configuration. Called only at every k-th batch, it steps at every k x k-th: the
-batch is k times larger than meant, there are k times fewer steps, and the gradient is the sum of k means. That is so on
-every rank (each process, one for each GPU), and no error is raised.
+`gradient_accumulation_steps` of the configuration. Called only at every k-th batch, it steps at every k²-th: the batch
+is k times larger than meant, there are k times fewer steps, and the gradient is the sum of k means. That is so on every
+rank (each process, one for each GPU), and no error is raised.
 
 ## Fix
 
-Call `engine.step()` after each `engine.backward(loss)`. A fix would move lines, so you have to do it yourself.
+Call `engine.step()` after each `engine.backward(loss)`. No automatic fix: it would move lines.
 
 ## Silent when
 

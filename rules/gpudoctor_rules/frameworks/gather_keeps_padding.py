@@ -14,10 +14,9 @@ the last.
 
 ## Silent when
 
-The program cuts something off behind the length of a data set or a loader; the loader drops its last batch, or was not
+The program truncates something to the length of a data set or a loader; the loader drops its last batch, or was not
 prepared; no part of a batch is gathered, but a loss; training goes on in the loop; the `Accelerator` was told how to
-distribute batches. In a run:
-lint had no such suspicion, since nothing shows whether they are cut off later.
+distribute batches. A run reports it only where lint suspects it, since nothing shows whether they are truncated later.
 
 ## Sources
 

@@ -1,4 +1,4 @@
-"""A sharded model is told to keep its gradients to itself, and never to reduce them again.
+"""A sharded model is told not to reduce its gradients, and never to do so again.
 
 ## What goes wrong
 

@@ -15,8 +15,8 @@ Leave the division out. Unsafe: a learning rate that was found with the small gr
 ## Silent when
 
 The loss is divided by another number than the framework knows, or by one that is not known to be the same; the
-`Accelerator` was not told any number, so that the program does the division alone; the backward is PyTorch's own. In a
-run: lint had no such suspicion, since a mean of several losses looks the same there.
+`Accelerator` was not told any number, so that the program does the division alone; the backward is PyTorch's own. A run
+reports it only where lint suspects it, since a mean of several losses looks the same there.
 
 ## Sources
 
@@ -69,7 +69,7 @@ class LossDividedTwice(Rule):
             yield self.found(
                 loss.place,
                 f"The loss is divided by {in_numbers(loss.over)} here and again by the `backward` of "
-                f"{_title(charge)}: its gradient is as many times too small.",
+                f"{_title(charge)}: its gradient is too small by that factor.",
                 remedy="Leave the division out: the framework divides.",
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
                 repair=_undivided(loss.place),

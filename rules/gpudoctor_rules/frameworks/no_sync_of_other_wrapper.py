@@ -1,22 +1,22 @@
-"""`no_sync()` is asked of a sharded model that has none, or of an engine that refuses it.
+"""`no_sync()` is called on a sharded model that has none, or on an engine that refuses it.
 
 ## What goes wrong
 
 `no_sync()` belongs to `DistributedDataParallel` and to `FullyShardedDataParallel` (FSDP1). `fully_shard` (FSDP2) puts
 no wrapper around the model: it stays what it was, and gets the methods of `FSDPModule`, of which `no_sync` is none. The
 first accumulated batch ends in `AttributeError: 'FSDPNet' object has no attribute 'no_sync'`. DeepSpeed's engine has a
-`no_sync()`, and refuses it where ZeRO cuts up the gradients: `AssertionError: no_sync context manager is incompatible
-with gradient partitioning logic of ZeRO stage 2`.
+`no_sync()`, and refuses it where ZeRO partitions the gradients: `AssertionError: no_sync context manager is
+incompatible with gradient partitioning logic of ZeRO stage 2`.
 
 ## Fix
 
 `model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the optimizer steps after this
 batch. Mind the memory: until then each rank keeps whole gradients. Unsafe, because it is not known that they fit.
-From DeepSpeed's loop take it out: the engine accumulates by itself.
+Remove it from a loop of DeepSpeed's: the engine accumulates by itself.
 
 ## Silent when
 
-The model has a method `no_sync` of its own; it is sharded on some ways only; the program asks `hasattr` first, or
+The model has a method `no_sync` of its own; it is sharded on some paths only; the program asks `hasattr` first, or
 catches the error; the configuration of the engine is not known.
 
 ## Sources

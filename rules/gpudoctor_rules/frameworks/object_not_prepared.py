@@ -238,7 +238,7 @@ class ObjectNotPrepared(Rule):
             because=[("it is made here", made), ("another one is passed here", beside.location)],
             severity=severity,
             confidence=confidence,
-            repair=Repair(f"Hand {subject} over", (After(later, (line,)),)),
+            repair=Repair(f"Pass {subject} with the others", (After(later, (line,)),)),
         )
 
 

@@ -121,7 +121,7 @@ class PlainBackward(Rule):
         call: Code = (Holds(model), ".manual_backward(", Source(backward.location, "receiver"), ")")
         return self.found(
             backward.location,
-            f"`{loss}.backward()` goes past Lightning, which prepares DDP in `manual_backward`: the gradients are "
+            f"`{loss}.backward()` bypasses Lightning, which prepares DDP in `manual_backward`: the gradients are "
             "never averaged, and each rank trains a model of its own.",
             remedy=f"Call `self.manual_backward({loss})`.",
             because=[("the trainer is made here", charge.location)],
@@ -136,7 +136,7 @@ class PlainBackward(Rule):
         repair = Repair("Call the `backward` of the framework", (Replace(backward.location, call),))
         return self.found(
             backward.location,
-            f"`{loss}.backward()` goes past {f'`{owner}`' if owner else 'the engine'}: {message}.",
+            f"`{loss}.backward()` bypasses {f'`{owner}`' if owner else 'the engine'}: {message}.",
             remedy=f"Call `{owner}.backward({loss})`." if owner else "Call the engine's `backward` with the loss.",
             because=[(f"{f'`{owner}`' if owner else 'the engine'} is made here", charge.location)],
             confidence=confidence,

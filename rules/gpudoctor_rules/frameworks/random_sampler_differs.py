@@ -78,7 +78,7 @@ class RandomSamplerDiffers(Rule):
                 "every N-th of its own: some samples are seen twice in an epoch, and others never.",
                 remedy="Call `seed_everything(42)` before, or give the sampler a `generator` with one seed for all "
                 "ranks.",
-                because=[("its loader is shared out here", event.location)],
+                because=[("its loader is sharded here", event.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -2,11 +2,11 @@
 
 ## What goes wrong
 
-`fully_shard` (FSDP2) takes the parameters of the module that it is given, less those that an earlier call has taken.
+`fully_shard` (FSDP2) takes the parameters of the module that it is given, except those that an earlier call has taken.
 What no call takes stays an ordinary parameter, whole on each rank (each process, one for each GPU), and nobody averages
 its gradient: mostly the embeddings, the last norm and the head, which lie beside the layers. No error is raised. Each
 rank trains them on its own batches alone, so that the ranks soon compute with different models, while the sharded
-layers in between go on as one.
+layers in between stay in sync.
 
 ## Fix
 
@@ -16,7 +16,7 @@ training changes; that is the point.
 ## Silent when
 
 The model, or what it is a part of, is given to `fully_shard`, `replicate`, `DistributedDataParallel` or
-`FullyShardedDataParallel` on some way; it is not known which parts were sharded; what is left takes no gradient, or no
+`FullyShardedDataParallel` on some path; it is not known which parts were sharded; what is left takes no gradient, or no
 optimizer has it; the program sends gradients or parameters between the ranks itself; a framework is in charge.
 
 ## Sources

@@ -2,24 +2,24 @@
 
 ## What goes wrong
 
-After `fully_shard` (FSDP2), `model.state_dict()` brings nothing together: each rank (each process, one for each GPU)
-gets its own part of each parameter, as a `DTensor`. `if rank == 0: torch.save(model.state_dict(), path)`, as it is
-right with `DistributedDataParallel`, writes the shard of rank 0 alone, without an error. What is lost shows when the
-file is loaded: `Error(s) in loading state_dict`, or a model with half of its weights.
+After `fully_shard` (FSDP2), `model.state_dict()` gathers nothing: each rank (each process, one for each GPU) gets its
+own part of each parameter, as a `DTensor`. `if rank == 0: torch.save(model.state_dict(), path)`, as it is right with
+`DistributedDataParallel`, writes the shard of rank 0 alone, without an error. What is lost shows when the file is
+loaded: `Error(s) in loading state_dict`, or a model with half of its weights.
 
 ZeRO's third stage (DeepSpeed) leaves empty tensors in the model between its steps: a file that is written of it says
 `size mismatch ... copying a param with shape torch.Size([0])` when it is loaded.
 
 ## Fix
 
-Bring the state together on all ranks, and write it on one: `get_model_state_dict(model,
+Gather the state on all ranks, and write it on one: `get_model_state_dict(model,
 options=StateDictOptions(full_state_dict=True, cpu_offload=True))`. Or let all ranks write their shards with
 `torch.distributed.checkpoint.save`, which needs no test on the rank. No automatic fix.
 
 ## Silent when
 
 The entries of the state were replaced (`full_tensor()`); each rank writes to a path of its own; the model is sharded on
-some ways only, or by `FullyShardedDataParallel`, whose `state_dict()` gathers; a framework that saves by itself is in
+some paths only, or by `FullyShardedDataParallel`, whose `state_dict()` gathers; a framework that saves by itself is in
 charge; of DeepSpeed, its configuration is not known.
 
 ## Sources

@@ -3,8 +3,8 @@
 ## What goes wrong
 
 `accelerator.prepare` makes a loader of its own, which gives each rank (each process, one for each GPU) every N-th batch
-of what it is handed. Where a `DistributedSampler`, `split_dataset_by_node` or the stream itself has given each rank
-its shard before, what is left is a shard of a shard: on 2 GPUs half of the data is never seen, on 8 GPUs seven eighths.
+of what it is given. Where a `DistributedSampler`, `split_dataset_by_node` or the stream itself has given each rank its
+shard before, what is left is a shard of a shard: on 2 GPUs half of the data is never seen, on 8 GPUs seven eighths.
 Nothing is reported; the epoch is merely short. A stream is read by rank 0 alone where `dispatch_batches` is left to
 Accelerate, and then it is the shard of rank 0 that all are given.
 
@@ -16,8 +16,8 @@ times longer, and what counted its batches counts others.
 ## Silent when
 
 The loader is not prepared; the sampler is told that there is one replica; Fabric or Lightning's `Trainer` prepares it,
-which leave a `DistributedSampler` alone; it is not certain that the sampler or the data set shares anything out. A run
-sees it of a `DistributedSampler` and of `split_dataset_by_node`, and not of a stream that looks at the rank itself.
+which leave a `DistributedSampler` alone; it is not certain that the sampler or the data set shards anything. A run sees
+it of a `DistributedSampler` and of `split_dataset_by_node`, and not of a stream that looks at the rank itself.
 
 ## Sources
 
@@ -87,7 +87,7 @@ class ShardedTwice(Rule):
             if place is not None:
                 yield self.found(
                     place,
-                    f"A `{each.by}` has shared the data out among {each.replicas} ranks, and the loader was prepared "
+                    f"A `{each.by}` has sharded the data over {each.replicas} ranks, and the loader was prepared "
                     f"for {each.processes}: each of them sees a shard of a shard.",
                     remedy="Leave the sampler, or the split, to `prepare`.",
                     because=[("the loader is prepared here", each.place)],

@@ -3,7 +3,7 @@
 ## What goes wrong
 
 `accelerator.skip_first_batches(loader, n)` returns a loader that leaves out its first n batches in each pass, and not
-only in the one that is resumed. Where the program goes on with that loader, the first n batches of every later epoch
+only in the one that is resumed. Where the program continues with that loader, the first n batches of every later epoch
 are left out too, on every rank (each process, one for each GPU): they are shuffled anew, so it is other samples each
 time, but each epoch is that much shorter, and a schedule that counts its steps never comes to its end. No error is
 raised.
@@ -16,7 +16,7 @@ program knows.
 ## Silent when
 
 The loader is skipped inside the loop over epochs, where a test may keep the others whole; there is one pass over it;
-another loader takes its place on some way.
+another loader takes its place on some path.
 
 ## Sources
 

@@ -2,10 +2,10 @@
 
 ## What goes wrong
 
-`hvd.DistributedOptimizer` averages gradients, and nothing else: other than `DistributedDataParallel`, it sends no
+`hvd.DistributedOptimizer` averages gradients, and nothing else: unlike `DistributedDataParallel`, it sends no
 parameters when it is made. Where each rank (each process, one for each GPU) draws its first weights from a seed of its
-own, or only rank 0 loads a checkpoint, the ranks add the same updates to different models, which never come together.
-No error is raised, and the model that is saved has learnt from gradients of others.
+own, or only rank 0 loads a checkpoint, the ranks add the same updates to different models, which never become equal. No
+error is raised, and the model that is saved has learnt from gradients of others.
 
 ## Fix
 

@@ -79,7 +79,7 @@ class AccumulatedLossNotScaled(Rule):
             yield self.found(
                 beside_forward(program, backward),
                 f"{name_of(step.optimizer, 'the optimizer')} steps after several of these backwards, and each adds a "
-                "whole mean: the gradient is as many times too large.",
+                "whole mean: the gradient is too large by the number of batches.",
                 remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
                 because=[
                     ("the loss is a mean over its batch", loss.place),
@@ -102,7 +102,7 @@ class AccumulatedLossNotScaled(Rule):
                     yield self.found(
                         loss.place,
                         f"A step sums {several[0]} backwards, and of {loss.count} losses that were looked at, none was "
-                        "divided: the gradient is as many times too large.",
+                        "divided: the gradient is too large by the number of batches.",
                         remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
                     )
                     return

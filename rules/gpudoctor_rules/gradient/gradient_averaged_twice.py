@@ -3,16 +3,16 @@
 ## What goes wrong
 
 In `backward()`, `DistributedDataParallel` replaces the gradients of each rank (each process, one for each GPU) by their
-mean over all ranks. Code from before that often does so too. A loss that is divided by the world size makes every
-gradient as many times too small, so that eight GPUs train with an eighth of the learning rate. An `all_reduce` of the
-gradients after `backward()` reduces them a second time: with a division for nothing, and without one they are as
-many times too large. No error is raised.
+mean over all ranks. Code that was written before often does so too. A loss that is divided by the world size makes
+every gradient too small by that factor, so that eight GPUs train with an eighth of the learning rate. An `all_reduce`
+of the gradients after `backward()` reduces them a second time: with a division that is wasted, without one they are too
+large by a factor of the number of ranks. No error is raised.
 
 ## Fix
 
-Leave the averaging to DDP: remove the division of the loss, or the loop over the gradients. A number for the log is
-another tensor: `dist.all_reduce(loss.detach().clone())`. No automatic fix, because the learning rate may make up for
-it.
+Leave the averaging to DDP: remove the division of the loss, or the loop over the gradients. For a number in the log,
+reduce another tensor: `dist.all_reduce(loss.detach().clone())`. No automatic fix, because the learning rate may make up
+for it.
 
 ## Silent when
 
@@ -103,7 +103,7 @@ class GradientAveragedTwice(Rule):
                 yield self.found(
                     loss.place,
                     f"The loss was divided by {world} before its backward, and the wrapper divided the sum of the "
-                    "gradients over the ranks by it as well: they are as many times too small.",
+                    "gradients over the ranks by it as well: they are too small by that factor.",
                     remedy="Leave the division out of the loss that is backpropagated.",
                     because=[("the model is wrapped here", wrap.place) for wrap in rank.wraps[:1]],
                 )
@@ -121,7 +121,7 @@ class GradientAveragedTwice(Rule):
         return self.found(
             backward.location,
             f"The loss is divided by the world size, and `{wrapper.label}` (DistributedDataParallel) averages the "
-            "gradients over the ranks as well: they are as many times too small.",
+            "gradients over the ranks as well: they are too small by that factor.",
             remedy="Leave the division out of the loss that is backpropagated.",
             because=[("divided here", loss.place), ("the model is wrapped here", wrapper.place)],
         )

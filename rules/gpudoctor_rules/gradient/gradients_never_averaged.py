@@ -3,10 +3,10 @@
 ## What goes wrong
 
 `all_reduce` adds, unless it is told otherwise. The loss of each rank (each process, one for each GPU) is the mean over
-its own batch, so that after `dist.all_reduce(p.grad)` the gradient is as many times too large as there are ranks;
-`DistributedDataParallel` would have divided it. With SGD eight GPUs train with eight times the learning rate that
-stands in the program; Adam hides that, but not from a bound for clipping. A run on two GPUs is another training than
-one on eight. No error is raised.
+its own batch, so that after `dist.all_reduce(p.grad)` the gradient is too large by a factor of the number of ranks;
+`DistributedDataParallel` would have divided it. With SGD eight GPUs train with eight times the learning rate in the
+program; Adam hides that, but not from a bound for clipping. A run on two GPUs is another training than one on eight. No
+error is raised.
 
 ## Fix
 
@@ -16,9 +16,9 @@ the sum.
 
 ## Silent when
 
-Gradients, the loss or the learning rate are divided or multiplied by anything; the loss is not surely a mean over the
-batch of one rank, as one that was divided by a count of all ranks; the operation is not known to be the sum; a group
-of its own is given; the model is wrapped (GPU706); the gradients only get to the reduction on some paths.
+Gradients, the loss or the learning rate are divided or multiplied by anything; the loss is not certainly a mean over
+the batch of one rank, such as one that was divided by a count of all ranks; the operation is not known to be the sum; a
+group of its own is given; the model is wrapped (GPU706); the gradients only get to the reduction on some paths.
 
 ## Sources
 
@@ -72,8 +72,8 @@ class GradientsNeverAveraged(Rule):
             told.add(place)
             yield self.found(
                 place,
-                "The gradients of all ranks are added up here and never divided: they are as many times too large as "
-                "there are ranks.",
+                "The gradients of all ranks are added up here and never divided: they are too large by a factor of "
+                "the number of ranks.",
                 remedy="Divide them by `dist.get_world_size()` after the sum, or reduce with `op=dist.ReduceOp.AVG`.",
                 because=[
                     ("each rank has the gradient of its own mean", backward.location),

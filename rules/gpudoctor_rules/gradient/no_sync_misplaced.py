@@ -5,8 +5,8 @@
 `DistributedDataParallel` decides in the forward whether the backward will average the gradients over all ranks (the
 processes, one for each GPU). Two mistakes follow, and neither raises an error. A step whose last forward ran under
 `no_sync()` uses gradients that only this rank has seen: from then on every rank trains a model of its own, and the one
-that is saved has learnt from one shard. And `no_sync()` around the backward alone does nothing: the gradients travel
-after each batch, as if it were not there.
+that is saved has learnt from one shard. And `no_sync()` around the backward alone does nothing: the gradients are
+reduced after each batch, as if it were not there.
 
 ## Fix
 
@@ -17,7 +17,7 @@ Ask the same question for both: `last = (i + 1) % 4 == 0 or i + 1 == len(loader)
 
 It cannot be computed in which iterations the two tests come out right; the program reduces gradients itself before the
 step, or sets `require_backward_grad_sync`; the wrapper is FSDP's, whose `no_sync` works in another way; the optimizer
-steps nothing of this model. A `no_sync()` around the backward alone is told as `perf`: the result is right.
+steps nothing of this model. A `no_sync()` around the backward alone is reported as `perf`: the result is right.
 
 ## Sources
 

@@ -12,7 +12,7 @@ as done, and then get a gradient all the same. The first backward ends with:
 ## Fix
 
 Pass `use_reentrant=False`, which PyTorch recommends. Safe: it computes the same. Where all parameters are used, leave
-`find_unused_parameters=True` out as well; or give `static_graph=True`, where each step takes the same way.
+`find_unused_parameters=True` out as well; or give `static_graph=True`, where each step takes the same path.
 
 ## Silent when
 

@@ -1,4 +1,4 @@
-"""The calls of a gradient scaler are incomplete, come twice, or are gone around.
+"""The calls of a gradient scaler are incomplete, repeated, or bypassed.
 
 ## What goes wrong
 

@@ -10,14 +10,14 @@ accumulation gains nothing.
 ## Fix
 
 Run all batches of a step but the last under `with model.no_sync():`, the forward too: without it `no_sync` has no
-effect. With accelerate, `with accelerator.accumulate(model):` around the step does it. No automatic fix.
+effect. With Accelerate, `with accelerator.accumulate(model):` around the step does it. No automatic fix.
 
 ## Silent when
 
 Some optimizer of the model steps after each backward, or its gradients are cleared before the next; the step is left
 out only where the loop ends; the program controls the reduction itself anywhere (`no_sync`, `accumulate`,
-`require_backward_grad_sync`); the model is sharded, where `no_sync` costs memory; the loop hands the model to code that
-could not be read; an engine such as DeepSpeed or Lightning does the step.
+`require_backward_grad_sync`); the model is sharded, where `no_sync` costs memory; the loop passes the model to code
+that could not be read; an engine such as DeepSpeed or Lightning does the step.
 
 ## Sources
 

@@ -1,4 +1,4 @@
-"""After the first validation the model goes on training in evaluation mode.
+"""After the first validation the model keeps training in evaluation mode.
 
 ## What goes wrong
 

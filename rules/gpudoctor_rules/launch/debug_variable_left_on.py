@@ -4,13 +4,13 @@
 
 `CUDA_LAUNCH_BLOCKING=1` makes the CPU wait for each kernel. `TORCH_DISTRIBUTED_DEBUG=DETAIL` compares each collective
 among all ranks before it runs. `NCCL_P2P_DISABLE=1` and `NCCL_SHM_DISABLE=1` send what GPUs of a machine exchange over
-slower ways. `PYTORCH_NO_CUDA_MEMORY_CACHING=1` asks the driver for each tensor. They help to find a fault, and cost up
+slower paths. `PYTORCH_NO_CUDA_MEMORY_CACHING=1` asks the driver for each tensor. They help to find a fault, and cost up
 to a multiple of the time when they stay. As advice the rule also names `NCCL_DEBUG=INFO`, which only writes much, and
 variables that have another name since PyTorch 2.2, such as `NCCL_BLOCKING_WAIT`, and do nothing for newer ones.
 
 ## Fix
 
-Take the line out. Unsafe: some machines need it, such as GPUs that cannot reach each other directly.
+Remove the line. Unsafe: some machines need it, such as GPUs that cannot reach each other directly.
 
 ## Silent when
 
@@ -74,7 +74,7 @@ class DebugVariableLeftOn(Rule):
     def _of(self, launched: Launched, launch: ProgramStart, name: str, value: str) -> Iterator[Finding]:
         bound = launch.environment[name]
         values, why = _SLOW.get(name, ((), ""))
-        remove = launched.without_setting(name, bound, f"Take `{name}` out")
+        remove = launched.without_setting(name, bound, f"Remove `{name}`")
         if value in values and not (launch.launcher is StartedBy.ACCELERATE and name.startswith("NCCL_") and why):
             yield self.found(
                 bound.at,
@@ -85,7 +85,7 @@ class DebugVariableLeftOn(Rule):
         elif name == "NCCL_DEBUG" and value == "INFO":
             yield self.found(
                 bound.at,
-                "`NCCL_DEBUG=INFO` makes each rank write how it connects: what a training says is lost in it.",
+                "`NCCL_DEBUG=INFO` makes each rank write how it connects: the output of the training is lost in it.",
                 remedy="Remove it, or write `NCCL_DEBUG=WARN`.",
                 severity=Severity.INFO,
                 fix=remove,

@@ -4,8 +4,8 @@
 
 With `--gpus-per-task=1` each task sees one GPU, as `cuda:0`. A program that takes the GPU of its local rank asks for
 `cuda:1` in the second task and ends with `RuntimeError: CUDA error: invalid device ordinal`; a torchrun in such a task
-starts more processes than it sees GPUs. Processes that cannot see each other's GPUs also fall back to slower ways of
-talking.
+starts more processes than it sees GPUs. Processes that cannot see each other's GPUs also fall back to slower
+transports.
 
 ## Fix
 

@@ -10,8 +10,8 @@ program works.
 
 ## Fix
 
-Give the name a value on all ranks, such as `writer = None` before the test, and ask for it where it is used; or use it
-under the same test. There is no automatic fix, since what the other ranks should do there is for the author to say.
+Give the name a value on all ranks, such as `writer = None` before the test, and test it where it is used; or use it
+under the same test. No automatic fix, since what the other ranks should do there is for the author to say.
 
 ## Silent when
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-REMEDY = "Assign it on all ranks, be it None, or use it under the same test."
+REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
 
 
 class NameBoundOnSomeRanks(Rule):

@@ -98,8 +98,8 @@ class ProcessGroupMissing(Rule):
             "Several processes are started of this training, and it makes no process group: each trains a model of its "
             "own on all of the data, as if the others were not there.",
             remedy="Call `torch.distributed.init_process_group()` before this and "
-            "`torch.distributed.destroy_process_group()` at the end, and change what else is found here; "
-            "`gpudoctor explain scaling` shows the whole way.",
+            "`torch.distributed.destroy_process_group()` at the end, and fix what else is found here; "
+            "`gpudoctor explain scaling` shows all steps.",
             repair=_make_group(group.location),
         )
 

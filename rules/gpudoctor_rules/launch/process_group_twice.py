@@ -4,8 +4,8 @@
 
 A process can have one default group. The second `init_process_group` ends every rank, often after minutes of
 preparation: `ValueError: trying to initialize the default process group twice!` (a RuntimeError in older versions). It
-happens where a script makes the group and then hands over to a helper that makes it as well, and where a training that
-makes the group is run several times in one process.
+happens where a script makes the group and then calls a helper that makes it as well, and where a training that makes
+the group is run several times in one process.
 
 ## Fix
 

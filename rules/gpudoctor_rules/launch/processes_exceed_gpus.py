@@ -8,7 +8,7 @@ grants with `--gres=gpu:2` limits them in the same way.
 
 ## Fix
 
-Give both the same number.
+Start as many processes as the command may see GPUs.
 
 ## Silent when
 
@@ -64,7 +64,7 @@ class ProcessesExceedGpus(Rule):
                         f"`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those from "
                         f"local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
                         remedy=f"Start {gpus} process{'es' if gpus > 1 else ''}, or give {count} GPUs.",
-                        because=[("the GPUs are said here", at)],
+                        because=[("the GPUs are given here", at)],
                     )
                     break
 

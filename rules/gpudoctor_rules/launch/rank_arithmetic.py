@@ -2,12 +2,12 @@
 
 ## What goes wrong
 
-Every process must have a rank of its own below the world size, counted over all machines. Where the two are computed
-by the program itself, one of them is easily left at the count of one machine: a local rank given as the rank makes
-each node begin with 0 again, and `node * gpus + local_rank` beside a world size that was not multiplied with the GPUs
-gives ranks beyond it. The processes then wait for each other in `init_process_group` until it times out, or two take
-the same place. On one machine with one node nothing is noticed. A rank that is written as a number is everybody's, and
-with `mp.spawn` the second process that calls itself rank 0 ends with `DistNetworkError: The server socket has failed to
+Every process must have a rank of its own below the world size, counted over all machines. Where the two are computed by
+the program itself, one of them is easily left at the count of one machine: a local rank given as the rank makes each
+node begin with 0 again, and `node * gpus + local_rank` beside a world size that was not multiplied with the GPUs gives
+ranks beyond it. The processes then wait for each other in `init_process_group` until it times out, or two take the same
+place. On one machine with one node nothing is noticed. A rank that is written as a number is the same in every process,
+and with `mp.spawn` the second one that calls itself rank 0 ends with `DistNetworkError: The server socket has failed to
 listen on any local network address … EADDRINUSE`.
 
 ## Fix
@@ -111,7 +111,7 @@ class RankArithmetic(Rule):
                 f"`world_size` is {size.value}, and {started} processes are "
                 "started: the group waits for the others until it times out."
                 if started is not None and started < size.value
-                else f"`world_size` is {size.value}, and {started} processes are started: some ranks lie beyond it.",
+                else f"`world_size` is {size.value}, and {started} processes are started: some ranks exceed it.",
                 remedy="Give `nprocs` and `world_size` the same number.",
                 because=[("they are started here", next(program.events(Spawn)).location)],
             )
@@ -193,7 +193,7 @@ def _end_of_equals(program: Program) -> str:
 
 def _own_rank(program: Program) -> str:
     if program.world is LaunchWorld.SPAWN:
-        return "Give the index that `mp.spawn` hands to the worker: `rank=rank`."
+        return "Give the index that `mp.spawn` passes to the worker: `rank=rank`."
     return "Leave `rank` and `world_size` out: `torchrun` sets both."
 
 

@@ -5,7 +5,7 @@
 All nodes must get the address of one of them. `localhost` is each node itself, so that each waits for the others at a
 place where no other node looks; so is `$(hostname)` where every node asks it for itself. `--standalone` is for one
 machine: with several nodes each begins alone. And where all nodes get `--node-rank=0`, as from a `$SLURM_NODEID` that
-the batch file has filled in before `srun` starts anything, they all are the first. The training hangs without a word.
+the batch file has filled in before `srun` starts anything, all of them are node 0. The training hangs without a word.
 
 ## Fix
 

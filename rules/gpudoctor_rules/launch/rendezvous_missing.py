@@ -1,4 +1,4 @@
-"""Processes are told wrongly, or not at all, where and as whom they meet.
+"""Processes are not told at which address and as which rank they meet, or are told wrongly.
 
 ## What goes wrong
 
@@ -12,15 +12,15 @@ A port is a number from 0 to 65535. With another one, as `os.environ["MASTER_POR
 
 ## Fix
 
-Set the two variables before the processes are spawned, or at the start of each; hand `rank` and `world_size` to
-`init_process_group`. Unsafe: an address for one machine is assumed. No automatic fix for a port that is none: write
-another number, such as 29500.
+Set the two variables before the processes are spawned, or at the start of each; pass `rank` and `world_size` to
+`init_process_group`. Unsafe: an address for one machine is assumed. No automatic fix for an invalid port: write another
+number, such as 29500.
 
 ## Silent when
 
 The variables are set anywhere before, by whichever function; an `init_method` with an address, or a store, is given, or
 one that cannot be known; the program asks for these variables itself, so that the user must set them; a framework
-starts the processes. Of a port nothing is said that is not surely the number written there.
+starts the processes. A port is reported only where its number is certain.
 
 ## Sources
 
@@ -138,7 +138,7 @@ class RendezvousMissing(Rule):
         yield from self.crashed(
             recording,
             f"port must have value from 0 to {PORTS[-1]}",
-            because="`MASTER_PORT` is no port",
+            because="`MASTER_PORT` is not a valid port",
             remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
         )
 

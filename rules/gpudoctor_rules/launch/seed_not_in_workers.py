@@ -4,8 +4,8 @@
 
 `mp.spawn` starts new processes, which import the program again and know nothing of what the parent has done. Seeds and
 switches such as `cudnn.deterministic` that the parent has set before are lost: initial weights, dropout, augmentation
-and the split of the data are other ones in each run, however carefully the seed was chosen, and other ones on each
-rank. No error is raised.
+and the split of the data differ in each run, however carefully the seed was chosen, and on each rank. No error is
+raised.
 
 ## Fix
 

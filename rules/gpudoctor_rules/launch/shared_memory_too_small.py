@@ -1,4 +1,4 @@
-"""A container in which several processes hand data to each other has 64 MB of shared memory.
+"""A container in which several processes pass data to each other has 64 MB of shared memory.
 
 ## What goes wrong
 

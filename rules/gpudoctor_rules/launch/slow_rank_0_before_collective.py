@@ -13,7 +13,7 @@ a short one is well placed on one rank.
 
 ## Fix
 
-Share the pass out among the ranks with a `DistributedSampler`; or give the group the time that it needs:
+Shard the data over the ranks with a `DistributedSampler`; or give the group the time that it needs:
 `init_process_group(..., timeout=timedelta(hours=2))`. No automatic fix.
 
 ## Silent when
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Crash, Pass, Process, Recording
 
 
-REMEDY = "Share the pass out among the ranks, or give `init_process_group` a `timeout`."
+REMEDY = "Shard the pass over the ranks, or give `init_process_group` a `timeout`."
 LONG = 60.0
 """Seconds of waiting that are worth a word: a tenth of what NCCL allows."""
 LIMIT = ("Timed out waiting", "wait timeout", "collective operation timeout")

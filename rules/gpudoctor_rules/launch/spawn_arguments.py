@@ -1,4 +1,4 @@
-"""The function that is spawned cannot be called with what `mp.spawn` hands it.
+"""The function that is spawned cannot be called with what `mp.spawn` passes to it.
 
 ## What goes wrong
 

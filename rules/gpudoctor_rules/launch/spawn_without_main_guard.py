@@ -65,8 +65,8 @@ class SpawnWithoutMainGuard(Rule):
                 start = (*event.context.calls, event.location)[0]
                 yield self.found(
                     at=start,
-                    message="Each spawned process imports this program and comes here again, because nothing "
-                    "asks whether it is `__main__`: it ends with `An attempt has been made to start a new process`.",
+                    message="Each spawned process imports this program and gets here again, because nothing "
+                    "tests whether it is `__main__`: it ends with `An attempt has been made to start a new process`.",
                     remedy='Start the program under `if __name__ == "__main__":`.',
                     because=[("the processes are spawned here", event.location)],
                     repair=_guard(start),

@@ -72,7 +72,7 @@ class StartedTwice(Rule):
             f"`{starter.word.shown}` starts {tasks} tasks on each node, and each is a `{launch.launcher.value}` that "
             f"starts {count if count is not None else 'a process for each GPU'}: {whole} meet on one node.",
             remedy="Start one task on each node (`--ntasks-per-node=1`), or leave the launcher out.",
-            because=[("the tasks are said here", said.at if said is not None else None)],
+            because=[("the tasks are requested here", said.at if said is not None else None)],
         )
 
     def _of_spawning(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:

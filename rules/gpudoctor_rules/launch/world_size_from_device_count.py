@@ -97,7 +97,7 @@ class WorldSizeFromDeviceCount(Rule):
     def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
         return self.found(
             sampler.place,
-            f"`{sampler.label}` cuts the data into as many shards as this machine has GPUs, and not as many as "
+            f"`{sampler.label}` splits the data into as many shards as this machine has GPUs, and not as many as "
             f"{started} processes: where the two differ, shards are never read, or ranks have none.",
             remedy="Leave `num_replicas` and `rank` out: the sampler asks the process group for both.",
             because=[("the GPUs are counted here", counted)],

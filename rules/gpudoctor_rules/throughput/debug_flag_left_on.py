@@ -5,12 +5,12 @@
 Anomaly detection checks the gradients of every operation for `nan` and keeps a stack trace of each forward call.
 `CUDA_LAUNCH_BLOCKING=1` makes Python wait for each kernel, so that nothing is prepared ahead.
 `TORCH_DISTRIBUTED_DEBUG=DETAIL` compares every collective over all ranks before it starts. `NCCL_P2P_DISABLE=1` and
-`NCCL_IB_DISABLE=1` send what GPUs exchange the slow way round. `cudnn.enabled = False` takes slower kernels. Each of
+`NCCL_IB_DISABLE=1` send what GPUs exchange over slower paths. `cudnn.enabled = False` takes slower kernels. Each of
 them helped somebody for an hour, and costs speed for as long as it stays: the training runs, only slower.
 
 ## Fix
 
-Take the line out, or put it behind an option. Unsafe where a machine needs the variable: some GPUs without NVLink hang
+Remove the line, or put it behind an option. Unsafe where a machine needs the variable: some GPUs without NVLink hang
 until `NCCL_P2P_DISABLE=1` is set.
 
 ## Silent when
@@ -104,7 +104,7 @@ class DebugFlagLeftOn(Rule):
                 if needed
                 else "Remove it, or put it behind an option such as `--debug`.",
                 confidence=Confidence.LIKELY if needed else Confidence.DEFINITE,
-                repair=Repair("Take it out", (Delete(switch.event.location),)) if _alone(switches, switch) else None,
+                repair=Repair("Remove it", (Delete(switch.event.location),)) if _alone(switches, switch) else None,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

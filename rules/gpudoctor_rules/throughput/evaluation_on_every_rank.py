@@ -9,7 +9,7 @@ as long as on one GPU; averaging the eight equal numbers changes nothing.
 ## Fix
 
 Give the loader `sampler=DistributedSampler(held_out, shuffle=False)`, and sum counts and errors over the ranks with
-`dist.all_reduce` before they are divided. The sampler repeats a few samples so that all shares are of one length: where
+`dist.all_reduce` before they are divided. The sampler repeats a few samples so that all shards are equally long: where
 the last digit matters, leave them out again. No automatic fix.
 
 ## Silent when

@@ -2,17 +2,17 @@
 
 ## What goes wrong
 
-GPUs since Volta multiply matrices of 16 bit numbers several times as fast as those of 32 bit ones, and those since
-Ampere do so with `bfloat16`, which needs no gradient scaler. A program that never mentions a lower precision gets the
-slow way, keeps twice the activations in memory, and moves twice the bytes. Nothing is wrong with its result. Small
-models and those that wait for their data gain little.
+Since Volta, GPUs multiply FP16 matrices several times as fast as FP32 ones, and since Ampere `bfloat16` ones, too,
+which need no gradient scaler. A program that never mentions a lower precision gets the slow kernels, keeps activations
+of twice the size in memory, and moves twice the bytes. Nothing is wrong with its result. Small models and those that
+wait for their data gain little.
 
 ## Fix
 
 Put forward and loss, not the backward, under `with torch.autocast("cuda", dtype=torch.bfloat16):`. On GPUs before
 Ampere take `torch.float16` and a `torch.amp.GradScaler`. Where 16 bits are too few,
-`torch.set_float32_matmul_precision("high")` uses the tensor cores with 19 of them. No automatic fix: the numbers change
-a little.
+`torch.set_float32_matmul_precision("high")` uses the tensor cores with TF32. No automatic fix: the numbers change a
+little.
 
 ## Silent when
 

@@ -14,7 +14,7 @@ own: `generator=torch.Generator().manual_seed(seed)`. No automatic fix.
 
 ## Silent when
 
-Something in the program speaks of a seed and was not followed; a framework takes care of seeds; batches come from a
+Something in the program mentions a seed and was not followed; a framework takes care of seeds; batches come from a
 loader, whose sampler gives each rank a shard of its own; a generator is used.
 
 ## Sources

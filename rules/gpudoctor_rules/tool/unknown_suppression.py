@@ -8,13 +8,14 @@ the line looks as if it had been reviewed, and the mistake is only made later.
 ## Fix
 
 By hand: write the code or the name that the message proposes; `gpudoctor rules` lists them all. Codes (`GPU204`),
-beginnings of codes (`GPU2`) and names can stand between the brackets, parted by commas. None is applied by itself,
-because the comment would then start to silence something.
+beginnings of codes (`GPU2`) and names can stand between the brackets, separated by commas. No automatic fix, because
+the comment would then start to silence something.
 
 ## Silent when
 
 The comment names a rule that exists but did not run. In `# noqa: ...` only codes that begin with `GPU` are looked at:
-the others belong to other linters. A comment that merely begins with `gpudoctor:` and goes on in prose is no directive.
+the others belong to other linters. A comment that merely begins with `gpudoctor:` and goes on in prose is not a
+directive.
 
 ## Sources
 

@@ -3,18 +3,18 @@
 ## What goes wrong
 
 Python refuses the file before it runs a single line: `SyntaxError` on every rank. The message says on which line
-reading stopped, and why, where that is known: it is Python 2, or no Python, as with a merge conflict, a command of a
-notebook, a line that was lost in copying or a wrong encoding.
+reading stopped, and why, where that is known: it is Python 2, or not Python at all: a merge conflict, a command of a
+notebook, a line that was lost in copying, a wrong encoding.
 
-Of a notebook it is one cell that is left out, and the others are checked.
+In a notebook only that cell is left out, and the others are checked.
 
 A training program that imports such a file is read without it. What is then unknown is not guessed: other rules stay
 silent rather than wrong, so this finding may hide others.
 
 ## Fix
 
-By hand: mend the line that is named. Save the file as UTF-8 or declare the encoding that it really has; bring Python 2
-to Python 3, which PyTorch needs since version 1.5. A file that is not meant to be Python can be left out with
+By hand: correct the line that is named. Save the file as UTF-8 or declare the encoding that it really has; bring Python
+2 to Python 3, which PyTorch needs since version 1.5. A file that is not meant to be Python can be left out with
 `--exclude`.
 
 ## Silent when

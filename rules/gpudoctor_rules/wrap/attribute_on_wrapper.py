@@ -1,4 +1,4 @@
-"""An attribute of the model is asked of its wrapper, or `.module` of a model that is not wrapped.
+"""An attribute of the model is read from its wrapper, or `.module` from a model that is not wrapped.
 
 ## What goes wrong
 
@@ -13,18 +13,17 @@ several models that nobody wraps, ends every process with `AttributeError: 'Net'
 ## Fix
 
 Write `.module` between the wrapper and the attribute. Safe for reading. A method that computes the training loss must
-be reached through `forward` instead, or the wrapper is bypassed (GPU102). Of a model that is wrapped on some paths
-only, ask `model.module if hasattr(model, "module") else model`.
+be reached through `forward` instead, or the wrapper is bypassed (GPU102). Where a model is wrapped on some paths only,
+read `model.module if hasattr(model, "module") else model`.
 
 ## Silent when
 
-Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`,
-`isinstance(model, DistributedDataParallel)`, or one of the model that could not be read, comes first;
-`FullyShardedDataParallel` and `torch.compile`, which pass attributes on; a subclass of the wrapper; a handler around
-expects the error, since it names it or passes over it. `.module` of a model that code has got which was not read, or
-where another test than that for the wrapper comes first, or a handler takes the error. A warning where a handler for
-all errors tells of it and the program goes on, and where the model is wrapped on some paths only, in another launch, or
-by a framework.
+Every module has the attribute, or the wrapper itself; a test such as `hasattr(model, "module")`, `isinstance(model,
+DistributedDataParallel)`, or one that could not be read, comes first; the wrapper is `FullyShardedDataParallel` or
+`torch.compile`, which pass attributes on, or a subclass of its own; a handler names the error, or ignores all errors.
+`.module`: the model was passed to code that could not be read, any other test comes first, or a handler takes the
+error. A warning where a handler for all errors reports it and the program goes on, and where the model is wrapped on
+some paths only, in another launch, or by a framework.
 
 ## Sources
 
@@ -138,7 +137,7 @@ class AttributeOnWrapper(Rule):
             recording,
             "Parallel' object has no attribute",
             because="the wrapper has none of the model's attributes",
-            remedy="Ask the model inside of the wrapper: `model.module.name`.",
+            remedy="Read it from the model inside: `model.module.name`.",
         )
 
     def could_show(self, recording: Recording) -> bool:
@@ -154,7 +153,7 @@ def _reach(event: AttributeMissed, wrapper: Wrapper) -> Repair:
     at = event.location
     # The name of the bare model serves a program without a wrapper as well.
     model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
-    return Repair(f"Ask the model inside for `{event.name}`", (Replace(at, (model,), part="receiver"),))
+    return Repair(f"Read it from the model inside: `{event.name}`", (Replace(at, (model,), part="receiver"),))
 
 
 def _leads_to_training(program: Program, event: AttributeMissed) -> bool:

@@ -9,7 +9,7 @@ gives on one GPU, and no error is raised. Running statistics differ between rank
 ## Fix
 
 `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)` before the wrap, which costs a collective for each layer and
-step; or `GroupNorm`, which does not look at the batch. None by itself: it changes what is trained.
+step; or `GroupNorm`, which does not look at the batch. No automatic fix: it changes what is trained.
 
 ## Silent when
 

@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-`DataParallel` works: one process cuts each batch into parts, one for each GPU. But it copies the model to all GPUs in
+`DataParallel` works: one process splits each batch into parts, one for each GPU. But it copies the model to all GPUs in
 every step, runs them from threads of one Python interpreter that take turns, and gathers the outputs on the first GPU,
 which runs out of memory before the others do. Often two GPUs are no faster than one. PyTorch recommends
 `DistributedDataParallel`, also on a single machine.

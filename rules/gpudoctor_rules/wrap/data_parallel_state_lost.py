@@ -2,9 +2,9 @@
 
 ## What goes wrong
 
-`DataParallel` copies the model to every GPU for each forward, runs `forward` on the copies and drops them. An
-attribute that `forward` sets is set on a copy: a counter stays where it was, a running mean starts over in every step,
-and who reads the attribute from the model later finds the old value, or ends with `AttributeError: 'Net' object has no
+`DataParallel` copies the model to every GPU for each forward, runs `forward` on the copies and drops them. An attribute
+that `forward` sets is set on a copy: a counter stays where it was, a running mean starts over in every step, and code
+that reads the attribute from the model later finds the old value, or ends with `AttributeError: 'Net' object has no
 attribute 'features'`. On a single GPU, where nothing is copied, the same program works.
 
 ## Fix

@@ -1,17 +1,17 @@
-"""Layers of a wrapped model are frozen, or are made to learn again.
+"""Layers of a model are frozen or unfrozen after it was wrapped.
 
 ## What goes wrong
 
-`DistributedDataParallel` registers the parameters that take a gradient when it is made, and never again. Those
-that are thawed later are in none of its buckets: silently, their gradients are not averaged, and the ranks drift apart.
-For those that are frozen later it waits, and the next step but one ends with `RuntimeError: Expected to have finished
+`DistributedDataParallel` registers the parameters that take a gradient when it is made, and never again. Those that are
+unfrozen later are in none of its buckets: silently, their gradients are not averaged, and the ranks drift apart. For
+those that are frozen later it waits, and the second step after that ends with `RuntimeError: Expected to have finished
 reduction in the prior iteration before starting a new one. This error indicates that your module has parameters that
 were not used in producing loss.`
 
 ## Fix
 
-Freeze before the wrap. To thaw layers on the way, wrap the bare model again after it; to freeze some, wrap again or
-give `find_unused_parameters=True`. None by itself.
+Freeze before the wrap. To unfreeze layers later, wrap the bare model again after it; to freeze some, wrap again or give
+`find_unused_parameters=True`. No automatic fix.
 
 ## Silent when
 

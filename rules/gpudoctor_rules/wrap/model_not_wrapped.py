@@ -1,4 +1,4 @@
-"""Several processes train a model that no wrapper keeps in step.
+"""Several processes train a model that no wrapper keeps in sync.
 
 ## What goes wrong
 

@@ -142,4 +142,4 @@ def _harm(outer: object, inner: WrapperKind) -> str:
         return "it is wrapped twice, so gradients are averaged twice and keys are saved as `module.module.…`."
     if inner is WrapperKind.DATA_PARALLEL and outer is not WrapperKind.DATA_PARALLEL:
         return "the `DataParallel` inside makes every process use all GPUs of the machine."
-    return "keys are saved as `module.module.…`, and the two divide the work against each other."
+    return "keys are saved as `module.module.…`, and the work is split twice."

@@ -8,7 +8,7 @@ module doesn't have any parameter that requires a gradient.`
 
 ## Fix
 
-Drop the wrap and call the module itself: it does the same on every rank. None by itself, because `.module` may be in
+Drop the wrap and call the module itself: it does the same on every rank. No automatic fix, because `.module` may be in
 use elsewhere.
 
 ## Silent when

@@ -8,8 +8,8 @@ nobody uses, or finds no gradient and does nothing. No error is raised, and the 
 
 ## Fix
 
-Make the optimizer when the model is finished and sharded. None by itself: a scheduler or a loaded state may hang on the
-old one.
+Make the optimizer when the model is finished and sharded. No automatic fix: a scheduler or a loaded state may refer to
+the old one.
 
 ## Silent when
 

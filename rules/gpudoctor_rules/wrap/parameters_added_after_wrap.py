@@ -2,14 +2,14 @@
 
 ## What goes wrong
 
-`DistributedDataParallel` registers the parameters when it is made. New ones are not sent from rank 0, so that
-every rank begins with other values, and their gradients are never averaged: silently, each rank trains its own copy.
+`DistributedDataParallel` registers the parameters when it is made. New ones are not sent from rank 0, so that every
+rank begins with different values, and their gradients are never averaged: silently, each rank trains its own copy.
 Where a layer is replaced, the wrapper still waits for the gradients of the old one, and the second step ends with
 `RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one.`
 
 ## Fix
 
-Finish the model, then wrap it; make the optimizer after that. None by itself: what is built in between may need the
+Finish the model, then wrap it; make the optimizer after that. No automatic fix: what is built in between may need the
 wrapper.
 
 ## Silent when

@@ -2,16 +2,16 @@
 
 ## What goes wrong
 
-At the begin of each call in training mode `DistributedDataParallel` copies the buffers of rank 0, such as the running
-statistics of BatchNorm, over those of all ranks, in place. The backward of the first call may need them as they were.
-PyTorch notices it: `RuntimeError: one of the variables needed for gradient computation has been modified by an inplace
-operation`. The latest versions hide the copy from that check, and what depends on buffers is differentiated with those
-of the second call.
+At the beginning of each call in training mode `DistributedDataParallel` copies the buffers of rank 0, such as the
+running statistics of BatchNorm, over those of all ranks, in place. The backward of the first call may need them as they
+were. PyTorch notices it: `RuntimeError: one of the variables needed for gradient computation has been modified by an
+inplace operation`. The latest versions hide the copy from that check, and what depends on buffers is differentiated
+with those of the second call.
 
 ## Fix
 
-Give the wrapper `broadcast_buffers=False` (`SyncBatchNorm` keeps the statistics alike), or make one call of
-both parts, `model(torch.cat([a, b]))`, and split what it returns. None by itself: either changes what BatchNorm sees.
+Give the wrapper `broadcast_buffers=False` (`SyncBatchNorm` keeps the statistics alike), or make one call of both parts,
+`model(torch.cat([a, b]))`, and split what it returns. No automatic fix: either changes what BatchNorm sees.
 
 ## Silent when
 

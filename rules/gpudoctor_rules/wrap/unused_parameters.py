@@ -9,7 +9,7 @@ starting a new one. This error indicates that your module has parameters that we
 ## Fix
 
 Drop the layer, or freeze it before the wrap (`model.old_head.requires_grad_(False)`). Where other steps need it, give
-the wrapper `find_unused_parameters=True`. None by itself: which of these is meant only you know.
+the wrapper `find_unused_parameters=True`. No automatic fix: which of these is meant only you know.
 
 ## Silent when
 

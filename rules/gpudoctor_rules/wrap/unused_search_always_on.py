@@ -10,7 +10,7 @@ did not find any unused parameters in the forward pass.`
 ## Fix
 
 Leave it out. If the second step then ends with `Expected to have finished reduction in the prior iteration`, some
-parameters really are unused: drop them, freeze them before the wrap, or put the switch back. None by itself, because
+parameters really are unused: drop them, freeze them before the wrap, or put the switch back. No automatic fix, because
 only a run shows which.
 
 ## Silent when

@@ -8,13 +8,13 @@ numbers, the ranks start from different weights. No error is raised; gradients o
 
 ## Fix
 
-Load and initialise before the wrap, on rank 0 or on all ranks; after it, on every rank. None by itself, because what
+Load and initialise before the wrap, on rank 0 or on all ranks; after it, on every rank. No automatic fix, because what
 stands between may need the wrapper.
 
 ## Silent when
 
-All ranks come to the place, also by way of the other branch; the program sends weights around itself; the model is
-wrapped again, or not trained after it; numbers are drawn after one seed that is the same on all ranks.
+All ranks reach the place, also through the other branch; the program broadcasts weights itself; the model is wrapped
+again, or not trained after it; numbers are drawn after one seed that is the same on all ranks.
 
 ## Sources
 

@@ -9,7 +9,7 @@ before. `FullyShardedDataParallel` of an already sharded model fails.
 
 ## Fix
 
-Wrap once, before the loop. None by itself: what the loop does between the wraps has to keep its meaning.
+Wrap once, before the loop. No automatic fix: what the loop does between the wraps has to keep its meaning.
 
 ## Silent when
 

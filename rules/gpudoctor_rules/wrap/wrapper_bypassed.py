@@ -131,7 +131,7 @@ class WrapperBypassed(Rule):
         # Some went through it: that others did not is told by the code.
         if through and self.code not in recording.suspected:
             return
-        went = "Training forwards went past the wrapper" if through else "No training forward went through the wrapper"
+        went = "Training forwards bypassed the wrapper" if through else "No training forward went through the wrapper"
         if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
             yield self.found(
                 at,
@@ -156,7 +156,7 @@ class WrapperBypassed(Rule):
         repair = _call_wrapper(call, wrap)
         return self.found(
             place,
-            f"This training forward goes past {wrapper}, {harm}",
+            f"This training forward bypasses {wrapper}, {harm}",
             remedy=f"Call {wrapper} itself; what needs another method belongs in `forward`.",
             because=[
                 (f"{name_of(inner)} is wrapped here", wrap.at.location),

@@ -116,9 +116,9 @@ def test_version_3() -> None:
         ('{"cells": [}', "the notebook's JSON is broken"),
         ('{"cells" []}', "the notebook's JSON is broken: Expecting ':'"),
         ("import torch", "the notebook's JSON is broken"),
-        ("[]", "this is no notebook: its JSON is no object"),
-        ("{}", "this is no notebook: it has no list of `cells`"),
-        ('{"cells": 3}', "this is no notebook"),
+        ("[]", "this is not a notebook: its JSON is not an object"),
+        ("{}", "this is not a notebook: it has no list of `cells`"),
+        ('{"cells": 3}', "this is not a notebook"),
         ('{"metadata": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
     ],
 )

@@ -53,7 +53,7 @@ def test_an_option_that_nobody_declares(tell: Tell) -> None:
         "train.py: every path that was followed ends at line 9, in AttributeError: `args.momentum` is declared by no "
         "option: "
     )
-    assert told.lines[1] == "  help: mend that first: what stands behind it was not looked at"
+    assert told.lines[1] == "  help: fix that first: what comes after it was not looked at"
 
 
 ONE_MODE_ENDS = """
@@ -81,7 +81,7 @@ def test_an_error_on_the_way_to_the_training_where_another_mode_lives_on(tell: T
         "train.py: the way to the training ends at line 7, in AttributeError: `args.momentum` is declared by no "
         "option: "
     )
-    assert told.lines[1] == "  help: mend that first: what stands behind it was not looked at"
+    assert told.lines[1] == "  help: fix that first: what comes after it was not looked at"
 
 
 def test_a_statement_that_ends_the_way_to_the_training(tell: Tell) -> None:

@@ -76,7 +76,7 @@ def test_a_mistake_in_what_no_program_calls_says_so(
     (found,) = tell(train=start + beside, loop=loop).document["findings"]
     assert (found["code"], found["confidence"]) == ("GPU501", "definite" if called else "likely")
     cli.main(["lint", "--no-cache", "."])
-    assert ("No program that was read comes here." in capsys.readouterr().out) is not called
+    assert ("No program that was read gets here." in capsys.readouterr().out) is not called
 
 
 def test_a_function_that_no_program_calls_in_a_file_that_they_share(tell: Tell) -> None:

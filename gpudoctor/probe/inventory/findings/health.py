@@ -83,7 +83,7 @@ def _recovery(gpu: Gpu) -> Iterator[WeakPoint]:
             "recovery-needed",
             Severity.ERROR,
             f"the driver asks for {action.replace('-', ' ')} of {{gpus}}",
-            "it has met an error that it cannot get over by itself",
+            "it has met an error that it cannot recover from by itself",
             _RECOVERY.get(action, "see NVML's GPU recovery actions"),
             expectation="none",
             source="NVML, GPU recovery action",
