@@ -45,9 +45,10 @@ def what_ran(recording: Recording) -> str:
     if not ranks:
         return f"No process of this command trained with PyTorch: no optimizer stepped; {_ending(recording)}."
     backend = recording.ranks[0].backend
-    who = f"{ranks} ranks ({backend})" if ranks > 1 or backend else "one process without a process group"
+    over = f" ({backend})" if backend else ""
+    who = f"{ranks} ranks{over}" if ranks > 1 or backend else "one process without a process group"
     if recording.others_elsewhere:
-        who = f"{ranks} of {recording.ranks[0].world} ranks ({backend}), those of this node,"
+        who = f"{ranks} of {recording.ranks[0].world} ranks{over}, those of this node,"
     steps = max(each.made for each in recording.ranks)
     on = " on virtual GPUs" if recording.virtual else ""
     told = f"{who}{on} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."

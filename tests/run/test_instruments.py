@@ -184,3 +184,11 @@ def test_a_tensor_that_the_backend_still_holds_is_waited_for_and_not_for_long(mo
     monkeypatch.setattr(collective_calls.time, "sleep", waits.append)
     collective_calls._wait_for_backend(tensor)
     assert 0 < len(waits) < 100
+
+
+def test_batches_are_known_where_numpy_is_not_installed(tmp_path: Path) -> None:
+    gone = "import torch\ndef gone(*_, **__): raise RuntimeError('Numpy is not available')\ntorch.Tensor.numpy = gone\n"
+    (tmp_path / "train.py").write_text(gone + TRAINING.replace("    sampler.set_epoch(epoch)\n", ""))
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert watched.codes == {"GPU302"}
+    assert [rank["faults"] for rank in watched.report["ranks"]] == [[], []]

@@ -86,8 +86,8 @@ def test_ranks_that_share_data_and_parameters_that_differ() -> None:
 def test_what_was_not_compared_is_said() -> None:
     comparison = report(alone())["comparison"]
     assert (comparison["overlap"], comparison["agreement"]) == (None, [])
-    assert "one process alone" in comparison["no_overlap_because"]
-    assert "one process alone" in comparison["no_agreement_because"]
+    assert "a single process" in comparison["no_overlap_because"]
+    assert "a single process" in comparison["no_agreement_because"]
 
 
 def test_a_node_with_one_rank_of_several_is_not_taken_for_a_process_alone() -> None:
@@ -102,3 +102,8 @@ def test_a_node_with_one_rank_of_several_is_not_taken_for_a_process_alone() -> N
 def test_batches_without_places_are_told_apart_by_their_content() -> None:
     found = report(hung())["comparison"]["overlap"]
     assert (found["unit"], found["shares"]) == ("batches", [[1.0, 1.0], [1.0, 1.0]])
+
+
+def test_ranks_that_met_in_no_group_have_no_backend() -> None:
+    ranks = tuple(Process(pid, 0, pid, 2, pid, "a", "train.py", "2", on_node=2) for pid in (0, 1))
+    assert what_ran(Recording(ranks)).startswith("2 ranks made 0 steps")

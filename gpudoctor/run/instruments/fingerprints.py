@@ -23,9 +23,18 @@ def print_of(batch: Any) -> str:
         if tensor.device.type == "cpu" and tensor.layout is torch.strided and tensor.numel():
             flat = tensor.detach().reshape(-1)
             few = flat[:: max(1, flat.numel() // _SAMPLED)].contiguous()
-            digest.update(few.view(torch.uint8).numpy().tobytes())
+            digest.update(content_of(few))
             seen = True
     return digest.hexdigest() if seen else ""
+
+
+def content_of(tensor: torch.Tensor) -> bytes:
+    """The bytes of a contiguous tensor of the CPU. PyTorch installs without numpy, which only makes it fast."""
+    numbers = tensor.view(torch.uint8)
+    try:
+        return bytes(numbers.numpy().tobytes())
+    except RuntimeError:
+        return bytes(numbers.tolist())
 
 
 class Table(NamedTuple):

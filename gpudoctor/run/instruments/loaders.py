@@ -18,7 +18,7 @@ from torch.utils.data import dataloader as data
 from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run import clock
-from gpudoctor.run.instruments.fingerprints import print_of, table_of
+from gpudoctor.run.instruments.fingerprints import content_of, print_of, table_of
 from gpudoctor.run.instruments.state import Span, State
 
 _MOST_PRINTS = 64
@@ -300,7 +300,7 @@ def _training(state: State) -> bool | None:
 
 def _generator() -> str:
     """A name for the state of torch's generator."""
-    return hashlib.blake2b(torch.get_rng_state().numpy().tobytes(), digest_size=8).hexdigest()
+    return hashlib.blake2b(content_of(torch.get_rng_state()), digest_size=8).hexdigest()
 
 
 def _packed(places: array[int]) -> str:

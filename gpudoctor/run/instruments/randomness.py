@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import data
 
+from gpudoctor.run.instruments.fingerprints import content_of
+
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
 
@@ -28,9 +30,9 @@ def watch(state: State) -> None:
 
 def tell_generators(state: State) -> None:
     """Write down names of the states of the generators; equal names of two ranks are equal numbers to come."""
-    states = {"torch": torch.get_rng_state().numpy().tobytes(), "python": repr(random.getstate()).encode()}
+    states = {"torch": content_of(torch.get_rng_state()), "python": repr(random.getstate()).encode()}
     if torch.cuda.is_initialized():
-        states["cuda"] = torch.cuda.get_rng_state().numpy().tobytes()
+        states["cuda"] = content_of(torch.cuda.get_rng_state())
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         states["numpy"] = repr(numpy.random.get_state()[2:]).encode() + numpy.random.get_state()[1].tobytes()
