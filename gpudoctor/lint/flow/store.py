@@ -37,7 +37,7 @@ class Store(Generic[V]):
         # frequent than opening and closing a layer.
         self.now: Delta[V] = {}
         """To be read only."""
-        self._before: list[dict[Hashable, ValueSet[V] | None]] = [{}]
+        self._before: list[list[tuple[Hashable, ValueSet[V] | None]]] = [[]]
         self._names: dict[Hashable, dict[str, None]] = {}
 
     def get(self, key: Hashable) -> ValueSet[V] | None:
@@ -51,8 +51,12 @@ class Store(Generic[V]):
         if old is None and isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
             self._names.setdefault(key[0], {})[key[1]] = None
         if (self._age_of(key) if age is None else age) < self._opened[-1]:
-            self._before[-1].setdefault(key, old)
-            self._layers[-1][key] = values
+            # Hashing a key takes longer than all else here: the first time that a layer writes it, the layer grows.
+            layer = self._layers[-1]
+            size = len(layer)
+            layer[key] = values
+            if len(layer) > size:
+                self._before[-1].append((key, old))
         now[key] = values
 
     def apply(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
@@ -60,8 +64,10 @@ class Store(Generic[V]):
         opened, before, layer, now = self._opened[-1], self._before[-1], self._layers[-1], self.now
         for key, values in writes.items():
             if self._age_of(key) < opened:
-                before.setdefault(key, now.get(key))
+                size = len(layer)
                 layer[key] = values
+                if len(layer) > size:
+                    before.append((key, now.get(key)))
             now[key] = values
 
     @property
@@ -77,7 +83,7 @@ class Store(Generic[V]):
         """Begin a layer; `close` ends it."""
         fresh: Delta[V] = {}
         self._layers.append(fresh)
-        self._before.append({})
+        self._before.append([])
         self._opened.append(self.clock)
         return fresh
 
@@ -87,8 +93,8 @@ class Store(Generic[V]):
         self._layers.pop()
         self._restore(self._before.pop())
 
-    def _restore(self, before: Mapping[Hashable, ValueSet[V] | None]) -> None:
-        for key, values in before.items():
+    def _restore(self, before: Sequence[tuple[Hashable, ValueSet[V] | None]]) -> None:
+        for key, values in before:
             if values is None:
                 # It was not written where the time was over in between, which a timer may say at any step.
                 self.now.pop(key, None)
@@ -108,7 +114,7 @@ class Store(Generic[V]):
         finally:
             for layer in above:
                 self._layers.append(layer)
-                self._before.append({key: self.now.get(key) for key in layer})
+                self._before.append([(key, self.now.get(key)) for key in layer])
                 self.now.update(layer)
             self._opened += opened
 

@@ -34,11 +34,23 @@ class Binding(Generic[V]):
 class ValueSet(Generic[V]):
     """The values that an expression may have. Empty only for what never returns. Immutable."""
 
-    __slots__ = ("_hash", "bindings")
+    # Found out at once: no question is asked as often as the first two.
+    __slots__ = {
+        "_hash": "Computed late, since most sets are never a key.",
+        "bindings": "The values with their conditions.",
+        "is_definite": "There is one value, on every path.",
+        "single": "The value where there is just one.",
+    }
 
     def __init__(self, bindings: Iterable[Binding[V]]) -> None:
-        self.bindings = tuple(bindings)
+        self.bindings = bindings = tuple(bindings)
         self._hash: int | None = None
+        self.single: V | None = None
+        self.is_definite = False
+        if len(bindings) == 1:
+            (only,) = bindings
+            self.single = only.value
+            self.is_definite = not only.condition.literals
 
     @classmethod
     def of(cls, value: V) -> ValueSet[V]:
@@ -58,7 +70,6 @@ class ValueSet(Generic[V]):
         )
 
     def __hash__(self) -> int:
-        # Computed late, since most sets are never a key.
         if self._hash is None:
             self._hash = hash(self.bindings)
         return self._hash
@@ -66,20 +77,10 @@ class ValueSet(Generic[V]):
     def __repr__(self) -> str:
         return " | ".join(map(repr, self.bindings)) or "nothing"
 
-    @property
-    def is_definite(self) -> bool:
-        """There is one value, on every path."""
-        return len(self.bindings) == 1 and not self.bindings[0].condition.literals
-
-    @property
-    def single(self) -> V | None:
-        """The value where there is just one."""
-        return self.bindings[0].value if len(self.bindings) == 1 else None
-
     def restrict(self, condition: Condition) -> ValueSet[V]:
         """Without the values that `condition` excludes."""
         # By far the most sets hold one value, and hold it always.
-        if not condition.literals or (len(self.bindings) == 1 and not self.bindings[0].condition.literals):
+        if self.is_definite or not condition.literals:
             return self
         kept = [b for b in self.bindings if not b.condition.literals or not b.condition.excludes(condition)]
         return self if len(kept) == len(self.bindings) else ValueSet(kept)

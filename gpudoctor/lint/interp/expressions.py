@@ -66,7 +66,7 @@ def _name(m: Evaluator, node: ast.Name) -> Values:
         found = now.get(key)
         if found is not None:
             if found.is_definite:
-                value = found.bindings[0].value
+                value: Any = found.single
                 if value is not UNBOUND and type(value) is not LazyImport:
                     return as_told(m, found, node) if value.is_tested else found
             return as_told(m, lookup(m, name, node), node)
@@ -479,35 +479,50 @@ def _slice(m: Evaluator, node: ast.Slice) -> Values:
     return singleton(Slice(start, stop, step))
 
 
-EVALUATORS: dict[type[ast.expr], Callable[[Evaluator, Any], Values]] = {
-    ast.Constant: _constant,
-    ast.Name: _name,
-    ast.Attribute: _attribute,
-    ast.Subscript: _subscript,
-    ast.Call: call_node,
-    ast.BinOp: _binary,
-    ast.UnaryOp: _unary,
-    ast.BoolOp: _bool,
-    ast.Compare: _compare,
-    ast.IfExp: _conditional,
-    ast.Tuple: _tuple,
-    ast.List: _list,
-    ast.Set: _list,
-    ast.Dict: _dict,
-    ast.ListComp: _comprehension,
-    ast.SetComp: _comprehension,
-    ast.GeneratorExp: _comprehension,
-    ast.DictComp: _comprehension,
-    ast.JoinedStr: _joined_string,
-    ast.FormattedValue: _formatted,
-    ast.Lambda: _lambda,
-    ast.Starred: _starred,
-    ast.NamedExpr: _walrus,
-    ast.Await: _await,
-    ast.Yield: _yield,
-    ast.YieldFrom: _yield_from,
-    ast.Slice: _slice,
-}
+_Evaluate = Callable[["Evaluator", Any], Values]
+
+
+def _not_followed(m: Evaluator, node: ast.expr) -> Values:
+    return m.unknown(node, f"{type(node).__name__} is not followed")
+
+
+class _Evaluators(dict[type[ast.expr], _Evaluate]):
+    def __missing__(self, kind: type[ast.expr]) -> _Evaluate:
+        # Newer syntax must not end the execution.
+        return _not_followed
+
+
+EVALUATORS = _Evaluators(
+    {
+        ast.Constant: _constant,
+        ast.Name: _name,
+        ast.Attribute: _attribute,
+        ast.Subscript: _subscript,
+        ast.Call: call_node,
+        ast.BinOp: _binary,
+        ast.UnaryOp: _unary,
+        ast.BoolOp: _bool,
+        ast.Compare: _compare,
+        ast.IfExp: _conditional,
+        ast.Tuple: _tuple,
+        ast.List: _list,
+        ast.Set: _list,
+        ast.Dict: _dict,
+        ast.ListComp: _comprehension,
+        ast.SetComp: _comprehension,
+        ast.GeneratorExp: _comprehension,
+        ast.DictComp: _comprehension,
+        ast.JoinedStr: _joined_string,
+        ast.FormattedValue: _formatted,
+        ast.Lambda: _lambda,
+        ast.Starred: _starred,
+        ast.NamedExpr: _walrus,
+        ast.Await: _await,
+        ast.Yield: _yield,
+        ast.YieldFrom: _yield_from,
+        ast.Slice: _slice,
+    }
+)
 
 
 @cache

@@ -76,14 +76,10 @@ class Interpreter(Evaluator):
     def evaluate(self, node: ast.expr) -> Values:
         """The values of an expression on this path."""
         # Counted and chosen here, not in functions of their own: there is no call that is more frequent.
-        self.evaluations += 1
-        if not self.evaluations & _LOOK_EVERY:
+        self.evaluations = count = self.evaluations + 1
+        if not count & _LOOK_EVERY:
             self.check_evaluations()
-        evaluator = EVALUATORS.get(type(node))
-        # Newer syntax must not end the execution.
-        if evaluator is None:
-            return self.unknown(node, f"{type(node).__name__} is not followed")
-        return evaluator(self, node)
+        return EVALUATORS[type(node)](self, node)
 
     def truth(self, values: Values, node: ast.AST) -> bool | Literal:
         return truthiness.truth(self, values, node)
