@@ -22,7 +22,7 @@ SHIPPED = "compiled.table"
 _KEPT = os.path.join(HERE, "__pycache__", SHIPPED)
 # Not the newest: a wheel is for all versions of Python. Names that occur twice are written once.
 _MARSHAL_VERSION = 4
-_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "stub_files.py", "telling_names.py")
+_MADE_OF = ("effects.py", "compiled.py", "libraries.py", "spellings.py", "stub_files.py", "telling_names.py")
 """Files that the table hangs on besides the stubs."""
 
 
@@ -183,8 +183,14 @@ def trains(name: str) -> bool:
 
 
 def pattern(kind: str) -> str:
-    """The pattern of names that are `telling`, of those that have `other meanings`, or of `texts` that are telling."""
+    """The pattern of names that have `other meanings`, or of `texts` that are telling."""
     return str(_words()[kind])
+
+
+def telling_parts() -> dict[str, tuple[tuple[str, str, str], ...]]:
+    """What names are made of that are telling, as `telling_names` says."""
+    found: dict[str, tuple[tuple[str, str, str], ...]] = _words()["telling"]
+    return found
 
 
 def known_better() -> dict[str, tuple[str, ...]]:

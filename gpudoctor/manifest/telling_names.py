@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpudoctor.manifest.effects import RANKS
+from gpudoctor.manifest.spellings import BEGINNING, squeezed
 
 _RELEVANT = ("between_two", "collective", "makes_group", "matters", "starts_ranks", "trains")
 _TRAINING = ("starts_ranks", "trains")
@@ -52,8 +53,8 @@ OTHER_MEANINGS = r"""(?x)
 
 
 def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, Any]:
-    """`words` to look for in a text, a pattern of names that are `telling`, and the names of what trains when it is
-    called."""
+    """`words` to look for in a text, what names are made of that are `telling`, and the names of what trains when it
+    is called."""
     aliases = {**listed["aliases"], **said["aliases"]}
     relevant = [*_names(said, _RELEVANT), *listed["taking charge"]]
     training = _names(said, _TRAINING)
@@ -63,12 +64,11 @@ def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, An
     common = [name for name in (*relevant, *training) if _is_common(name)]
     dotted = sorted({*common, *(name for name, known in aliases.items() if known in common)})
     telling = [
-        *map(_spellings, words),
-        rf"(?<![a-z])(?:{_any(OWN_WORDS)})(?![a-z])",
-        rf"(?:^|\.)(?:{_any(each for each in OWN_PARTS if each.endswith('.'))})",
-        _any(each for each in OWN_PARTS if not each.endswith(".")),
-        rf"^(?:{_any(roots)})(?:\.|$)",
-        rf"^(?:{_any(dotted)})(?:\(|$)",
+        *((word, _spellings(word)) for word in words),
+        *((word, rf"(?<![a-z]){word}(?![a-z])") for word in OWN_WORDS),
+        *((part, rf"(?:^|\.){re.escape(part)}" if part.endswith(".") else "") for part in OWN_PARTS),
+        *((name, rf"^{re.escape(name)}(?:\.|$)") for name in roots),
+        *((name, rf"^{re.escape(name)}(?:\(|$)") for name in dotted),
     ]
     searched = [each for word in words for each in _searched(word)]
     searched += [each for name in dotted for each in (_import(name), ".".join(name.split(".")[-2:]) + "(")]
@@ -79,7 +79,7 @@ def patterns(said: Mapping[str, Any], listed: Mapping[str, Any]) -> dict[str, An
     names.update(name for name in dotted if aliases.get(name, name) in training)
     return {
         "searched": tuple(_shortest([*searched, *OWN_WORDS, *OWN_PARTS])),
-        "telling": "|".join(telling),
+        "telling": _by_beginning(telling),
         "training": (frozenset(names), tuple(sorted(endings))),
         "texts": TEXTS,
         "other meanings": OTHER_MEANINGS,
@@ -113,15 +113,22 @@ def _shortest(words: Iterable[str]) -> list[str]:
     return sorted(each for each in every if not any(other in each for other in every if other != each))
 
 
-def _any(names: Iterable[str]) -> str:
-    return "|".join(map(re.escape, sorted(names)))
+def _by_beginning(telling: Iterable[tuple[str, str]]) -> dict[str, tuple[tuple[str, str, str], ...]]:
+    """By the first letters of what is squeezed out of them: the parts that make a name telling, squeezed and as they
+    stand, and the pattern that they stand in; none where that is the part itself. One pattern for all would be long,
+    and is dearer to compile than all names of a project are to look at."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for part, pattern in telling:
+        short = squeezed(part)
+        found.setdefault(short[:BEGINNING], []).append((short, part, pattern))
+    return {beginning: tuple(parts) for beginning, parts in found.items()}
 
 
 def _spellings(word: str) -> str:
     """`all_reduce` as it may be spelled in names that are made of it: `allreduce_grads`, `AllReduce`."""
     parts = [each for each in word.split("_") if each]
     if word != word.lower():
-        return re.escape(word)
+        return ""
     return "_?".join(f"[{each[0].lower()}{each[0].upper()}]{re.escape(each[1:])}" for each in parts)
 
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.module_classes import flawed_classes
 from gpudoctor.lint.source.syntax_walk import walk
-from gpudoctor.manifest.compiled import mentions, pattern, words
+from gpudoctor.manifest.compiled import mentions, pattern, telling_parts, words
+from gpudoctor.manifest.spellings import BEGINNING, squeezed
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import SourceFile
@@ -163,7 +164,16 @@ def _is_telling(name: str) -> bool:
         return True
     if name.startswith(_TEXT):
         return bool(re.search(pattern("texts"), name))
-    return bool(re.search(pattern("telling"), re.sub(pattern("other meanings"), " ", name)))
+    return _has_telling_part(re.sub(pattern("other meanings"), " ", name))
+
+
+def _has_telling_part(name: str) -> bool:
+    short, parts = squeezed(name), telling_parts()
+    for at in range(len(short) - BEGINNING + 1):
+        for begins, plain, form in parts.get(short[at : at + BEGINNING], ()):
+            if short.startswith(begins, at) and (re.search(form, name) if form else plain in name):
+                return True
+    return False
 
 
 # --- text ------------------------------------------------------------------------------------------------------------
@@ -172,6 +182,9 @@ def _is_telling(name: str) -> bool:
 def _words_in(text: str) -> Iterator[int]:
     """Where one of the words stands, as a part of a name that may tell something."""
     for word in _searched():
+        # Most words stand nowhere.
+        if word not in text:
+            continue
         for at in _positions(word, text):
             # `torch.broadcast_to` and `lora_rank` are in every other file.
             if " " in word or _is_telling(_name_at(text, at)) or re.search(_CLOCK, _name_at(text, at)):
