@@ -21,7 +21,7 @@ from gpudoctor.lint.pipeline import lint
 from gpudoctor.ranks.process_tree import ON_LINUX
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import find_rules
-from gpudoctor.run.external_rank import file_of_node, given_rank
+from gpudoctor.run.external_rank import file_of_node, given_rank, node_told
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Order, judged, observe
 from gpudoctor.run.session import python_command
@@ -140,7 +140,7 @@ class Run(Command):
         cards = [card for card in registry.cards if card.severity is not Severity.INFO or card.code in suspected]
         found = tuple(judged(recording, cards, faults))
         watched = compared(replace(recording, faults=faults.told), found, linted, registry)
-        _hand_over(watched, options, _node(recording, given))
+        _hand_over(watched, options, _node(recording, given, order.command))
         # A launcher takes every other exit code for a failure of the training, and ends what is left of it.
         return _exit_code(watched) if given is None else recording.status or 0
 
@@ -262,12 +262,14 @@ def _tell_hang(waiting: Sequence[Waiting], colour: str) -> None:
     say(*standstill(waiting, style))
 
 
-def _node(recording: Recording, given: Given | None) -> int:
-    """Which of several nodes this is. A launcher that we have started tells only its ranks."""
+def _node(recording: Recording, given: Given | None, command: Sequence[str]) -> int:
+    """Which of several nodes this is. A launcher that we have started tells its ranks, where it comes to have any."""
     if given is not None:
         return given.node
     # Where this machine plays several nodes, all of them are in one report.
     nodes = {each.node or 0 for each in recording.ranks}
+    if not nodes:
+        return node_told(command, os.environ)
     return max(nodes) if len(nodes) == 1 else 0
 
 

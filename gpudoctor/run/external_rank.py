@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpudoctor.errors import UsageError
@@ -20,6 +20,9 @@ _LAUNCHERS = (
     ("srun", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NODEID"),
 )
 """A launcher, and the variables that tell the rank on this node, the ranks of this node, all ranks, and the node."""
+_NODE_OPTIONS = ("--node-rank", "--machine-rank")
+"""Of torchrun and of accelerate, which both take underscores, too."""
+_NODE_VARIABLES = ("PET_NODE_RANK", "NODE_RANK", "SLURM_NODEID")
 _PATIENCE = 15.0
 """Seconds that the first rank of a node waits for the others to end."""
 _LOOK_EVERY = 0.05
@@ -48,6 +51,16 @@ def given_rank(environment: Mapping[str, str]) -> Given | None:
             ranks = _number(environment.get(on_node)) or _number(environment[everywhere])
             return Given(by, _number(environment[local]), ranks, _number(environment.get(node)))
     return None
+
+
+def node_told(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Which of several nodes a command is to be, as its options or the environment tell its launcher, which may have
+    had no ranks that could tell it."""
+    for option, value in zip(command, [*command[1:], ""], strict=True):
+        name, equals, given = option.partition("=")
+        if name.replace("_", "-") in _NODE_OPTIONS:
+            return _number(given if equals else value)
+    return next((_number(environment[name]) for name in _NODE_VARIABLES if name in environment), 0)
 
 
 def file_of_node(path: str, node: int) -> str:

@@ -34,6 +34,8 @@ _ENOUGH = 1.0
 """Seconds over which it can be said whether a rank computes: to answer takes it a moment of work, too."""
 _AGAIN = 5.0
 """Seconds between two looks at ranks of which none waits for another."""
+_FLOWS = 1 << 20
+"""Bytes a second: a rank that reads or writes so many downloads, prepares or saves something."""
 _IDLE, _MOVED = 0.03, 1 << 20
 """Of one core, and bytes read and written: less is no work of a rank and the processes that it has started. To answer
 moves some kilobytes."""
@@ -79,6 +81,21 @@ class _IdleLook:
         return same and self.busy - before.busy < _IDLE * seconds and self.moved - before.moved < _MOVED
 
 
+@dataclass(frozen=True)
+class _Progress:
+    """What a rank that others wait for had done by a time: batches that it was given, bytes that it and all that it
+    has started had read and written."""
+
+    at: float
+    batches: int
+    moved: int
+
+    def after(self, before: _Progress) -> bool:
+        """It has got on since: that it computes says nothing, for so does a loop that never ends."""
+        seconds = self.at - before.at
+        return self.batches > before.batches or self.moved - before.moved > _FLOWS * max(seconds, _ENOUGH)
+
+
 class Watch:
     """Follows the files of a recording, and asks the ranks where they are when one of them stands still."""
 
@@ -91,6 +108,10 @@ class Watch:
         self._asked_at = 0.0
         self._early = False
         self._before: _IdleLook | None = None
+        self._progress: dict[int, _Progress] | None = None
+        """Of ranks that waited for nobody, as it was at the last look; None where nobody stands still."""
+        self._got_on_at = -patience
+        self._variables: dict[int, dict[str, str]] = {}
 
     def look(self) -> tuple[Waiting, ...]:
         """Where each rank is, when some rank has waited for the others for too long; empty as long as all is well."""
@@ -103,6 +124,12 @@ class Watch:
             return ()
         self._asked_at = now
         found = self._ask()
+        if self._get_on(found):
+            self._got_on_at = now
+        if now - self._got_on_at < self._patience:
+            # To be told in time once they do not any more.
+            self._asked_at += self._again - self._patience
+            return ()
         if self._idle(found):
             return found
         if any(each.waits for each in found):
@@ -117,19 +144,42 @@ class Watch:
     def _on_other_nodes(self, found: Sequence[Waiting]) -> Iterator[Waiting]:
         """Ranks of which NCCL says that they are not where the others are, and that cannot be asked here."""
         here = {each.rank for each in found}
-        for each in ranks_apart(each.pid for each in self._left()):
+        for each in ranks_apart((each.pid, self._variables.get(each.pid, {})) for each in self._left()):
             if each.rank not in here:
                 silence = "" if each.operation else "has ended" if each.dead else "cannot be reached"
                 yield Waiting(each.rank, None, "", None, (), silence=silence, told=each.in_words)
 
     def _look_early(self, now: float) -> None:
-        """Remember where the ranks are shortly before they are to be told, if all of them stand still."""
+        """Remember where the ranks are shortly before they are to be told, and where all of them stand still, that."""
         left = self._left()
-        still = bool(left) and all(now - each.since > self._patience - self._again for each in left)
-        if not still:
+        still = [each for each in left if now - each.since > self._patience - self._again]
+        everybody = bool(left) and len(still) == len(left)
+        if not everybody:
             self._early, self._before = False, None
-        elif not self._early:
-            self._early, self._before = True, self._looked(self._ask(signal=False))
+        if not still:
+            self._progress = None
+        elif self._progress is None or (everybody and not self._early):
+            found = self._ask(signal=False)
+            self._progress = self._done(found) if self._progress is None else self._progress
+            if everybody:
+                self._early, self._before = True, self._looked(found)
+
+    def _get_on(self, found: Sequence[Waiting]) -> bool:
+        """Whoever the others wait for has got on since the look before."""
+        before, self._progress = self._progress or {}, self._done(found)
+        if any(each.silence for each in found) or not self._progress:
+            return False
+        return all(rank in before and now.after(before[rank]) for rank, now in self._progress.items())
+
+    def _done(self, found: Sequence[Waiting]) -> dict[int, _Progress]:
+        pids = {each.rank: each.pid for each in self._left()}
+        return {
+            each.rank: _Progress(
+                time.monotonic(), each.batches, sum(map(bytes_moved, (pids[each.rank], *descendants(pids[each.rank]))))
+            )
+            for each in found
+            if each.rank in pids and not each.waits
+        }
 
     def _idle(self, found: Sequence[Waiting]) -> bool:
         """Nobody waits for another rank, and nobody has done anything since the look before."""
@@ -216,6 +266,7 @@ class Watch:
                 os.write(pipe, b"?")
                 os.close(pipe)
         answers = self._answers(there)
+        self._variables = {pid: answer["variables"] for pid, answer in answers.items()}
         return tuple(
             _waiting(each.rank, answers[each.pid])
             if each.pid in answers
@@ -254,7 +305,7 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     old = started is not None and answer["at"] - started.began > _OLD
     inside = _waits(stack)
     here = _standing(rank, stack, started if inside or old else None, waits=inside or old)
-    return replace(here, steps=answer["steps"])
+    return replace(here, steps=answer["steps"], batches=answer["batches"])
 
 
 def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:

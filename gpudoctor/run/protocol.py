@@ -13,3 +13,5 @@ STARTS = "starts"
 """A file in the folder of the recording: where it is, instruments write down when the parts of a step began."""
 VIRTUAL_NODE = "GPUDOCTOR_VIRTUAL_NODE"
 """The variable that names the virtual node of a process, where there are several on this machine."""
+ASKED_BY = ("NCCL_RAS_ADDR", "WORLD_SIZE")
+"""Variables of a rank that tell where NCCL's RAS service listens, and for how many ranks."""

@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.ranks.process_tree import PROC
 from gpudoctor.record import dataclass
+from gpudoctor.run.protocol import ASKED_BY
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 PORT = 28028
 """Where the service listens, if NCCL_RAS_ADDR does not say otherwise."""
+_ADDRESS, _WORLD = ASKED_BY
 _GATHER = 2
 """Seconds that the service may take to hear of the others."""
 _PATIENCE = 3.0
@@ -54,14 +56,15 @@ class RasRank:
         return f"{'is gone' if self.dead else 'cannot be reached'}, as NCCL says{host}{process}"
 
 
-def ranks_apart(pids: Iterable[int]) -> tuple[RasRank, ...]:
-    """What the service of one of these processes says; empty where none of them has one, or all ranks are alike."""
-    for pid in pids:
-        variables = dict(_environment(pid))
-        port = _number(variables.get("NCCL_RAS_ADDR", "").rpartition(":")[2]) or PORT
+def ranks_apart(processes: Iterable[tuple[int, Mapping[str, str]]]) -> tuple[RasRank, ...]:
+    """What the service of one of these processes says; empty where none of them has one, or all ranks are alike. With
+    each come variables that it has set itself: the kernel knows only those that it was started with."""
+    for pid, own in processes:
+        variables = {**dict(_environment(pid)), **own}
+        port = _number(variables.get(_ADDRESS, "").rpartition(":")[2]) or PORT
         if _listens(pid, port):
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-                return read(ask(port), _number(variables.get("WORLD_SIZE", "")))
+                return read(ask(port), _number(variables.get(_WORLD, "")))
     return ()
 
 

@@ -161,6 +161,61 @@ def test_a_rank_that_computes_for_long_is_told_as_one_that_may_be_slow(tmp_path:
     assert "but computes, and may only be slow" in " ".join(watched.err.split())
 
 
+GETS_ON = """
+import time
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+dist.init_process_group("gloo")
+dist.barrier()
+
+
+def evaluate():
+    until = time.monotonic() + 20
+    for batch in DataLoader(range(10**9), batch_size=1):
+        sum(range(10**5))
+        if time.monotonic() > until:
+            break
+
+
+def download():
+    with open("part.bin", "wb") as file:
+        for _ in range(100):
+            file.seek(0)
+            file.write(bytes(4 << 20))
+            file.flush()
+            time.sleep(0.2)
+
+
+if dist.get_rank() == 0:
+    GETS_ON()
+STOPS
+dist.barrier()
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize("work", ["evaluate", "download"])
+def test_a_rank_that_gets_on_while_the_others_wait_is_left_alone(work: str, tmp_path: Path) -> None:
+    """Over five times as long as is waited: it is given batches, or reads and writes."""
+    (tmp_path / "train.py").write_text(GETS_ON.replace("GETS_ON", work).replace("STOPS", ""))
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
+    assert (watched.status, watched.report["hang"]) == (0, [])
+
+
+def test_a_rank_that_does_not_get_on_any_more_is_told(tmp_path: Path) -> None:
+    program = GETS_ON.replace("GETS_ON", "evaluate").replace("+ 20", "+ 10").replace("STOPS", "    time.sleep(99)")
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
+    assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [0]}
+    assert [each["line"] for each in watched.report["hang"]] == [
+        line_of(program, "sleep(99)"),
+        line_of(program, "sleep(99)") + 1,
+    ]
+    # Ten seconds of work, four without, and what a machine with much to do adds.
+    assert watched.report["seconds"] < 40
+
+
 OTHER_NODE = """
 import json, os, socket, subprocess, sys, threading, time
 import torch
@@ -179,6 +234,7 @@ def answer():
             if line.recv(4096):
                 line.sendall(b"OK\\nOK\\n" + json.dumps(told).encode())
 if rank == 0:
+    SETS
     server = socket.create_server(("localhost", int(os.environ["NCCL_RAS_ADDR"].rpartition(":")[2])))
     threading.Thread(target=answer, daemon=True).start()
     dist.all_reduce(torch.ones(1))
@@ -189,13 +245,18 @@ else:
 
 
 @pytest.mark.skipif(not ON_LINUX, reason="whose port it is, is asked of Linux")
-def test_a_rank_on_another_node_is_named_by_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_itself", [False, True])
+def test_a_rank_on_another_node_is_named_by_nccl(
+    by_itself: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rank was started with the variable that says where the service listens, or has set it itself."""
     with socket.create_server(("localhost", 0)) as free:
         port = free.getsockname()[1]
-    monkeypatch.setenv("NCCL_RAS_ADDR", f"localhost:{port}")
-    (tmp_path / "train.py").write_text(OTHER_NODE)
-    # Where the service listens is read from what a rank was started with, which a fork has not.
-    watched = watch(tmp_path, "--hang-after", "8", "--kill-on-hang", "train.py", cold=True)
+    sets = f'os.environ["NCCL_RAS_ADDR"] = "localhost:{port}"' if by_itself else ""
+    if not by_itself:
+        monkeypatch.setenv("NCCL_RAS_ADDR", f"localhost:{port}")
+    (tmp_path / "train.py").write_text(OTHER_NODE.replace("SETS", sets))
+    watched = watch(tmp_path, "--hang-after", "8", "--kill-on-hang", "train.py", cold=not by_itself)
     assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [1]}
     assert "Rank 1 has called AllReduce 1 times, others 2 times, on node1 (process 7)." in watched.err
 

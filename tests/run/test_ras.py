@@ -146,13 +146,13 @@ ANSWERS = [
 
 @pytest.mark.parametrize(("answering", "ranks"), ANSWERS, indirect=["answering"])
 def test_who_is_not_where_the_others_are(answering: StandIn, ranks: tuple[RasRank, ...]) -> None:
-    assert ranks_apart([os.getpid()]) == ranks
+    assert ranks_apart([(os.getpid(), {})]) == ranks
     assert answering.asked == b"timeout 2\nset format json\nverbose status\n"
 
 
 @pytest.mark.parametrize("answering", [BEHIND], indirect=True)
 def test_the_service_of_another_job_is_not_asked(answering: StandIn) -> None:
-    assert ranks_apart([os.getppid()]) == ()
+    assert ranks_apart([(os.getppid(), {})]) == ()
     assert not answering.asked
     with socket.create_connection(("localhost", answering.port)) as line:
         line.sendall(b"status\n")
@@ -161,14 +161,14 @@ def test_the_service_of_another_job_is_not_asked(answering: StandIn) -> None:
 def test_without_a_service_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("localhost", 0)) as taken:
         monkeypatch.setattr(ras, "PORT", taken.getsockname()[1])
-    assert ranks_apart([os.getpid()]) == ()
+    assert ranks_apart([(os.getpid(), {})]) == ()
 
 
 def test_a_service_that_says_nothing_keeps_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ras, "_PATIENCE", 0.2)
     with socket.create_server(("localhost", 0)) as mute:
         monkeypatch.setattr(ras, "PORT", mute.getsockname()[1])
-        assert ranks_apart([os.getpid()]) == ()
+        assert ranks_apart([(os.getpid(), {})]) == ()
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import torch
 
 from gpudoctor.run import clock
 from gpudoctor.run.places import PACKAGE, is_own
-from gpudoctor.run.protocol import ANSWER, QUESTION
+from gpudoctor.run.protocol import ANSWER, ASKED_BY, QUESTION
 from gpudoctor.run.unresponsive import SIGNAL, STACK
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def _answer(state: State, main: int) -> None:
         "at": clock.time(),
         "pid": os.getpid(),
         "steps": state.steps,
+        "batches": state.batches,
+        "variables": {name: os.environ[name] for name in ASKED_BY if name in os.environ},
         "stack": stack,
         "collectives": collectives(),
     }

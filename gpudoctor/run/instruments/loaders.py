@@ -164,6 +164,7 @@ class _Loaders:
             here.begin_batch()
 
     def _handed_out(self, iterator: Any, batch: Any, waited: float) -> None:
+        self._state.batches += 1
         here = getattr(iterator, _PASS, None)
         if here is not None:
             here.take(batch, waited)

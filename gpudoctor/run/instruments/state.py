@@ -48,6 +48,8 @@ class State:
         self.used = False
         """Some wrapper was called."""
         self.steps = 0
+        self.batches = 0
+        """That loaders have handed out, for training and for all else."""
         self.last_step = _number_in(os.path.join(recorder.folder, STEPS))
         """After which the job is to be ended; 0 where that is not asked for."""
         self.resting = False

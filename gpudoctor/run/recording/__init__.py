@@ -516,6 +516,8 @@ class Waiting:
     silence: str = ""
     steps: int = 0
     """That it had made."""
+    batches: int = 0
+    """That its loaders had handed out."""
     works: bool = False
     """It computes while the others wait for it, and may only be slow."""
     told: str = ""
