@@ -82,7 +82,7 @@ class _IdleLook:
 
 
 @dataclass(frozen=True)
-class _Progress:
+class _GotOn:
     """What a rank that others wait for had done by a time: batches that it was given, bytes that it and all that it
     has started had read and written."""
 
@@ -90,7 +90,7 @@ class _Progress:
     batches: int
     moved: int
 
-    def after(self, before: _Progress) -> bool:
+    def after(self, before: _GotOn) -> bool:
         """It has got on since: that it computes says nothing, for so does a loop that never ends."""
         seconds = self.at - before.at
         return self.batches > before.batches or self.moved - before.moved > _FLOWS * max(seconds, _ENOUGH)
@@ -108,7 +108,7 @@ class Watch:
         self._asked_at = 0.0
         self._early = False
         self._before: _IdleLook | None = None
-        self._progress: dict[int, _Progress] | None = None
+        self._progress: dict[int, _GotOn] | None = None
         """Of ranks that waited for nobody, as it was at the last look; None where nobody stands still."""
         self._got_on_at = -patience
         self._variables: dict[int, dict[str, str]] = {}
@@ -171,10 +171,10 @@ class Watch:
             return False
         return all(rank in before and now.after(before[rank]) for rank, now in self._progress.items())
 
-    def _done(self, found: Sequence[Waiting]) -> dict[int, _Progress]:
+    def _done(self, found: Sequence[Waiting]) -> dict[int, _GotOn]:
         pids = {each.rank: each.pid for each in self._left()}
         return {
-            each.rank: _Progress(
+            each.rank: _GotOn(
                 time.monotonic(), each.batches, sum(map(bytes_moved, (pids[each.rank], *descendants(pids[each.rank]))))
             )
             for each in found
