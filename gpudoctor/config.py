@@ -138,7 +138,7 @@ def _misspelt(start: str, last: str = "") -> Iterator[str]:
     for folder in folders:
         for name in _names_in(folder):
             if (right := _meant(name)) and os.path.isfile(os.path.join(folder, name)):
-                yield f"{os.path.relpath(os.path.join(folder, name))} is not read: settings stand in `{right}`"
+                yield f"{os.path.relpath(os.path.join(folder, name))} is not read: did you mean `{right}`?"
 
 
 def _meant(name: str) -> str:

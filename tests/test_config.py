@@ -318,7 +318,7 @@ def test_a_file_that_nearly_has_the_name_is_told(name: str, write: Write) -> Non
     found = find_config(".")
     assert found.launch is None
     right = "`.gpudoctor.toml`" if name.startswith(".") else "`gpudoctor.toml`"
-    assert found.notes == (f"{name} is not read: settings stand in {right}",)
+    assert found.notes == (f"{name} is not read: did you mean {right}?",)
 
 
 @pytest.mark.parametrize(

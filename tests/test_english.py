@@ -45,7 +45,7 @@ TERMS = {
     r"comes? by\b": "reaches, passes",
     r"belongs? into": "belongs in",
     r"cuts? (?:the )?gradients|gradients (?:are|were) (?:never )?cut\b": "clips, shards",
-    r"Settings stand in|lies in `~": "are read from, is in",
+    r"[Ss]ettings stand in|lies in `~": "are read from, is in",
     r"[Nn]one by itself|[Nn]one is (?:applied|offered)": "No automatic fix",
     r"(?:is|was|are) asked of (?:its|the|a) (?:wrapper|model|sharded)": "is read from, is called on",
     r"(?<!there )(?:is|are|was) no (?:JSON|program|port|baseline|tensor|file|output)\b": "is not a",

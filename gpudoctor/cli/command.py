@@ -71,8 +71,8 @@ class CommandParser(argparse.ArgumentParser):
         if chosen is not None and chosen not in COMMANDS:
             # Other tools take the program as their first word.
             program = chosen.endswith(".py") or os.path.isdir(chosen)
-            hint = f"; did you mean `gpudoctor lint {chosen}`?" if program else nearest(chosen, COMMANDS)
-            raise UsageError(f"there is no command `{chosen}`{hint}")
+            hint = f"; did you mean `gpudoctor lint {chosen}`?" if program else nearest(chosen, (*COMMANDS, "help"))
+            raise UsageError(f"there is no command `{chosen}`{hint or f'; see `{self.prog} --help`'}")
 
     def _usage_of(self, command: str | None) -> str:
         if command is None:

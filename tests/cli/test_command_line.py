@@ -102,6 +102,8 @@ def test_nothing_asked(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "complaint"),
     [
         (["lnit"], "there is no command `lnit`; did you mean `lint`?"),
+        (["halp"], "there is no command `halp`; did you mean `help`?"),
+        (["xyz"], "there is no command `xyz`; see `gpudoctor --help`"),
         (["prob"], "there is no command `prob`; did you mean `probe`?"),
         (
             ["probe", "--strategy", "dpp"],

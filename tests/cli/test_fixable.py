@@ -150,8 +150,10 @@ def test_the_line() -> None:
     assert fixable([unsafe]) == "[!] 1 fixable with `--fix --unsafe-fixes`."
     assert fixable([safe, unsafe, perhaps]) == (
         "[*] 1 fixable with `--fix`, [!] 1 more fixable with `--fix --unsafe-fixes`, "
-        "[?] up to 1 more: `--diff --unsafe-fixes` tells."
+        "[?] up to 1 more: `--diff --unsafe-fixes` shows."
     )
+    assert fixable([safe, unsafe], unsafe=True) == "[*] [!] 2 fixable with `--fix`."
+    assert fixable([unsafe], unsafe=True) == "[!] 1 fixable with `--fix`."
 
 
 def test_fixes_that_take_for_ever_hide_nothing(lint: Lint, monkeypatch: pytest.MonkeyPatch) -> None:

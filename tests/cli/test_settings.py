@@ -85,7 +85,7 @@ def test_the_rules_that_run(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_misspelt_file_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / ".gpudocter.toml").write_text('select = ["GPU3"]\n', encoding="utf-8")
     (folder / "train.py").touch()
-    note = "gpudoctor: .gpudocter.toml is not read: settings stand in `.gpudoctor.toml`\n"
+    note = "gpudoctor: .gpudocter.toml is not read: did you mean `.gpudoctor.toml`?\n"
     cli.main(["lint", "--no-cache", "train.py"])
     assert note in capsys.readouterr().err
     cli.main(["lint", "--no-cache", "--quiet", "train.py"])

@@ -53,7 +53,7 @@ class Repeated:
         """The call that is missing, as it is written in the loop."""
         # What is made in another file has other names here.
         if self.sampler.place.path != self.epochs.location.path:
-            return "`set_epoch(epoch)` of this sampler"
+            return "`set_epoch(epoch)` on this sampler"
         return f"`{self.way_to_say}.set_epoch(epoch)`"
 
     @property
