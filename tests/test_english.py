@@ -100,7 +100,8 @@ def _texts() -> Iterator[tuple[str, str]]:
             yield from (
                 (f"{source.shown}:{line}", " ".join(text.split())) for line, text in _strings(source.tree, source.name)
             )
-    for file in (ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("gpudoctor/guides/*.md"))):
+    pages = (*sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("gpudoctor/guides/*.md")))
+    for file in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages):
         yield file.relative_to(ROOT).as_posix(), " ".join(file.read_text(encoding="utf-8").split())
 
 
