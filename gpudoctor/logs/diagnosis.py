@@ -291,7 +291,7 @@ def _out_of_memory(
 ) -> tuple[list[LoggedFailure], list[LoggedFailure]]:
     """Where the kernel, or SLURM, says that memory was out, and not for whom, it was for those that were killed."""
     why = [each for each in told if each.meaning is OUT_OF_MEMORY and not each.by.is_known]
-    if not why or not any(each.meaning is SIGKILL and each.by.is_known for each in exits):
+    if not why or not any(each.meaning is SIGKILL and (each.by.is_known or each.by.tag) for each in exits):
         return told, exits
     named = [
         replace(each, text=f"{each.text}: {why[0].summary}", meaning=OUT_OF_MEMORY) if each.meaning is SIGKILL else each
@@ -319,10 +319,15 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
                 kept.remove(each)
             continue
         kept.remove(each)
-        mine = others if not each.by.is_known and len(others) == 1 else [one for one in others if one.by == each.by]
+        mine = [one for one in others if one.by == each.by]
+        alike = not each.by.is_known and all(_waits_alike(one, others[0]) for one in others)
+        if alike or (not each.by.is_known and len(others) == 1):
+            # Whoever's it is: those that wait for each other in one collective stand at one line.
+            mine = others
         bare = [one for one in mine if not (one.place and one.place.own)]
-        if each.text == _CUT and len(bare) == 1 and each.place is not None:
-            kept[kept.index(bare[0])] = replace(bare[0], place=each.place)
+        if each.text == _CUT and each.place is not None and (alike or len(bare) == 1):
+            for one in bare:
+                kept[kept.index(one)] = replace(one, place=each.place)
     for each in [one for one in kept if not one.by.is_known and not one.by.tag]:
         twins = [one for one in kept if one.by.is_known and _one_error(one, each)]
         if len(twins) > 1 and each.meaning in VAGUE:
@@ -331,6 +336,10 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             kept.remove(each)
             kept[kept.index(twins[0])] = replace(twins[0], place=each.place, text=_telling(twins[0], each).text)
     return kept
+
+
+def _waits_alike(one: LoggedFailure, other: LoggedFailure) -> bool:
+    return one.role is FailureRole.WAIT and one.meaning is not None and one.meaning is other.meaning
 
 
 def _is_why(each: LoggedFailure) -> bool:
@@ -491,7 +500,9 @@ def _same(one: LoggedFailure, other: LoggedFailure | None) -> bool:
         return False
     if one.place and other.place and one.place.line == other.place.line and one.place.path == other.place.path:
         return _kind(one) == _kind(other)
-    return one.place is other.place is None and one.role is other.role and _kind(one) == _kind(other)
+    if not (one.place is other.place is None and one.role is other.role):
+        return False
+    return _kind(one) == _kind(other) or _waits_alike(one, other)
 
 
 def _kind(each: LoggedFailure) -> str:

@@ -201,6 +201,19 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU603", "GPU934", "GPU935"),
     ),
     ErrorText(
+        r"(?:Must flatten tensors with|requires) uniform `?requires_grad",
+        _OWN,
+        "FSDP makes one flat parameter of a module in which some parameters are trained and others are frozen, as with "
+        "adapters.",
+        "Wrap with `use_orig_params=True`, take `fully_shard`, or let the wrapping policy separate them.",
+    ),
+    ErrorText(
+        r"(?:Must flatten tensors with|requires) uniform `?dtype",
+        _OWN,
+        "FSDP makes one flat parameter of a module whose parameters have different dtypes.",
+        "Bring the parameters to one dtype before it is wrapped, or take `fully_shard`.",
+    ),
+    ErrorText(
         r"FSDP assumes \S+ is in the state_dict",
         _OWN,
         "FSDP met a state_dict with other names than its own: a hook or a wrapper has changed them.",
@@ -442,7 +455,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="deepspeed",
     ),
     ErrorText(
-        r"'active_sub_modules': \{",
+        r"'active_sub_modules': (?:\{|set\()|still have inflight params",
         _OWN,
         "DeepSpeed's ZeRO-3 met a parameter that was not there when it was used, or still in use when it was released: "
         "it is used outside of the forward of its module, or by two modules.",
@@ -692,6 +705,20 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "Look for it on the node of this rank; let ranks wait (`barrier`) for what one of them writes.",
         likely=("GPU604", "GPU610"),
         library="python",
+    ),
+    ErrorText(
+        r"stack expects each tensor to be equal size",
+        _OWN,
+        "The samples of a batch have different shapes, and the loader stacks them as they are.",
+        "Crop or pad in the data set, or give the loader a `collate_fn` that does; run over the data set once alone to "
+        "find the samples.",
+    ),
+    ErrorText(
+        r"wandb\.(?:\w+\.)*\w*(?:CommError|UsageError|AuthenticationError)",
+        _OWN,
+        "Weights & Biases did not take the run: no permission, no key, or no network on this node.",
+        "Log on rank 0 only, and try `WANDB_MODE=offline`, or `wandb login` on the node.",
+        library="wandb",
     ),
     ErrorText(
         r"ModuleNotFoundError: No module named",

@@ -82,7 +82,8 @@ class LoggedCrash:
     def place(self) -> LoggedFrame | None:
         """The innermost line of the user's own code, or of the package in which the program is installed."""
         beside = tuple(found[1] for frame in self.frames if (found := _ROOT.match(frame.path)))
-        inner = self.frames[::-1]
+        # Of lines that ran into each other, those that come again are of another process, which stands less far.
+        inner = (tuple(dict.fromkeys(self.frames)) if self.mixed else self.frames)[::-1]
         own = (frame for frame in inner if frame.own and not frame.path.startswith(beside))
         return next(own, next((frame for frame in inner if frame.installed), None))
 

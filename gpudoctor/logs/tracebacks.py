@@ -32,7 +32,7 @@ _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|r
 _ENDS = re.compile(
     r"\s*$|Traceback |=====|-----|\[E|\[W|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from |"
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
-    r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|Exception ignored in"
+    r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
 _MOST_LINES = 24
 """Lines of an exception's text that are kept."""

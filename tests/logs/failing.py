@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset
@@ -268,6 +269,19 @@ def checkpoint_cannot_be_written(rank: int) -> None:
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     torch.save(torch.ones(100_000), f"model-{rank}.pt")  # first
+
+
+def frozen_and_trained_in_one_flat_parameter(rank: int) -> None:
+    FullyShardedDataParallel(nn.Sequential(nn.Linear(4, 4).requires_grad_(False), nn.Linear(4, 1)))  # first
+
+
+def dtypes_differ_in_one_flat_parameter(rank: int) -> None:
+    FullyShardedDataParallel(nn.Sequential(nn.Linear(4, 4).bfloat16(), nn.Linear(4, 1)))  # first
+
+
+def samples_of_unlike_shapes(rank: int) -> None:
+    for _ in DataLoader([torch.ones(3), torch.ones(4)], batch_size=2, num_workers=1):  # first
+        pass
 
 
 def file_is_missing(rank: int) -> None:

@@ -418,6 +418,21 @@ def test_what_native_code_told_before_it_aborted_is_the_error(tmp_path: Path) ->
     assert (first.by.rank, first.meaning and first.meaning.library) == (3, "cuda")
 
 
+def test_where_those_stand_that_wait_alike(tmp_path: Path) -> None:
+    """A traceback of nobody is of one of them, and so of all."""
+    cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 22, in main\n    loss.backward()\n'
+    found = read(tmp_path, "\n".join([_timeout(0, 31), _timeout(3, 31), cut]))
+    assert found.first is not None
+    assert (found.alike, found.first.place and found.first.place.line) == ((0, 3), 22)
+
+
+def test_old_words_of_ranks_that_wait_alike(tmp_path: Path) -> None:
+    told = (
+        "  what():  [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, Timeout(ms)=18{}"
+    )
+    assert read(tmp_path, f"{told.format(5, '00) ran')}\n{told.format(3, '')}\n").alike == (3, 5)
+
+
 # --- Horovod and Ray ---
 
 
@@ -778,6 +793,7 @@ def test_an_error_in_bold_letters(tmp_path: Path) -> None:
         "[2023-12-27 18:20:03,728][src.utils][INFO] - Closing loggers...",
         "srun: error: node1: task 1: Exited with exit code 1",
         "Killing subprocess 31867",
+        "wandb: (1) Create a W&B account",
         "Exception ignored in atexit callback: <function f at 0x7>",
     ],
 )
@@ -816,6 +832,21 @@ def test_an_error_of_a_launcher_that_is_told_to_end_is_no_failure(tmp_path: Path
     found = read(tmp_path, f"Traceback (most recent call last):\n{handler}")
     assert found.first is not None
     assert found.first.role is FailureRole.STOPPED
+
+
+def test_lines_that_ran_into_those_of_a_process_that_stands_less_far(tmp_path: Path) -> None:
+    calls = ["train.py:266", "train.py:235", "engine.py:35", "train.py:266", "train.py:235"]
+    begin = "Traceback (most recent call last):\n"
+    lines = "".join('  File "/job/{}", line {}, in f\n'.format(*each.split(":")) for each in calls)
+    first = read(tmp_path, f"{begin}{begin}{lines}RuntimeError: CUDA out of memory. Tried to\n").first
+    assert first is not None
+    assert (first.place and first.place.path, first.place and first.place.line) == ("/job/engine.py", 35)
+
+
+def test_what_a_shell_and_the_scheduler_say_of_one_process(tmp_path: Path) -> None:
+    log = "go.sh: line 28:  8156 Killed   python3 main.py\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1\n"
+    found = read(tmp_path, log)
+    assert (found.first and found.first.meaning, found.sure, found.following) == (OUT_OF_MEMORY, True, ())
 
 
 def test_whose_calls_those_of_the_only_error_are(tmp_path: Path) -> None:
@@ -945,6 +976,11 @@ TEXTS = (
     ("AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel", "not a number"),
     ("ncclInvalidArgument: x\nLast error:\nInvalid config blocking attribute value -2147483648", "another version"),
     ("ImportError: /x/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister", "another version"),
+    ("ValueError: `FlatParameter` requires uniform `requires_grad`", "frozen"),
+    ("ValueError: Must flatten tensors with uniform dtype but got torch.bfloat16 and torch.float32", "dtypes"),
+    ("RuntimeError: still have inflight params [{'id': 6, 'status': 'INFLIGHT', 'active_sub_modules': set()", "ZeRO-3"),
+    ("RuntimeError: stack expects each tensor to be equal size, but got [3] at entry 0 and [4]", "different shapes"),
+    ("wandb.errors.errors.CommError: failed to upsert bucket: returned error 403", "Weights & Biases"),
     ("OSError: [Errno 5] Input/output error: '/data/run'", "file system failed"),
     ("OSError: [Errno 116] Stale file handle: '/data/run'", "file system failed"),
     ("OSError: [Errno 122] Disk quota exceeded", "could not be written"),
