@@ -128,6 +128,9 @@ class Launch(Protocol):
     def run_beside(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
         """Run what is done beside the program, however it ends."""
 
+    def run_at_any_time(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
+        """From now on it may have been run, by this rank and not by the others."""
+
     def run_at_end(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
         """Run it when the program has ended."""
 

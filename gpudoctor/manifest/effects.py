@@ -133,6 +133,8 @@ class CallEffect(Effect):
     """It is called at once, and has returned when this does."""
     at_end: bool = False
     """It is called when the program ends, or is told to."""
+    at_any_time: bool = False
+    """It may interrupt the program anywhere, in this process alone."""
 
 
 @dataclass

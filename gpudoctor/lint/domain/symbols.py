@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import RankKind
 from gpudoctor.lint.domain.value import Term, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Literal
@@ -128,6 +129,13 @@ class OwnReading(Term):
     """What each process has found out for itself at one occurrence of a call: the date, a name that nobody else has."""
 
     occurrence: Hashable
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerHasRun(Term):
+    """The test whether what was registered here for a signal has been run: of each process the system tells another."""
+
+    registered: Location
 
 
 @dataclass(frozen=True, slots=True)

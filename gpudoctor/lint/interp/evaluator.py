@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
+from gpudoctor.lint.domain.symbols import HandlerHasRun
 from gpudoctor.lint.domain.value import Const, Value, Values
 from gpudoctor.lint.events.knowledge import Stop
 from gpudoctor.lint.events.process import RankTextUsed
-from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
-from gpudoctor.lint.interp.position import Frame
+from gpudoctor.lint.interp.position import Frame, PathExit
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall
     from gpudoctor.lint.domain.rank import Rank, Size
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.interp.function_traits import Registrar
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
     from gpudoctor.lint.program import LaunchWorld
@@ -333,6 +333,21 @@ class Evaluator(ExecutionState, LibraryContext):
         """Run it when the program has ended, on the paths that have come here."""
         if not self.muted and len(self.at_end) < MAX_AT_END:
             self.at_end.append(LastCall(function, arguments, node, self.path, self.frame))
+
+    def run_at_any_time(self, function: Values, arguments: Arguments, node: ast.AST) -> None:
+        """From now on it may have been run, by this rank and not by the others: what it writes is there or not."""
+        at = self.place(node)
+        told = Literal(Atom(HandlerHasRun(at), Divergence.LOCAL, self.text(node), at), True)
+        base = self.path
+
+        def then() -> None:
+            self.call(function, arguments, node)
+
+        with self.events_suppressed():
+            side = self.run_branch(base, told, then)
+        # What ends the process leaves nothing to be read.
+        if side.end is not None:
+            self.join(base, [side.end, PathExit({}, base.conjoined_with(told.negated()))])
 
     def answer_of(self, getter: Values, given: Arguments, node: ast.AST) -> Values | None:
         """What a `__getattr__` of the project returns; None where it surely has no such attribute, or asks itself."""

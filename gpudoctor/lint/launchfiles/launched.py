@@ -286,7 +286,7 @@ def _processes(start: ProgramStart) -> int | None:
 
 def _in_several(start: ProgramStart) -> bool:
     if start.launcher is StartedBy.PYTHON:
-        return start.started_by("srun", "mpirun") is not None
+        return start.started_by("srun", "mpirun") is not None and start.world_size != 1
     return start.processes is None or start.processes > 1
 
 

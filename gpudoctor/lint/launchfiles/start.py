@@ -192,7 +192,13 @@ class ProgramStart:
     def slurm_nodes(self) -> int | None:
         """On how many machines `srun` starts it."""
         srun = self.started_by("srun")
-        return _nodes(self._slurm(srun, "nodes")) if srun is not None else None
+        if srun is None:
+            return None
+        nodes, tasks = self._slurm(srun, "nodes"), self._slurm(srun, "ntasks")
+        # A batch file that asks for none gets one, unless its tasks take more.
+        if nodes is None and self.directives and (tasks is None or tasks.number == 1):
+            return 1
+        return _nodes(nodes)
 
     def slurm(self, name: str) -> StartOption | None:
         """What `srun` is told, or the batch file says for it."""

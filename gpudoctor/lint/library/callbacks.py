@@ -45,6 +45,8 @@ def _calls(call: Call, effect: CallEffect) -> Values:
     if effect.here:
         call.do.call(function, arguments, call.node)
         return result
+    if effect.at_any_time:
+        call.do.launch.run_at_any_time(function, arguments, call.node)
     if effect.at_end:
         call.do.launch.run_at_end(function, arguments, call.node)
     else:

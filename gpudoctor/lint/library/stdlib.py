@@ -59,6 +59,12 @@ def _unique(call: Call) -> Values:
     return call.unknown(OwnReading(identity), "a unique name", Divergence.LOCAL)
 
 
+@MODELS.callable("queue.*")
+def _queue_of_threads(call: Call) -> Values:
+    # What comes out of it was put in somewhere, as the same thing on all ranks or not.
+    return singleton(call.result(fresh=True, divergence=Divergence.UNREAD))
+
+
 @MODELS.callable("random.*", "numpy.random.*")
 def _random(call: Call) -> Values:
     return call.unknown(Anonymous("random number", call.allocation_site()), "a random number", Divergence.LOCAL)

@@ -2,5 +2,5 @@
 
 from gpudoctor.manifest.effects import calls
 
-@calls(function="handler", brings=2, at_end=True)
+@calls(function="handler", brings=2, at_end=True, at_any_time=True)
 def signal(signalnum, handler): ...

@@ -2,14 +2,14 @@
 
 ## What goes wrong
 
-Each rank (each process, one for each GPU) computes its own loss, from its own shard of the data, and reads its own
-clock. Where such a value decides whether to `break`, `continue` or `return` in a loop whose iterations contain a
-collective step, such as the `backward()` of a DDP model, or about that step itself (`if torch.isfinite(loss):
-loss.backward()`), the ranks decide differently: one leaves, and the others wait for it in the next all-reduce until the
-watchdog ends the job (`Watchdog caught collective operation timeout: WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo
-`Connection closed by peer`). With `continue` the ranks fall out of step: the backward of one iteration is averaged with
-that of another, which nobody notices. An error that one rank alone has, and that a handler in the loop passes over,
-does the same.
+Each rank (each process, one for each GPU) computes its own loss, from its own shard of the data, reads its own clock,
+and gets its own signals, as before a preemption. Where such a value decides whether to `break`, `continue` or `return`
+in a loop whose iterations contain a collective step, such as the `backward()` of a DDP model, or about that step itself
+(`if torch.isfinite(loss): loss.backward()`), the ranks decide differently: one leaves, and the others wait for it in
+the next all-reduce until the watchdog ends the job (`Watchdog caught collective operation timeout:
+WorkNCCL(...OpType=ALLREDUCE ...)`, with gloo `Connection closed by peer`). With `continue` the ranks fall out of step:
+the backward of one iteration is averaged with that of another, which nobody notices. An error that one rank alone has,
+and that a handler in the loop passes over, does the same.
 
 ## Fix
 
@@ -35,7 +35,7 @@ from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.symbols import asked_of
+from gpudoctor.lint.domain.symbols import HandlerHasRun, asked_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
@@ -220,6 +220,8 @@ def _kind(event: LeaveLoop) -> Hashable:
 
 def _subject(event: LeaveLoop) -> str:
     if event.local_guards:
+        if isinstance(event.local_guards[0].atom.key, HandlerHasRun):
+            return "A signal reaches each rank at a moment of its own. A rank that has got one"
         text = event.local_guards[0].atom.text
         return f"`{text}` is about this rank's own data. Where it decides so, the rank" if text else "A rank"
     reached = ranks_in_words(event)

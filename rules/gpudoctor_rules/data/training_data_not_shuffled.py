@@ -16,8 +16,9 @@ worse than it would have. No error is raised. `set_epoch` changes nothing about 
 
 The loader is not used for training, or only once; the data are a stream, random numbers, a part that was drawn at
 random (`random_split`, `Subset`), or something else shuffles anywhere in the program; the model is recurrent, or is
-given what it computed in the previous iteration, and may read a text in order; whether it shuffles is a setting; a
-framework other than Accelerate and Fabric, which keep the order that they find, has the loader.
+given what it computed in the previous iteration, and may read a text in order; whether it shuffles is a setting; the
+loop trains with other data in another case, and mixes those; a framework other than Accelerate and Fabric, which keep
+the order that they find, has the loader.
 
 ## Sources
 
@@ -76,7 +77,7 @@ class TrainingDataNotShuffled(Rule):
             sampler = _kept_order(loader, training.when)
             if sampler is None or not _is_in_order(loader, training.when) or _recurs(program, training):
                 continue
-            if program.names(*MIXES):
+            if _is_for_another_run(program, loader, training) or program.names(*MIXES):
                 continue
             yield self._of(_as_written(program, loader), sampler, epochs, training, program.has(SetEpoch))
 
@@ -147,6 +148,18 @@ def _dealt_anew(program: Program) -> bool:
     """A framework makes loaders, or may give them another order."""
     leaving = program.leaving("loaders")
     return any(event.framework not in leaving and not event.one_by_one for event in program.events(UseManaged))
+
+
+def _is_for_another_run(program: Program, loader: Loader, training: LearningPass) -> bool:
+    """The same loop trains with other data where the user chooses so, and mixes those: this loader is for what is done
+    without training, by a function that makes the loaders of all."""
+    return any(
+        other.dataset != loader.dataset
+        and each.start.location == training.start.location
+        and each.when.excludes(training.when)
+        and not (_kept_order(other, each.when) is not None and _is_in_order(other, each.when))
+        for other, each in trained_with(program).items()
+    )
 
 
 def _as_written(program: Program, loader: Loader) -> Loader:

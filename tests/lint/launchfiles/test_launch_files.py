@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from gpudoctor import cli
+from gpudoctor.lint.launchfiles.launched import Launched
+from gpudoctor.lint.launchfiles.reading import read_launch_file
 
 BAD = "torchrun --nproc_per_node=2 python train.py\n"
 PROGRAM = """import os
@@ -367,3 +369,11 @@ def test_a_group_may_be_smaller_than_the_world(capsys: pytest.CaptureFixture[str
     for group, expected in (("", ["run.sh:1 GPU430"]), ("dist.new_group([0, 1])", [])):
         lay(train__py=COUNTED.replace("\nmodel = torch.nn", ended.format(group)), run__sh=launch)
         assert codes(capsys, "--select=GPU430", "run.sh") == expected
+
+
+@pytest.mark.parametrize(("asked", "several"), [("", True), ("#SBATCH --ntasks-per-node=1\n", False)])
+def test_one_task_of_slurm_is_one_process(asked: str, several: bool, tmp_path: Path) -> None:
+    lay(train__py=PROGRAM)
+    text = f"#!/bin/bash\n{asked}srun python train.py\n"
+    started = Launched((read_launch_file(str(tmp_path / "job.sh"), "job.sh", text),)).started
+    assert [(each.several, each.alone) for each in started[str(tmp_path / "train.py")]] == [(several, not several)]

@@ -105,6 +105,10 @@ def test_a_batch_file_says_how_often_it_is_started() -> None:
     assert start(f"{head}srun -n 2 torchrun t.py").tasks_per_node == 1
     assert start(f"{head}srun $MORE torchrun t.py").slurm_nodes == 2
     assert start(f"{head}torchrun t.py").tasks_per_node == 1
+    # Nobody has asked for more than one machine.
+    alone = "#!/bin/bash\n#SBATCH --ntasks-per-node=1\n"
+    assert start(f"{alone}srun python t.py").world_size == 1
+    assert start(f"{alone}#SBATCH --ntasks=4\nsrun python t.py").world_size is None
     # Behind the first command SLURM reads no more of them.
     assert start("#!/bin/bash\ntrue\n#SBATCH --ntasks-per-node=4\nsrun python t.py").tasks_per_node is None
 
