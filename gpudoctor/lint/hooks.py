@@ -127,6 +127,8 @@ class ToldToAll:
         self.dropped: list[Callable[[LibraryContext, ast.Call, Values, Callable[[], list[Value]], bool], None]] = []
         """Nothing takes what a call returns; the last arguments find what the method was called on, and say whether a
         notebook shows what it returns."""
+        self.part_taken: list[Callable[[LibraryContext, ast.Call, Values, str], None]] = []
+        """An attribute is all that is taken of what a call returns."""
         self.sets_made: list[Callable[[LibraryContext, Values, list[Values]], None]] = []
         """`{a, b}`, which is a list to us."""
         self.handled: list[Callable[[LibraryContext, Handled, Location], None]] = []

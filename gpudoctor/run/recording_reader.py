@@ -39,7 +39,7 @@ from gpudoctor.run.recording import (
     Step,
     Written,
 )
-from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
+from gpudoctor.run.recording.call_counts import Again, Clip, GatheredIntoOne, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.framework_facts import (
     DividedAgain,
     Drawn,
@@ -65,6 +65,7 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
     "exposed": ("communication", Exposed),
     "clips": ("clip", Clip),
     "averaged_again": ("averaged again", Again),
+    "gathered_into_one": ("gathered into one", GatheredIntoOne),
     "loggers": ("logger", Logger),
     "sums": ("sum", Sum),
     "saves": ("save", Written),

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.domain.abstract_state import YES, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, single_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def flaw_of(call: Call, effect: CollectiveEffect) -> str:
     """What is wrong with the arguments of this collective: `lacks src`, `in wrong order`, `no tensor`, `list on every
-    rank`, `list on no rank`; empty where nothing is."""
+    rank`, `list on no rank`, `one tensor`; empty where nothing is."""
     function = call.declared
     # `*args` of which nothing is known may hold what seems to be missing.
     if call.open_ended or function is None:
@@ -37,7 +38,16 @@ def flaw_of(call: Call, effect: CollectiveEffect) -> str:
         return "in wrong order"
     if kind == "Tensor" and first is not None and first.all(_is_no_tensor):
         return "no tensor"
-    return _uneven(call, effect)
+    return _uneven(call, effect) or _aliased(call, effect)
+
+
+def _aliased(call: Call, effect: CollectiveEffect) -> str:
+    """`[torch.zeros_like(x)] * world_size` is one tensor, to which the shares of all ranks are written in turn."""
+    made = single_of(call.given(effect.writes)) if effect.gathers and effect.writes else None
+    if not isinstance(made, ListOf) or call.do.flag(made, ContainerState.repeated) is not YES:
+        return ""
+    held = set(flatten(call.do, [made]))
+    return "one tensor" if len(held) == 1 and isinstance(held.pop(), Tensor) else ""
 
 
 def _uneven(call: Call, effect: CollectiveEffect) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import NO, TensorState
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Discard
@@ -38,6 +39,14 @@ def _note_dropped(
         # `model.train()` of one of several models gives that one back.
         receiver = value if value in called_on else only
         do.emit(Discard, at=do.place(call), value=value, call=name, receiver=receiver, written=written)
+
+
+@told(HOOKS.part_taken)
+def _note_unwrapped(do: LibraryContext, call: ast.Call, values: Values, name: str) -> None:
+    """`DDP(model).module`: the model is kept, and what was made around it is lost."""
+    only, at = values.single, do.place(call)
+    if name == "module" and isinstance(only, Wrapper) and only.place == at:
+        do.emit(Discard, at=at, value=only, call=only.kind.value, kept=name)
 
 
 def _is_agreed(value: Value) -> bool:

@@ -297,6 +297,9 @@ class ContainerState:
     """A set: its order differs from process to process. Written by `builtin_containers`, read by `loops`."""
     factory: ValueCell[DictOf] = ValueCell()
     """What a `defaultdict` calls for a key that is not there. Written by `builtin_containers`."""
+    repeated: Flag[ListOf] = Flag()
+    """`[x] * n`: it was made with the same object in several places. Written by `items`, read by
+    `collective_signatures`."""
     gathered: Flag[ListOf] = Flag()
     """A collective has filled it with what all ranks had. Written and read by `collective_taint`."""
 

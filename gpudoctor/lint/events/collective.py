@@ -15,12 +15,14 @@ from gpudoctor.record import dataclass
 @dataclass(frozen=True, kw_only=True)
 class Discard(Event):
     """A bare expression statement whose value is dropped; `call` is the method or callable that made it, and `written`
-    what stands before the dot, where something can be assigned to it."""
+    what stands before the dot, where something can be assigned to it. Where an attribute of the value is all that is
+    taken of it, that is `kept`."""
 
     value: Value
     call: str
     receiver: Value | None = None
     written: str = ""
+    kept: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +48,7 @@ class Collective(Event):
     returned: Value | None = None
     flaw: str = ""
     """What is wrong with its arguments: `lacks src`, `in wrong order`, `no tensor`, `list on every rank`, `list on no
-    rank`."""
+    rank`, `one tensor`, several times."""
     on_cpu: tuple[Value, ...] = ()
     """The tensors among its arguments that surely lie on the CPU."""
     temporary: bool = False

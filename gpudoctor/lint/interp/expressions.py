@@ -75,6 +75,9 @@ def _name(m: Evaluator, node: ast.Name) -> Values:
 
 def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     owner = m.evaluate(node.value)
+    if type(node.value) is ast.Call:
+        for told in HOOKS.part_taken:
+            told(m, node.value, owner, node.attr)
     # `each` would do the same.
     if owner.is_definite:
         return as_told(m, attribute(m, owner.bindings[0].value, node.attr, node, asked=True), node)

@@ -257,10 +257,17 @@ def repeat(m: Evaluator, value: TupleOf | ListOf, times: Value, node: ast.AST) -
     known = known_items(m, value)
     count = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
     if known is None or count is None or len(known) * count > MAX_ITEMS:
-        return new_list(m, [_item_of(m, value, node)], node, exact=False)
+        return _note_repeated(m, new_list(m, [_item_of(m, value, node)], node, exact=False))
     if isinstance(value, TupleOf):
         return new_tuple(m, [*known] * count, node)
-    return note_grown(m, new_list(m, [*known] * count, node), [value])
+    made = note_grown(m, new_list(m, [*known] * count, node), [value])
+    return _note_repeated(m, made) if count > 1 else made
+
+
+def _note_repeated(m: Evaluator, made: Values) -> Values:
+    if isinstance(made.single, ListOf):
+        m.set_flag(made.single, ContainerState.repeated)
+    return made
 
 
 def unpack(m: Evaluator, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:

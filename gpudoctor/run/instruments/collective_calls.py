@@ -40,6 +40,12 @@ _SUMS = {
     if effect is not None and effect.adds_up and function.kind(effect.writes) == "Tensor"
 }
 """Those whose result lies in the tensor that they are given, and what they are given in order."""
+_LISTS = {
+    name: (function.positional, effect.writes)
+    for name, function, effect in _functions()
+    if effect is not None and effect.gathers and effect.writes and not effect.objects
+}
+"""Those that put the values of ranks into tensors, with what they are given in order and what those are called."""
 _DONE_BY = ("wait", "synchronize", "get_future", "get_future_result", "block_current_stream", "result")
 """Methods of a handle after which it is no longer our business whether the work is done."""
 _MOST_SUMS = 40
@@ -92,7 +98,7 @@ class Exchanges:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._made = self._again = self._asked = 0
+        self._made = self._again = self._asked = self._into_one = 0
         self._averaged: tuple[int, set[int]] = (0, set())
         """Where the gradients are, after so many backwards."""
         self._at: dict[tuple[Any, ...], int] = {}
@@ -146,6 +152,8 @@ class Exchanges:
         self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not work}
 
     def _begin(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> SumOnDevice | None:
+        if name in _LISTS:
+            self._look_for_one_tensor(name, args, keywords)
         if name not in _SUMS:
             return None
         given = {**dict(zip(_SUMS[name], args, strict=False)), **keywords}
@@ -167,6 +175,14 @@ class Exchanges:
         noted = SumOnDevice(self._made, name, _op_of(given.get("op")), _dst_of(given), self._state.steps, place)
         noted.before = tensor.detach().clone()
         return noted
+
+    def _look_for_one_tensor(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        """Write a line where a list has the same tensor for each rank."""
+        names, writes = _LISTS[name]
+        made: Any = {**dict(zip(names, args, strict=False)), **keywords}.get(writes)
+        if isinstance(made, list) and len(made) > 1 and made[0] is made[-1] and self._into_one < _MOST_PLACES:
+            self._into_one += 1
+            self._state.write("gathered into one", call=name, place=self._state.recorder.place())
 
     def _look_for_gradients(self, tensor: Any) -> None:
         """Write a line for a gradient that a wrapper has averaged over the ranks already."""

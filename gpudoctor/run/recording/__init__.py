@@ -10,7 +10,7 @@ from itertools import permutations
 from gpudoctor.diagnostic import Location
 from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, FailureRole, meaning_of
 from gpudoctor.record import dataclass, field
-from gpudoctor.run.recording.call_counts import Again, Clip, Logger, Loss, Subgroup, Sum, TensorRead
+from gpudoctor.run.recording.call_counts import Again, Clip, GatheredIntoOne, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.framework_facts import (
     DividedAgain,
     Drawn,
@@ -426,6 +426,7 @@ class Process:
     losses: tuple[Loss, ...] = ()
     clips: tuple[Clip, ...] = ()
     averaged_again: tuple[Again, ...] = ()
+    gathered_into_one: tuple[GatheredIntoOne, ...] = ()
     inputs: tuple[str, ...] = ()
     """Names of the content of what the first training forwards of wrappers were given."""
     loggers: tuple[Logger, ...] = ()

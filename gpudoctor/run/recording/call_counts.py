@@ -23,6 +23,14 @@ class Again:
 
 
 @dataclass(frozen=True)
+class GatheredIntoOne:
+    """A collective was given one tensor for what comes from each rank."""
+
+    call: str
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class Loss:
     """What goes backward at a place: the operation that made it, how often it was looked at, and by which plain numbers
     it had been multiplied."""

@@ -9,6 +9,9 @@ round it is `TypeError: Invalid function argument. Expected parameter tensor_lis
 and `scatter` want their list on one rank only, the one that receives or sends: `ValueError: Argument gather_list must
 NOT be specified on non-destination ranks.` None of this shows in a test with a single process, which skips these calls.
 
+`[torch.zeros_like(x)] * dist.get_world_size()` is a list of one tensor, several times. `all_gather` writes what it gets
+from each rank into that tensor, one after the other: every entry is what the last rank has sent, and nothing fails.
+
 ## Fix
 
 No automatic fix: only the author knows which rank is meant. Mostly it is rank 0.
@@ -57,6 +60,11 @@ NO_TENSOR = Remark(
     "is given something that is not a tensor: each rank ends with `TypeError` here.",
     "Put it into a tensor on the GPU first, as `torch.tensor(value, device=...)`, and read the result from that.",
 )
+ALIASED = Remark(
+    "is given a list that holds one tensor several times: what comes from each rank is written over what came before, "
+    "and all entries hold the values of the last rank.",
+    "Make a tensor for each rank: `[torch.empty_like(x) for _ in range(dist.get_world_size())]`.",
+)
 EVERYWHERE = Remark(
     "is given its list on every rank: all ranks but the one that it is for end with `must NOT be specified`.",
     "Pass the list on that rank only: `values if dist.get_rank() == 0 else None`.",
@@ -65,7 +73,7 @@ NOWHERE = Remark(
     "is given no list on any rank: the one rank that needs it ends with `must be specified`, the others wait for it.",
     "Pass a list on that rank, and None on the others.",
 )
-REMARKS = {"lacks src": SRC, "lacks dst": DST, "in wrong order": SWAPPED, "no tensor": NO_TENSOR}
+REMARKS = {"lacks src": SRC, "lacks dst": DST, "in wrong order": SWAPPED, "no tensor": NO_TENSOR, "one tensor": ALIASED}
 BY_RANK = {"list on every rank": EVERYWHERE, "list on no rank": NOWHERE}
 """Mistakes only where every rank passes."""
 
@@ -107,6 +115,11 @@ class CollectiveArguments(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks:
+            into_one = next((each for each in rank.gathered_into_one if each.place is not None), None)
+            if into_one is not None and into_one.place is not None:
+                yield self.found(into_one.place, f"`{into_one.call}` {ALIASED.message}", remedy=ALIASED.remedy)
+                return
         for text in ("Must specify global_rank or group_rank", "must NOT be specified on non-destination ranks"):
             yield from self.crashed(
                 recording,

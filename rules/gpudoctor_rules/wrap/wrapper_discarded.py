@@ -2,10 +2,10 @@
 
 ## What goes wrong
 
-`DataParallel(model)` and `DistributedDataParallel(model)` do not change `model`: they return a new module that uses
-it. Where the result is not kept, the training calls the bare model. No error is raised. With `DistributedDataParallel`
-each process (rank) then applies only its own gradients and the ranks train different models; with `DataParallel` one
-GPU does all the work.
+`DataParallel(model)` and `DistributedDataParallel(model)` do not change `model`: they return a new module that uses it.
+Where the result is not kept, or `.module` alone is, the training calls the bare model. No error is raised. With
+`DistributedDataParallel` each process (rank) then applies only its own gradients and the ranks train different models;
+with `DataParallel` one GPU does all the work.
 
 ## Fix
 
@@ -77,10 +77,11 @@ class WrapperDiscarded(Rule):
                 if wrapper.kind is WrapperKind.DDP
                 else "one GPU does all the work"
             )
+            lost = f"`.{event.kept}` alone is kept of it" if event.kept else "it is dropped"
             yield self.found(
                 event.location,
-                f"`{wrapper.kind.value}` returns a new module, and here it "
-                f"is dropped: {model} itself stays unwrapped, and {harm}.",
+                f"`{wrapper.kind.value}` returns a new module, and here {lost}: {model} itself stays unwrapped, and "
+                f"{harm}.",
                 remedy="Keep the result under the name that the training loop calls, as in `model = "
                 f"{wrapper.kind.value}(model)`.",
                 because=[("the wrapper is made here", wrapper.place)],
@@ -105,7 +106,7 @@ class WrapperDiscarded(Rule):
 
 
 def _keep(event: Discard, wrapper: Wrapper) -> Repair | None:
-    if event.location != wrapper.place:
+    if event.location != wrapper.place or event.kept:
         return None
     target = Either(((Source(event.location, "0"),), (Source(event.location, "module"),)))
     return Repair("Keep the wrapper", (Assign(event.location, (target,)),))
