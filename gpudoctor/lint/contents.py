@@ -160,7 +160,7 @@ def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] |
 
 def _known_enumerated(do: LibraryContext, value: Enumerated) -> tuple[Values, ...] | None:
     columns = [known_items(do, item.single) for item in value.items]
-    if any(column is None for column in columns) or not columns:
+    if any(column is None for column in columns) or not columns or value.open_ended:
         return None
     if value.kind == "enumerate":
         return tuple(singleton(TupleOf((singleton(Const(i)), item))) for i, item in enumerate(columns[0] or ()))

@@ -93,3 +93,5 @@ class Enumerated(Composed):
 
     kind: str
     items: tuple[Values, ...]
+    open_ended: bool = False
+    """`zip(*columns)`: nobody knows how many of such items there are."""

@@ -121,6 +121,9 @@ def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
 def _inside(m: Evaluator, values: Values) -> list[Values]:
     """What a container holds whose items are not known one by one; a batch is one itself."""
     only = values.single
+    # `loaders = [one] if single else [each for each in several]`: what any of them holds.
+    if only is None and values.all(lambda value: isinstance(value, ListOf)):
+        return [item.guarded_by(b.condition) for b in values.bindings for item in _inside(m, singleton(b.value))]
     if not isinstance(only, (DictOf, ListOf)):
         return [values]
     more, held = (

@@ -114,7 +114,7 @@ def _row(m: Evaluator, value: Enumerated, node: ast.AST) -> Values:
         # `if step % 100 == 0` is the same on all ranks: a collective there is fine.
         return singleton(TupleOf((counter(m, node, "the counter of enumerate"), *columns)))
     if value.kind == "zip":
-        return singleton(TupleOf(tuple(columns)))
+        return new_list(m, columns, node, exact=False) if value.open_ended else singleton(TupleOf(tuple(columns)))
     return columns[0] if columns else m.unknown(node, "an item")
 
 

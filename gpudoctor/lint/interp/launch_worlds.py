@@ -73,6 +73,12 @@ def programs_of(
     """The entry executed in each world that it is written for, with what its launch files say of the start."""
     start = _Start(entry, what, started)
     programs = _in_worlds(start, project, launch)
+    # `--compute-stats` in the only script that starts it: it is there for more than that.
+    if started.given and programs and all(each.untaken and not each.trained_at for each in programs):
+        freely = replace(start, started=replace(started, given={}))
+        others = _in_worlds(freely, project, launch)
+        if any(each.trained_at for each in others):
+            start, programs = freely, others
     if launch != "auto":
         return programs
     if started.several:

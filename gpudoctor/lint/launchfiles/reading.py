@@ -85,12 +85,16 @@ def _settings(of: str, root: Document) -> SettingsFile:
     return SettingsFile(of, {key: WrittenSetting(value.text or "", value.at) for key, value in root.scalars()})
 
 
+_MOST_FOLDERS = 6
+"""In which a script is looked for, from that of the launch file upwards: `scripts/train/qm9/large/run.sh`."""
+
+
 def found_from(file: LaunchFile, name: str, folder: str | None = "") -> str | None:
     """The path that a file names, seen from where it starts something: its own folder, or one above it."""
     if os.path.isabs(name) or "$" in name:
         return None
     here = os.path.dirname(file.path)
-    for _ in range(4):
+    for _ in range(_MOST_FOLDERS):
         path = os.path.normpath(os.path.join(here, folder or "", name))
         if os.path.isfile(path):
             return os.path.realpath(path)

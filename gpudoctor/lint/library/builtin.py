@@ -147,9 +147,12 @@ def _few_numbers(call: Call) -> range:
 def _iterating(call: Call) -> Values:
     kind = call.name.rpartition(".")[2]
     # The second argument of `enumerate` and `islice` is a number, not a source of items.
-    items = call.args if kind in ("zip", "chain") else call.args[:1]
+    several = kind in ("zip", "chain")
+    items = (*call.args, *call.rest) if several else call.args[:1]
     # `x = zip(x, x)` doubles with each line.
-    return unknown(call, "iterators of iterators") if _is_nested(items, 4) else singleton(Enumerated(kind, items))
+    if _is_nested(items, 4):
+        return unknown(call, "iterators of iterators")
+    return singleton(Enumerated(kind, items, several and call.open_ended))
 
 
 def _is_nested(items: tuple[Values, ...], levels: int) -> bool:

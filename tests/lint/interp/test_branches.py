@@ -16,6 +16,20 @@ BRANCHES = {
         else:
             reveal(2)  #: never
         """,
+    "what a handler writes is there or not": """
+        import signal, sys
+        told = {"by": None}
+        def note(number, frame):
+            told["by"] = "signal"
+        def end(number, frame):
+            told["by"] = "end"
+            sys.exit(1)
+        signal.signal(signal.SIGTERM, note)
+        signal.signal(signal.SIGINT, end)
+        reveal()  #: always
+        if told["by"] is not None:
+            reveal()  #: signal.signal(signal.SIGTERM, note)
+        """,
     "a join keeps both": """
         import argparse
         args = argparse.ArgumentParser().parse_args()
@@ -449,6 +463,14 @@ LOOPS = {
         counts[1] = 5
         reveal(counts)  #: [0, 5, 0]
         reveal(([0] * 10 ** 12)[1])  #: 0
+        """,
+    "columns of which nobody knows how many there are": """
+        import json, sys
+        settings = json.load(open(sys.argv[1]))
+        columns = [[1, 2]] if "one" in settings else [[3, 4] for _ in settings]
+        for row in zip(*columns):
+            for cell in row:
+                reveal(cell)  #: 1 | 2 | 3 | 4
         """,
     "a while loop over batches": """
         import torch

@@ -377,3 +377,24 @@ def test_one_task_of_slurm_is_one_process(asked: str, several: bool, tmp_path: P
     text = f"#!/bin/bash\n{asked}srun python train.py\n"
     started = Launched((read_launch_file(str(tmp_path / "job.sh"), "job.sh", text),)).started
     assert [(each.several, each.alone) for each in started[str(tmp_path / "train.py")]] == [(several, not several)]
+
+
+def test_a_script_may_lie_deep_in_the_project(tmp_path: Path) -> None:
+    lay(train__py=PROGRAM)
+    folder = tmp_path / "scripts" / "train" / "qm9" / "large"
+    started = Launched((read_launch_file(str(folder / "run.sh"), "run.sh", "python train.py --lr 0.1\n"),)).started
+    assert [each.given for each in started[str(tmp_path / "train.py")]] == [{"lr": "0.1"}]
+
+
+def test_a_switch_that_ends_the_only_start_early_is_not_all(capsys: pytest.CaptureFixture[str]) -> None:
+    options = """import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--statistics", action="store_true")
+if parser.parse_args().statistics:
+    raise SystemExit
+"""
+    lay(train__py=options + PROGRAM, run__sh="torchrun --nproc_per_node=2 train.py --statistics\n")
+    cli.main(["lint", "--no-cache", "--output-format=json", "."])
+    [program] = json.loads(capsys.readouterr().out)["programs"]
+    assert (program["followed"], program["training_loops"]) == ("whole", 1)
