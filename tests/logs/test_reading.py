@@ -844,7 +844,7 @@ def test_lines_that_ran_into_those_of_a_process_that_stands_less_far(tmp_path: P
 
 
 def test_what_a_shell_and_the_scheduler_say_of_one_process(tmp_path: Path) -> None:
-    log = "go.sh: line 28:  8156 Killed   python3 main.py\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1\n"
+    log = "go.sh: line 28:  8156 Killed   python3 a.py\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1\n"
     found = read(tmp_path, log)
     assert (found.first and found.first.meaning, found.sure, found.following) == (OUT_OF_MEMORY, True, ())
 
