@@ -18,10 +18,11 @@ from gpudoctor.report.formats import FORMATS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from gpudoctor.cli.settings import Settings
     from gpudoctor.lint.request import Outcome
+    from gpudoctor.trials import TriedProgram
 
 
 class Lint(Command):
@@ -54,11 +55,21 @@ class Lint(Command):
             return fix_files(settings, options.arguments)
         if options.tries:
             # Imported late: most lints run nothing.
-            from gpudoctor.cli.trial import refuse_no_trial, try_programs
+            from gpudoctor.cli.trial import refuse_no_trial, tell_trials, try_programs
 
             refuse_no_trial()
-            outcome, exit_code = _reported(settings, options.arguments)
-            try_programs(outcome, options.try_arguments)
+            tried: list[TriedProgram] = []
+
+            def attempt(outcome: Outcome) -> tuple[TriedProgram, ...]:
+                tried[:] = try_programs(outcome, options.try_arguments)
+                return tuple(tried)
+
+            # A person reads what was found while it is tried; a document has both.
+            in_document = settings.output_format == "json"
+            outcome, exit_code = _reported(settings, options.arguments, attempt if in_document else None)
+            if not in_document:
+                attempt(outcome)
+            tell_trials(tried, outcome)
             return exit_code
         if options.watch:
             from gpudoctor.cli.watch import watch
@@ -67,8 +78,10 @@ class Lint(Command):
         return _reported(settings, options.arguments)[1]
 
 
-def _reported(settings: Settings, arguments: Sequence[str]) -> tuple[Outcome, int]:
-    """Lint once and print what was found; the exit code."""
+def _reported(
+    settings: Settings, arguments: Sequence[str], attempt: Callable[[Outcome], tuple[TriedProgram, ...]] | None = None
+) -> tuple[Outcome, int]:
+    """Lint once and print what was found; the exit code. `attempt` tries it before, and goes into the report."""
     choose = None
     if settings.baseline or settings.since:
         from gpudoctor.cli.triage_report import chooser
@@ -82,7 +95,7 @@ def _reported(settings: Settings, arguments: Sequence[str]) -> tuple[Outcome, in
         from gpudoctor.cli.ignores import add_ignores
 
         return outcome, add_ignores(outcome, settings, arguments)
-    return outcome, report(outcome, settings, arguments)
+    return outcome, report(outcome, settings, arguments, tried=attempt(outcome) if attempt is not None else None)
 
 
 def _declare_input(parser: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from gpudoctor.cli.terminal import style_for
 from gpudoctor.config import NOT_FOLLOWED
 from gpudoctor.coverage import Followed
 from gpudoctor.diagnostic import Problem, Severity
+from gpudoctor.record import replace
 from gpudoctor.report.formats import rendered
 from gpudoctor.report.report import Report
 from gpudoctor.report.summary import summary
@@ -23,13 +24,21 @@ if TYPE_CHECKING:
     from gpudoctor.cli.settings import Settings
     from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.request import Outcome
+    from gpudoctor.trials import TriedProgram
 
 
-def report(outcome: Outcome, settings: Settings, arguments: Sequence[str], *, aside: bool = False) -> int:
+def report(
+    outcome: Outcome,
+    settings: Settings,
+    arguments: Sequence[str],
+    *,
+    aside: bool = False,
+    tried: tuple[TriedProgram, ...] | None = None,
+) -> int:
     """Print what was found, and return the exit code. `aside` puts it on standard error, where standard output is for
-    something else."""
+    something else; `tried` came of programs that were run, where some should be."""
     exit_code = exit_code_of(outcome, settings.fail_on)
-    _print(report_of(outcome, settings, exit_code), settings, aside=aside)
+    _print(replace(report_of(outcome, settings, exit_code), tried=tried), settings, aside=aside)
     tell(outcome, settings, arguments)
     return exit_code
 

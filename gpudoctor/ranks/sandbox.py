@@ -1,8 +1,11 @@
 """Run a command shut off from the rest: no network, and what it writes is gone with it.
 
 Linux's namespaces do that without rights of an administrator, where the machine lets them. All file systems are read
-only; the home folder, the working directory and the one for temporary files look writable, and take no change. Other
-processes of the user are still in its reach.
+only; the home folder, the working directory and the one for temporary files look writable, and take no change.
+
+The command sees no processes but its own, and all of these end with it, where the machine allows that: it does not
+where parts of /proc are hidden, as in many containers. There, other processes of the user are still in its reach, and
+what it leaves behind is for the caller to end.
 
     python -m gpudoctor.ranks.sandbox FOLDER COMMAND ...
 
@@ -11,6 +14,7 @@ In FOLDER, which must be empty, the command may write to `out`.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
@@ -18,18 +22,24 @@ import socket
 import struct
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+
+from gpudoctor.ranks.process_tree import die_with_parent
 
 NO_SANDBOX = 125
 """The exit code where this machine cannot shut a process off."""
 _NEW = 0x10000000 | 0x00020000 | 0x40000000 | 0x08000000
 """Users, mounts, network, and memory shared by System V."""
+_NEW_MOUNTS, _NEW_PROCESSES = 0x00020000, 0x20000000
+_NO_DEVICES = 0x2 | 0x4 | 0x8
+"""Nor programs, nor rights of their owners."""
 _RECURSIVE, _PRIVATE, _BIND = 0x4000, 0x40000, 0x1000
 _MOUNT_SETATTR, _HERE, _AT_RECURSIVE, _READ_ONLY = 442, -100, 0x8000, 1
 _SIOCSIFFLAGS, _UP = 0x8914, 1
 _NO_NEW_PRIVILEGES = 38
 _NOBODY = 65534
+_NOT_FOUND, _SIGNALLED = 127, 128
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -54,7 +64,8 @@ def shut_off(folder: Path) -> None:
     outside = os.open(out, os.O_RDONLY | os.O_DIRECTORY)
     _set_read_only("/", True)
     _mount("tmpfs", str(layers), "tmpfs")
-    for number, each in enumerate(writable):
+    # Last the one that hides the layers.
+    for number, each in enumerate(sorted(writable, key=lambda each: each in folder.resolve().parents)):
         upper, work = layers / f"{number}-upper", layers / f"{number}-work"
         upper.mkdir()
         work.mkdir()
@@ -104,15 +115,77 @@ def _checked(result: int, call: str) -> None:
         raise OSError(code, os.strerror(code), call)
 
 
+def _may_have_own_processes() -> bool:
+    """Whether the machine lets this process have children in a world of their own: tried with one that ends at once."""
+
+    def attempt() -> int:
+        _checked(_libc.unshare(_NEW_PROCESSES | _NEW_MOUNTS), "unshare")
+        return _ended(_forked(_show_own_processes))
+
+    return _ended(_forked(attempt)) == 0
+
+
+def _show_own_processes() -> int:
+    _mount("proc", "/proc", "proc", flags=_NO_DEVICES)
+    return 0
+
+
+def _run_alone(command: list[str]) -> int:
+    """Run the command in a world of its own processes; its exit code, when all of them have ended."""
+
+    def first() -> int:
+        die_with_parent()
+        _show_own_processes()
+        # The first process of such a world takes no signals by default, and inherits the orphans; when it ends, the
+        # kernel ends all others.
+        main_one = _forked(lambda: _become(command))
+        while True:
+            process, status = os.wait()
+            if process == main_one:
+                return _exit_code(status)
+
+    _checked(_libc.unshare(_NEW_PROCESSES), "unshare")
+    return _ended(_forked(first))
+
+
+def _become(command: list[str]) -> int:
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.stderr.write(f"{command[0]}: {error.strerror}\n")
+        return _NOT_FOUND
+
+
+def _forked(work: Callable[[], int]) -> int:
+    """The number of a child that does the work and ends with its result, or with 1 where the system refuses it."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        with contextlib.suppress(OSError):
+            code = work()
+        os._exit(code)
+    return child
+
+
+def _ended(child: int) -> int:
+    return _exit_code(os.waitpid(child, 0)[1])
+
+
+def _exit_code(status: int) -> int:
+    """As a shell tells it."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else _SIGNALLED - code
+
+
 def main(arguments: list[str]) -> None:
-    """Become the command."""
+    """Run the command, and end as it does."""
     folder, *command = arguments
     try:
         shut_off(Path(folder))
     except OSError as error:
         sys.stderr.write(f"{error.filename}: {error.strerror}\n")
         sys.exit(NO_SANDBOX)
-    os.execvp(command[0], command)
+    sys.exit(_run_alone(command) if _may_have_own_processes() else _become(command))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from gpudoctor.page_address import read_more
 from gpudoctor.plain import plain
 from gpudoctor.record import dataclass
 from gpudoctor.report.statistics import Count, counts
+from gpudoctor.trials import TriedProgram
 
 if TYPE_CHECKING:
     from gpudoctor.report.report import Report
@@ -127,20 +128,21 @@ class ErrorEntry:
 @dataclass(frozen=True)
 class LintReport:
     """What `gpudoctor lint` has found. `files` counts those that were asked for; `programs` tells a clean program from
-    one that was not looked at. `statistics` is there with `--statistics` only."""
+    one that was not looked at. `statistics` is there with `--statistics` only, and `tried` with `--try`."""
 
-    optional = ("statistics",)
+    optional = ("statistics", "tried")
 
     findings: tuple[FindingEntry, ...]
     files: int
     programs: tuple[CoverageEntry, ...]
     errors: tuple[ErrorEntry, ...]
     statistics: tuple[Count, ...]
+    tried: tuple[TriedProgram, ...]
 
 
 def render(report: Report, style: Style) -> Iterator[str]:
     """One document: the findings, how many files were read, what was followed of each program, what could not be done,
-    and how often each rule found."""
+    how often each rule found, and what came of programs that were tried."""
     findings = by_place(report.findings)
     errors = (*report.problems, *report.unread, *report.partly, *report.bugs)
     document = {
@@ -152,11 +154,14 @@ def render(report: Report, style: Style) -> Iterator[str]:
                 programs=tuple(map(_coverage, report.programs)),
                 errors=tuple(ErrorEntry(error.path, error.message) for error in errors),
                 statistics=tuple(counts(findings)),
+                tried=report.tried or (),
             )
         ),
     }
     if not report.with_statistics:
         del document["statistics"]
+    if report.tried is None:
+        del document["tried"]
     yield json.dumps(document, indent=2)
 
 

@@ -8,6 +8,7 @@ from gpudoctor.coverage import Cause, Coverage
 from gpudoctor.diagnostic import Finding, Location, Problem
 from gpudoctor.record import dataclass
 from gpudoctor.rule import RuleCard
+from gpudoctor.trials import TriedProgram
 
 Lines = Callable[[Location], Sequence[str]]
 """Gives the lines around a place, of its file or of its notebook's cell; none where they cannot be read."""
@@ -36,6 +37,8 @@ class Report:
     root: str = ""
     exit_code: int = 0
     with_statistics: bool = False
+    tried: tuple[TriedProgram, ...] | None = None
+    """What came of programs that were run, where that was asked for."""
 
     @property
     def errors(self) -> tuple[Problem, ...]:

@@ -11,11 +11,11 @@ from gpudoctor.run.going_on import GoneOn, gone_on
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.overlap import Overlap, overlap, why_no_overlap
 from gpudoctor.run.timing import RankTime, samples_per_second, times_of, tokens_per_second
-from gpudoctor.run.untried import untried
+from gpudoctor.run.untried import first_crash, untried
 
 if TYPE_CHECKING:
     from gpudoctor.run.outcome import Watched
-    from gpudoctor.run.recording import Process, Waiting
+    from gpudoctor.run.recording import Crash, Process, Waiting
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ class RunReport:
     With `virtual` the GPUs were virtual ones: times and memory are those of the host, and nothing is judged by them.
     `skipped_kernels` are modules that a stand-in replaced; `cannot_be_tried` is what the program ended at because
     only a real GPU has it.
+    `ended_with` is the first exception that nobody caught, also of a process that is no rank.
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
 
@@ -149,6 +150,7 @@ class RunReport:
     virtual: bool
     skipped_kernels: tuple[str, ...]
     cannot_be_tried: str | None
+    ended_with: CrashEntry | None
 
 
 def report_of(watched: Watched) -> RunReport:
@@ -182,12 +184,17 @@ def report_of(watched: Watched) -> RunReport:
         virtual=recording.virtual,
         skipped_kernels=recording.skipped_kernels,
         cannot_be_tried=end.what if (end := untried(recording)) else None,
+        ended_with=_crash(crash) if (crash := first_crash(recording)) else None,
     )
 
 
 def memory_of(process: Process) -> tuple[tuple[int, int], ...]:
     """Steps at which the memory was looked at, and the bytes that were held then."""
     return tuple((step.number, step.memory) for step in process.steps if step.memory is not None)
+
+
+def _crash(crash: Crash) -> CrashEntry:
+    return CrashEntry(crash.type, crash.text)
 
 
 def _rank(process: Process) -> RankEntry:
@@ -202,7 +209,7 @@ def _rank(process: Process) -> RankEntry:
         steps=process.made,
         device=next((each.device for each in process.optimizers), ""),
         gpu=next((each.gpu for each in process.optimizers), ""),
-        crash=CrashEntry(process.crash.type, process.crash.text) if process.crash else None,
+        crash=_crash(process.crash) if process.crash else None,
         faults=process.faults,
     )
 

@@ -12,7 +12,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.run.recording import Crash, Recording
 
 _LIBRARY = r"(lib(?:cuda|cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvToolsExt)\.so[\w.]*)"
 _TELLING = (
@@ -46,13 +46,18 @@ class Untried:
         )
 
 
+def first_crash(recording: Recording) -> Crash | None:
+    """The first exception that nobody caught; one that only tells that another rank is gone comes last."""
+    crashes = (crash for _, crash in recording.crashes())
+    return min(crashes, key=lambda each: (each.lost_connection, each.at), default=None)
+
+
 def untried(recording: Recording) -> Untried | None:
     """What ended a run on virtual GPUs, where a real one is all that it lacked."""
     if not recording.virtual or not recording.status:
         return None
     # What came after the first error is no reason: that one may be a mistake of the program.
-    crashes = (crash for _, crash in recording.crashes())
-    crash = min(crashes, key=lambda each: (each.lost_connection, each.at), default=None)
+    crash = first_crash(recording)
     if crash is None:
         return None
     for pattern, what in _TELLING:

@@ -1,8 +1,12 @@
-"""Code of the user's that C++ calls: hooks, backwards of own functions, checkpoints. It must find the mode in place."""
+"""Code in Python that C++ calls: hooks, backwards of own functions, checkpoints, operators.
+
+It must find the mode in place.
+"""
 
 from __future__ import annotations
 
 import functools
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +38,26 @@ def install(in_mode: InMode) -> None:
     torch.autograd.graph._engine_run_backward = watched
     torch.autograd._engine_run_backward = watched
     _watch_saving(in_mode)
+    _watch_operators(in_mode)
+
+
+def _watch_operators(in_mode: InMode) -> None:
+    """Operators that are written in Python, by PyTorch itself or by others: they make tensors on devices."""
+    add = torch.library.Library.impl
+
+    @functools.wraps(add)
+    def added(self: Any, op_name: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(fn, types.FunctionType) or fn is torch.library.fallthrough_kernel:
+            return add(self, op_name, fn, *args, **kwargs)
+
+        @functools.wraps(fn)
+        def computed(*given: Any, **options: Any) -> Any:
+            with in_mode():
+                return fn(*given, **options)
+
+        return add(self, op_name, computed, *args, **kwargs)
+
+    torch.library.Library.impl = added
 
 
 def _watch_saving(in_mode: InMode) -> None:

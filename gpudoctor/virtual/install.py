@@ -24,6 +24,7 @@ from gpudoctor.virtual import (
     storages,
     tensor_wrappers,
     threads,
+    version_counters,
 )
 from gpudoctor.virtual.answers import TensorAnswers
 from gpudoctor.virtual.cuda_surface import CudaSurface
@@ -65,6 +66,7 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
     tensor_wrappers.install(gpus)
     backward_pass.install(in_mode)
     optimizer_steps.install()
+    version_counters.install()
     compiled_regions.install()
     process_groups.install(gpus)
     replica_copies.install(gpus)

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
 
 
+_ENDED: list[Any] = []
+
+
 class NcclConfig:
     """Settings of a communicator; whatever a program sets is kept."""
 
@@ -89,8 +92,10 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         self._timeout = self.options._timeout
         # It may be made under another `torch.device`, and never looks at one.
         self._gloo: Any = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=self._timeout)
-        self._gloo.options.global_ranks_in_group = self.options.global_ranks_in_group
-        self._gloo.options.group_name = self.options.group_name
+        # Since torch 2.7.
+        if hasattr(self._gloo.options, "group_name"):
+            self._gloo.options.global_ranks_in_group = self.options.global_ranks_in_group
+            self._gloo.options.group_name = self.options.group_name
         self._exchanges = GlooExchanges(self._gloo, rank, size)
         self._communicators = Communicators(self.gpus, PrefixStore("gpus", store), rank, size)
         # C++ asks a group for the backend of a tensor where no method of ours stands before it.
@@ -137,6 +142,13 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
     def perform_nocolor_split(self, device: torch.device) -> None:
         """What ranks outside of a new group do: nothing, here."""
+
+    def _has_hooks(self) -> bool:
+        return False
+
+    def _shutdown(self) -> None:
+        """Torch 2.6 ends gloo with Python locked, for which its threads may still wait: let it end with the process."""
+        _ENDED.append(self._gloo)
 
     def supports_tensor_alloc(self, device: torch.device) -> bool:
         return False

@@ -126,7 +126,28 @@ def joined(tensors: Pieces) -> torch.Tensor:
 
 def together(works: Sequence[dist.Work]) -> dist.Work:
     """All of them as one."""
-    return works[0] if len(works) == 1 else _then(works)
+    return works[0] if len(works) == 1 else _WorkOfSeveral(works)
+
+
+class _WorkOfSeveral(dist.Work):  # type: ignore[misc]
+    """What is done when all are; those between two ranks have no future before torch 2.7."""
+
+    def __init__(self, works: Sequence[dist.Work]) -> None:
+        super().__init__()
+        self._works = works
+
+    def is_completed(self) -> bool:
+        return all(work.is_completed() for work in self._works)
+
+    def wait(self, *timeout: Any) -> bool:
+        return all(work.wait(*timeout) for work in self._works)
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> torch.futures.Future[Any]:
+        future: torch.futures.Future[Any] = _then(self._works).get_future()
+        return future
 
 
 def done(result: Any = None) -> dist.Work:

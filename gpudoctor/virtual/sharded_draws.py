@@ -17,7 +17,7 @@ _SEEDS = 2**62
 
 def install() -> None:
     """Put it where PyTorch looks for its own; `torch.distributed.tensor` has been imported."""
-    from torch.distributed.tensor import _op_schema, _random
+    from torch.distributed.tensor import _api, _op_schema, _random
 
     class ShardedDraws(_random.OffsetBasedRNGTracker):  # type: ignore[misc]
         """Seeds the generator of the host for each drawing."""
@@ -27,7 +27,10 @@ def install() -> None:
             super().__init__(*args, **kwargs)
             # That of the first rank, where PyTorch has made all alike.
             self._common = torch.Generator()
-            self._common.set_state(torch.cuda.get_rng_state())
+            # Torch 2.6 keeps it beside that of the GPU, which may be seeded without it.
+            self._beside = hasattr(self, "rng_states")
+            state = self.rng_states["parallel-rng"] if self._beside else torch.cuda.get_rng_state()
+            self._common.set_state(state)
             torch.cuda.set_rng_state(own)
             self._seeded = torch.initial_seed()
 
@@ -36,12 +39,16 @@ def install() -> None:
             state: torch.Tensor = torch.default_generator.get_state()
             return state
 
+        def _manual_seed(self, parallel_seed: int) -> None:
+            super()._manual_seed(parallel_seed)
+            self._common.manual_seed(parallel_seed)
+
         @contextlib.contextmanager
         def _distribute_region(self, spec: Any, generator: torch.Generator | None = None) -> Iterator[None]:
             if not self.distribute_region_enabled:
                 yield
                 return
-            if self._seeded != torch.initial_seed():
+            if not self._beside and self._seeded != torch.initial_seed():
                 self._seeded = torch.initial_seed()
                 self._common.manual_seed(self._seeded)
             seed = torch.randint(_SEEDS, (), generator=generator or self._common, device="cpu").item()
@@ -52,8 +59,9 @@ def install() -> None:
             finally:
                 torch.default_generator.set_state(own)
 
-    # Under the name that PyTorch makes its own with.
-    vars(_random)["OffsetBasedRNGTracker"] = ShardedDraws
+    # Under the names that PyTorch makes its own with; the second is that of torch 2.6.
+    for module in (_random, _api):
+        vars(module)["OffsetBasedRNGTracker"] = ShardedDraws
 
     def rebuilt(spec: Any) -> torch.Tensor:
         meta = spec.tensor_meta

@@ -24,7 +24,9 @@ def install(gpus: VirtualGpus) -> None:
             if gpus.forked:
                 raise bad_fork()
             gpus.checked(place)
-        return put_storage(storage, place)
+        # Torch 2.6 does not keep the object that comes with the storage, as it does that of a tensor.
+        whole = torch.empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
+        return put_storage(whole.untyped_storage(), place)
 
     RECEIVE[:] = [receive]
     ForkingPickler.register(torch.UntypedStorage, _sent)
