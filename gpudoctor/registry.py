@@ -206,12 +206,20 @@ def card_of(module: str, pack: str) -> RuleCard:
 
 def load(card: RuleCard) -> Rule:
     """The rule itself."""
+    known = _CHECKED.get(card.module)
+    if known is not None and known[0] is card and known[1] is sys.modules.get(card.module):
+        return known[2]()
     pack = card.module.partition(".")[0]
     rule = _rule_class(_imported(card.module, pack), pack)
     # The index chose the rule; were it wrong, another rule than was selected would run.
     if (rule.code, rule.name, rule.severity) != (card.code, card.name, card.severity):
         raise _invalid(pack, _place(rule), "the index of its pack has another rule there: install the pack anew")
+    _CHECKED[card.module] = card, sys.modules[card.module], rule
     return rule()
+
+
+_CHECKED: dict[str, tuple[RuleCard, ModuleType, type[Rule]]] = {}
+"""Rules that were loaded and are what their cards say: each is asked for once for each program."""
 
 
 def page_of(card: RuleCard) -> str:

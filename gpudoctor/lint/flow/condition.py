@@ -8,7 +8,7 @@ here" is a question about the path.
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpudoctor.diagnostic import Location
@@ -153,7 +153,9 @@ class Literal(NamedTuple):
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
-    __slots__ = ("_bounded", "_composed", "_depends", "_excluded", "_hash", "_kinds", "_opposite", "literals")
+    __slots__ = (
+        "_bounded", "_composed", "_depends", "_excluded", "_hash", "_in_order", "_kinds", "_opposite", "literals",
+    )  # fmt: skip
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
         self.literals = literals
@@ -164,12 +166,15 @@ class Condition:
         self._bounded: tuple[Literal, ...] | None = None
         self._composed: tuple[Literal, ...] | None = None
         self._kinds: tuple[Literal, ...] | None = None
+        self._in_order: tuple[Literal, ...] | None = None
 
     def __iter__(self) -> Iterator[Literal]:
         # The set has another order in each run, since atoms are hashed by their place in memory.
         if len(self.literals) < 2:
             return iter(self.literals)
-        return iter(sorted(self.literals, key=lambda literal: (rank_of(literal.atom.key), literal.holds)))
+        if self._in_order is None:
+            self._in_order = tuple(sorted(self.literals, key=lambda each: (rank_of(each.atom.key), each.holds)))
+        return iter(self._in_order)
 
     def __bool__(self) -> bool:
         return bool(self.literals)
@@ -352,8 +357,26 @@ def whole(condition: Condition) -> Literal | None:
     return None
 
 
+def _leave_nothing(base: Condition, conditions: Sequence[Condition]) -> bool:
+    """What both sides of one test have left behind, as most do."""
+    single = set[Literal]()
+    for each in conditions:
+        asked = each.literals - base.literals
+        if len(asked) < 2:
+            for literal in asked:
+                if (literal[0], not literal[1]) in single:
+                    return True
+                single.add(literal)
+            if not asked:
+                return True
+    return False
+
+
 def complement(base: Condition, conditions: Iterable[Condition], tests: int = _MAX_TESTS) -> list[Condition]:
     """Where `base` holds and none of the conditions does, or more than that where it takes too many tests to see."""
+    conditions = list(conditions)
+    if _leave_nothing(base, conditions):
+        return []
     left = [each for each in conditions if not each.excludes(base)]
     if any(all(base.answer(literal) for literal in each) for each in left):
         return []

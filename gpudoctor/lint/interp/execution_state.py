@@ -583,7 +583,10 @@ class ExecutionState(Position):
         for scope in dict.fromkeys([*self.frame.scopes, *[frame.scope for frame in self.frames]]):
             for name in self.store.names(scope):
                 values = now.get((scope, name))
-                if values is None or not any([not told.isdisjoint(b.condition.literals) for b in values.bindings]):  # noqa: C419, a list is quicker here
+                # Most names hold one value, always.
+                if values is None or values.is_definite:
+                    continue
+                if not any([not told.isdisjoint(b.condition.literals) for b in values.bindings]):  # noqa: C419, a list is quicker here
                     continue
                 left = values.restrict(answer).bindings
                 if left:

@@ -80,7 +80,8 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
             told(m, node.value, owner, node.attr)
     # `each` would do the same.
     if owner.is_definite:
-        return as_told(m, attribute(m, owner.bindings[0].value, node.attr, node, asked=True), node)
+        held = attribute(m, owner.bindings[0].value, node.attr, node, asked=True)
+        return held if held.is_definite and not held.bindings[0].value.is_tested else as_told(m, held, node)
     ended: list[Value] = []
 
     def ask(value: Value) -> Values:

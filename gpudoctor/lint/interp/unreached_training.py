@@ -66,11 +66,12 @@ def training_not_reached(
     `started` by name may come there; and the call that may lead there, if a
     setting has chosen what it calls, or the error in which one of the functions on the way has ended on all its
     paths. What is `known` of the files grows."""
-    if sum(len(file.source.lines) for file in files) > _MOST_LINES:
-        return NotReached()
-    parts = [part for file in files for part in _parts_of(file, known)]
     # A file that starts nothing answers for its own functions alone.
-    reached = _reached(entry, parts, started) if whole else [part for part in parts if part.file is entry]
+    asked_of = files if whole else [file for file in files if file is entry]
+    if not any(map(_may_ask, asked_of)) or sum(len(file.source.lines) for file in files) > _MOST_LINES:
+        return NotReached()
+    parts = [part for file in asked_of for part in _parts_of(file, known)]
+    reached = _reached(entry, parts, started) if whole else parts
     missed = [part for part in reached if part.gradients and any(map(_steps, (part.file, entry)))]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
     asked = whole and bool(missed)
@@ -124,13 +125,19 @@ def _is_of(value: Value, part: _CodePart) -> bool:
 
 def idle(files: Sequence[ModuleFile], known: CodeParts, trained: AbstractSet[str]) -> tuple[Stop, ...]:
     """The first place of each of these files that asks for gradients, without those in which a program has trained."""
-    left = (each for each in files if each.source.shown not in trained and _steps(each) and not is_test(each.source))
+    may = (each for each in files if each.source.shown not in trained and _may_ask(each) and _steps(each))
+    left = (each for each in may if not is_test(each.source))
     found = ((file, _first_gradients(_parts_of(file, known))) for file in left)
     return tuple(_stop(file, each) for file, each in found if each is not None)
 
 
 def _first_gradients(parts: list[_CodePart]) -> ast.expr | ast.stmt | None:
     return next((each for part in parts for each in part.gradients), None)
+
+
+def _may_ask(file: ModuleFile) -> bool:
+    """Looking at its tree may show what asks for gradients."""
+    return "backward" in file.source.text or _BY_A_TRAINER in file.source.text
 
 
 def _steps(file: ModuleFile) -> bool:

@@ -145,12 +145,15 @@ def _note_choices(call: Call[Parser], name: str, default: Values | None, left_ou
     """Remember what an option can be, given or left out, where all of that is known."""
     given = call.keywords.get("choices")
     items = known_items(call.do, single_of(given))
-    found = [item.single for item in items or ()]
+    if not items:
+        call.do.set_entry(call.receiver, SettingState.choices, name, _NO_CHOICES)
+        return
+    found = [item.single for item in items]
     if left_out not in (None, *found):
         found.append(left_out)
     # Without a default it is given, or what argparse makes of it was seen.
     needed = "required" in call.keywords or not any(text.startswith("-") for text in texts(call))
-    sure = bool(items) and (left_out is not None or (default is None and needed))
+    sure = left_out is not None or (default is None and needed)
     # With `nargs` it is a list of these, and declared twice it may be of either kind.
     once = call.do.entry(call.receiver, SettingState.choices, name) is None and {"nargs", "action"}.isdisjoint(
         call.keywords
@@ -160,6 +163,7 @@ def _note_choices(call: Call[Parser], name: str, default: Values | None, left_ou
     call.do.set_entry(call.receiver, SettingState.choices, name, singleton(TupleOf(tuple(among))))
 
 
+_NO_CHOICES = singleton(TupleOf(()))
 MAX_OPTION_CHOICES = 40
 """Of an option with more choices than this, they are not compared."""
 
@@ -209,7 +213,7 @@ def _left_out(call: Call, flags: tuple[str, ...], default: Values | None) -> Val
 def _set_defaults(call: Call[Parser]) -> Values:
     for name, values in call.keywords.items():
         call.do.set_entry(call.receiver, SettingState.kinds, name, singleton(Const("")))
-        call.do.set_entry(call.receiver, SettingState.choices, name, singleton(TupleOf(())))
+        call.do.set_entry(call.receiver, SettingState.choices, name, _NO_CHOICES)
         call.emit(ArgumentDeclared, name=name, flags=(), default=values)
         _add_name(call, name)
         _add_command(call, name, values)

@@ -633,6 +633,8 @@ def agreed(do: LibraryContext, values: Values) -> list[Value]:
     A constant is no alternative, it is what a sum starts with.
     """
     here = list(values.restrict(do.path))
+    if not any([each.shards for each in here]):  # noqa: C419, a list is quicker here
+        return here
     computed = [shards_in(do, [value]) for value in here if not isinstance(value, Const)]
     # `if distributed: all_reduce(x)` leaves an alternative that is whole: then nothing is certain.
     common = frozenset[Value]().union(*computed[:1]).intersection(*computed[1:])
