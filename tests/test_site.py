@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.cli.command import COMMANDS
+from gpudoctor.logs.error_texts import ERROR_TEXTS, ErrorText, meaning_of
 from gpudoctor.registry import find_rules, load
 from tests.support.sources import ROOT
 from tests.tools import make_site
+from tests.tools.site_error_texts import WHOLE, examples_of
 from tests.tools.site_markdown import page
 
 if TYPE_CHECKING:
@@ -86,6 +88,24 @@ def test_the_search_of_the_site_knows_error_texts(built: Path) -> None:
     index = json.loads((built / "search.json").read_text(encoding="utf-8"))
     found = {each["location"].partition("#")[0] for each in index["items"] if "Duplicate GPU detected" in each["text"]}
     assert "rules/all-ranks-on-one-gpu/" in found
+    # What `gpudoctor read` explains without a rule is found, and what has changed is in nobody's way.
+    found = {each["location"].partition("#")[0] for each in index["items"] if "RendezvousConnection" in each["text"]}
+    assert found == {"errors/"}
+    assert not any(each["location"].startswith("changelog/") for each in index["items"])
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_whole_lines_are_explained(text: str, built: Path) -> None:
+    assert meaning_of(text) is not None
+    assert text in _text(built / "errors" / "index.html")
+
+
+@pytest.mark.parametrize("known", ERROR_TEXTS, ids=lambda known: known.pattern[:40])
+def test_examples_of_error_texts_are_found_by_their_pattern(known: ErrorText) -> None:
+    examples = examples_of(known.pattern)
+    assert examples
+    # What comes before or after it in a log has no example.
+    assert [each for each in examples if not re.search(known.pattern, f" {each} ")] == []
 
 
 @pytest.mark.slow

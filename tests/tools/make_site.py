@@ -99,6 +99,8 @@ def write_sources(folder: Path, cards: list[RuleCard]) -> list[str]:
         text = (ROOT / source).read_text(encoding="utf-8")
         if source == "CONTRIBUTING.md":
             text = _adding_a_rule(text)
+        if source == "CHANGELOG.md":
+            text = f"---\nsearch:\n  exclude: true\n---\n\n{text}"
         text = site_markdown.page(text, source, target, targets, rules)
         for mark, generated in parts.items():
             text = text.replace(mark, generated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.api import LintOptions, Session
@@ -11,6 +11,7 @@ from gpudoctor.registry import ERROR_TEXTS, load, page_of
 from gpudoctor.report import full
 from gpudoctor.report.markdown import with_difference
 from gpudoctor.report.text import Style, written
+from tests.tools.site_error_texts import other_texts
 from tests.tools.site_markdown import code_block, sources
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ def rule_page(card: RuleCard, fixtures: Path, matrix: Mapping[str, tuple[str, st
     return "\n\n".join(blocks) + "\n"
 
 
-def error_texts(cards: Iterable[RuleCard]) -> str:
+def error_texts(cards: Sequence[RuleCard]) -> str:
     """All error texts, by the part of training that they are about, each with the rules that it may belong to."""
     by_text: dict[str, list[RuleCard]] = {}
     for card in cards:
         for text in load(card).errors:
             by_text.setdefault(text, []).append(card)
-    return "\n\n".join(_of_families(by_text))
+    return "\n\n".join((*_of_families(by_text), other_texts(cards, by_text)))
 
 
 def measured(text: str) -> dict[str, tuple[str, str]]:
@@ -78,7 +79,9 @@ def _of_families(by_text: Mapping[str, list[RuleCard]]) -> Iterator[str]:
         if texts:
             yield f"## {title}"
         for text in texts:
-            rules = (f"- [{card.name}](rules/{card.name}.md) ({card.code}): {card.summary}" for card in by_text[text])
+            # What the text is mostly about comes first: a deadlock before uneven batches.
+            nearest = sorted(by_text[text], key=lambda card: card.family != family)
+            rules = (f"- [{card.name}](rules/{card.name}.md) ({card.code}): {card.summary}" for card in nearest)
             yield "\n\n".join((code_block(text, "text"), "\n".join(rules)))
 
 
