@@ -293,10 +293,11 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         library="cuda",
     ),
     ErrorText(
-        r"illegal memory access|misaligned address|unspecified launch failure|an illegal instruction",
+        r"illegal memory access|misaligned address|unspecified launch failure|an illegal instruction|"
+        r"Memory access fault by GPU",
         _OWN,
         "A kernel read or wrote where it may not.",
-        "Run again with `CUDA_LAUNCH_BLOCKING=1`: the line that is named then is the right one.",
+        "Run again with `CUDA_LAUNCH_BLOCKING=1` (ROCm: `AMD_SERIALIZE_KERNEL=3`): the line named then is right.",
         library="cuda",
     ),
     ErrorText(
@@ -426,6 +427,13 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         "Give each process a rank of its own: with `--node-rank`, which differs between nodes, or from the scheduler.",
         likely=("GPU429", "GPU403"),
         library="nccl",
+    ),
+    ErrorText(
+        r"ss1\.ss_family == ss2\.ss_family",
+        _OWN,
+        "gloo was given an address of IPv4 by one process and one of IPv6 by another.",
+        "Name one interface on all nodes with `GLOO_SOCKET_IFNAME`, or let host names stand for one kind of address.",
+        library="gloo",
     ),
     ErrorText(
         r"Gloo connectFullMesh failed|gloo/transport/tcp/pair\.\w+:\d+\] (?:connect |Connect timeout)",

@@ -80,6 +80,8 @@ _TELLING = re.compile(
             r"NCCL error",
             r": error: ",
             r"mpirun noticed that process rank|^\s*Process name: \[\[|^\s*Exit code: ",
+            r"MPI_ABORT was invoked on rank|^\s*(?:with )?[Ee]rrorcode|application called MPI_Abort",
+            r"Memory access fault by GPU",
             r"Horovod has been shut down",
             r"did not receive grad for rank",
             r"client socket has failed to connect",
@@ -143,6 +145,8 @@ _WORDS = (
     "mpirun noticed",
     "Process name: [[",
     "Exit code: ",
+    "MPI_A",
+    "rrorcode",
     "Horovod has",
     "grad for rank",
     "finished reduction",
@@ -165,7 +169,7 @@ _STRETCHES = tuple(
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: [["),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
-        *("Terminated ", "exited with code"),
+        *("Terminated ", "exited with code", "MPI_A", "rrorcode"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
@@ -182,10 +186,14 @@ _PROGRESS = re.compile(
 )
 _GAVE_UP = "Timeout at NCCL work"
 _STACK_FRAME = re.compile(r"#\d+ (?P<function>\S+) from (?P<path>.+):(?P<line>\d+)$")
-_MPI = re.compile(r"\s*Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]|\s*Exit code:\s+(?P<code>\d+)\s*$")
-"""How mpirun tells of the first process that failed, in two lines."""
+_MPI = re.compile(
+    r"\s*Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]|\s*Exit code:\s+(?P<code>\d+)\s*$|"
+    r".*MPI_ABORT was invoked on rank (?P<stopped>\d+)\b|\s*(?:with )?[Ee]rrorcode:? (?P<given>-?\d+)\.?\s*$"
+)
+"""How mpirun tells of the first process that failed, and of one that stops all, in two lines."""
 _FAILED = re.compile(
-    r"(?:mpirun noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
+    r"(?:application called MPI_Abort\(\S+ (?P<aborted>-?\d+)\) - process (?P<aborting>\d+)|"
+    r"mpirun noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
     r"exits with return code = (?P<killed>-?\d+)|"
     r"rocess \d+ \(local_rank (?P<child>\d+)\) FAILED \(exitcode (?P<childs>-?\d+)\)|"
@@ -301,10 +309,10 @@ class LogReader:
             yield Notice(spoken.by, at, text.strip())
 
     def _of_mpirun(self, told: re.Match[str], at: LogPlace) -> Iterator[LogFact]:
-        if told["rank"]:
-            self._named = int(told["rank"])
+        if rank := told["rank"] or told["stopped"]:
+            self._named = int(rank)
         elif self._named is not None:
-            code = _of_shell(int(told["code"]))
+            code = _of_shell(int(told["code"])) if told["code"] else _given(told["given"])
             yield ProcessExit(Speaker(rank=self._named), at, code, max(0, -code), root=True)
             self._named = None
 
@@ -323,6 +331,7 @@ _NOTICE = re.compile(
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ received at time|"
     r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|watchdog thread terminated with exception|"
+    r"Memory access fault by GPU|"
     r"size mismatch for |"
     r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
     r"Horovod has been shut down|Watchdog caught co|connectFullMesh failed|has been marked as ready twice|"
@@ -375,8 +384,8 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
         by = [Speaker(local_rank=int(found["local"] or found["child"]))]
     elif found["spawned"]:
         by = [Speaker(rank=int(found["spawned"]))]
-    elif found["noticed"]:
-        by = [Speaker(rank=int(found["noticed"]))]
+    elif rank := found["noticed"] or found["aborting"]:
+        by = [Speaker(rank=int(rank))]
     elif found["pid"]:
         by = [replace(spoken.by, tag=f"pid {found['pid']}")]
     elif found["pod"]:
@@ -395,6 +404,8 @@ def _code(found: re.Match[str]) -> int:
         return -int(getattr(signal, name, 0))
     if found["by_signal"]:
         return -int(found["by_signal"])
+    if found["aborted"]:
+        return _given(found["aborted"])
     if code := found["exit"] or found["left"]:
         return _of_shell(int(code))
     return int(next(found[name] for name in ("code", "childs", "killed", "ended", "status") if found[name]))
@@ -403,6 +414,11 @@ def _code(found: re.Match[str]) -> int:
 def _of_shell(code: int) -> int:
     """Above 128 it is a signal."""
     return code if code <= 128 else 128 - code
+
+
+def _given(code: str) -> int:
+    """What a program gives to MPI is no signal; what is left of it is one byte."""
+    return int(code) % 256 or 1
 
 
 def _numbers(listed: str) -> list[int]:

@@ -638,6 +638,9 @@ def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
         ),
         ("  Process name: [[29973,1],2]\n  Exit code:    1", 2, "exit code 1"),
         ("  Process name: [[29973,1],2]\n  Exit code:    139", 2, "killed by SIGSEGV"),
+        ("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 1.", 2, "exit code 1"),
+        ("MPI_ABORT was invoked on rank 3 in communicator W\n  Proc: [[4,1],3]\n  Errorcode: -1", 3, "exit code 255"),
+        ("application called MPI_Abort(MPI_COMM_WORLD, 911) - process 5", 5, "exit code 143"),
     ],
 )
 def test_what_mpirun_says_of_the_first(told: str, rank: int, summary: str, tmp_path: Path) -> None:
@@ -948,6 +951,7 @@ TEXTS = (
     ("RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with", "forked"),
     ("RuntimeError: CUDA error: device-side assert triggered", "index"),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", "read or wrote"),
+    ("Memory access fault by GPU node-2 (Agent handle: 0x55) on address 0x7f. Reason: Page not present", "read or wr"),
     ("RuntimeError: CUDA error: uncorrectable ECC error encountered", "has failed"),
     ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "no kernels"),
     ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)", "driver is older"),
@@ -970,6 +974,7 @@ TEXTS = (
     ("init.cu:1197 NCCL WARN Mismatched collective detected, please check your collective calls", "different collec"),
     ("RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp", "gloo could not"),
     ("RuntimeError: [/third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [10.0.0.1]:13195", "gloo could not"),
+    ("RuntimeError: [enforce fail at gloo/common/linux.cc:3] ss1.ss_family == ss2.ss_family. 2 vs 10", "of IPv6"),
     ("ncclRemoteError: A call failed\nLast error:\nNET/IB : Got completion from peer b<5> with error 5", "InfiniBand"),
     ("ValueError: Size mismatch between saved torch.Size([4]) and current: torch.Size([5]) for", "does not fit"),
     ("python: can't open file '/var/spool/slurmd/job7/train.py': [Errno 2] No such file", "did not find"),
