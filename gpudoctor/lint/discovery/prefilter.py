@@ -83,7 +83,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     if spots:
         imported = _imported_in(node for node in file.tree.body if not isinstance(node, _DEFINITIONS))
         # `from torch.distributed import send as give` makes a word of `give`.
-        for name in (name for name, path in imported.items() if _is_telling(path)):
+        for name in (name for name, path in imported.items() if is_telling(path)):
             if name == "*":
                 return None
             spots.update(search.positions(name))
@@ -91,7 +91,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
         gpu = bool(re.search(_GPU, text))
         for statement in _standing_on(lines, file.tree.body):
             names = _names_in(_parts_on(lines, statement), imported)
-            if any(map(_is_telling, names)) or (gpu and _any(_CLOCK, names)):
+            if any(map(is_telling, names)) or (gpu and _any(_CLOCK, names)):
                 if not isinstance(statement, _DEFINITIONS):
                     return None
                 found.add(statement.name)
@@ -158,7 +158,7 @@ def _any(pattern: str, names: set[str]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _is_telling(name: str) -> bool:
+def is_telling(name: str) -> bool:
     """Asked of the same names again and again."""
     if name.startswith(_DROPPED):
         return True
@@ -187,7 +187,7 @@ def _words_in(text: str) -> Iterator[int]:
             continue
         for at in _positions(word, text):
             # `torch.broadcast_to` and `lora_rank` are in every other file.
-            if " " in word or _is_telling(_name_at(text, at)) or re.search(_CLOCK, _name_at(text, at)):
+            if " " in word or is_telling(_name_at(text, at)) or re.search(_CLOCK, _name_at(text, at)):
                 yield at
 
 

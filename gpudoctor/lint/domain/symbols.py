@@ -27,6 +27,14 @@ class Setting(Term):
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenSwitch(Term):
+    """What the author sets in the text of the program, and may set otherwise: `distributed = False`."""
+
+    name: str
+    at: Location
+
+
+@dataclass(frozen=True, slots=True)
 class PlaceOnDisk(Term):
     """The file that is executed (`__file__`), or a folder that was computed from it: where it is on this machine."""
 

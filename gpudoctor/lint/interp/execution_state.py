@@ -67,6 +67,7 @@ from gpudoctor.lint.source.unparse import shown
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.interp.function_traits import Habit, Summary
+    from gpudoctor.lint.interp.written_switches import WrittenSwitches
     from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
 
@@ -165,6 +166,7 @@ class ExecutionState(Position):
         "watched": "Attributes whose reads somebody wants to be told: what was seen once is not unseen.",
         "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
         "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
+        "written_switches": "Switches in the text of the program that its author may set otherwise.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
@@ -176,6 +178,7 @@ class ExecutionState(Position):
         self.asked: set[Hashable] = set()
         self.without_group = self.at_defaults = self.defaults_matter = False
         self.refinements: dict[Hashable, bool] = {}
+        self.written_switches: WrittenSwitches = {}
         self.granted: set[Hashable] = set()
         self._ages = _Ages()
         self.age = self._ages.of

@@ -11,7 +11,7 @@ from gpudoctor.lint.discovery.classify import Classified, is_test
 from gpudoctor.lint.discovery.top_level import DEFINITIONS, is_main_guard
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size, SizeKind
-from gpudoctor.lint.domain.symbols import AnyOf, Compares, asked_of
+from gpudoctor.lint.domain.symbols import AnyOf, Compares, IsTrue, asked_of
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler, Split
@@ -38,6 +38,7 @@ from gpudoctor.lint.interp.limits import (
 )
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart
+from gpudoctor.lint.interp.written_switches import written_switches
 from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
 from gpudoctor.lint.program_facts import AsStarted
 from gpudoctor.lint.source.file_traits import Role
@@ -312,6 +313,9 @@ def _execute(
     """One world, begun again whenever a switch was learnt. With `or_spawn`, it may turn out that the program starts its
     ranks itself."""
     known, granted = dict(assumed.switches), set[Hashable]()
+    written = written_switches(start.module.source) if world.several_processes else {}
+    # Whether they turn distribution on is learnt once; who is executed again knows.
+    open_ended = attempts > 1 and bool(written)
     # One for all attempts: whoever waits does not care how often it was begun.
     budget = Budget(min(MAX_SECONDS, left.left), min(MAX_EVALUATIONS, left.steps))
     for _ in range(attempts):
@@ -324,18 +328,24 @@ def _execute(
         if assumed.group_before is not None:
             _begin_group_before(m, assumed.group_before)
         m.granted = granted
+        m.written_switches = {node: each for node, each in written.items() if open_ended or IsTrue(each) in known}
         try:
             whole = _run(m, start)
         # What ran before the switch was known saw both of its sides: the log of it is void.
         except RefineAndRestart:
             known = {**known, **m.refinements}
             world, or_spawn = m.world_unasked, or_spawn and not m.launcher_matters
+            open_ended = open_ended and not any(IsTrue(each) in known for each in written.values())
             continue
         except NeedsWorld:
             return None, known, m
         finally:
             budget.steps -= m.evaluations
             left.steps -= m.evaluations
+        # None of them did: the program is what stands there.
+        if open_ended:
+            open_ended = False
+            continue
         return _program(m, start, m.world_unasked, whole, seen, group_before=assumed.group_before), known, m
     return _program(m, start, m.world_unasked, False, seen, group_before=assumed.group_before), known, m
 

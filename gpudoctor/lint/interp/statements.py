@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Anonymous, Value, Values
+from gpudoctor.lint.domain.value import Anonymous, Value, Values, singleton
 from gpudoctor.lint.events.collective import LeaveLoop
+from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.hooks import Handled
 from gpudoctor.lint.interp import expressions, truthiness, with_statements
@@ -77,13 +78,24 @@ def _is_shown(m: Evaluator, node: ast.Expr) -> bool:
 
 def _assign(m: Evaluator, node: ast.Assign) -> None:
     hint(m, node.targets[0], node.value)
-    values = m.evaluate(node.value)
+    values = _as_set(m, node, m.evaluate(node.value))
     for target in node.targets:
         # Before the target is bound anew, while its old value is known.
         if isinstance(node.value, ast.BinOp) and _is_operand(m, target, node.value):
             for told in HOOKS.accumulated:
                 told(m, target, values, node)
         assign(m, target, values)
+
+
+def _as_set(m: Evaluator, node: ast.stmt, written: Values) -> Values:
+    """What a name gets that its author may set otherwise."""
+    switch = m.written_switches.get(node)
+    if switch is None:
+        return written
+    only = written.single
+    assert only is not None
+    m.emit(SettingDefault, at=m.place(node), value=switch, text=switch.label, left_out=only)
+    return singleton(switch)
 
 
 def _is_operand(m: Evaluator, target: ast.expr, operation: ast.BinOp) -> bool:
@@ -95,7 +107,8 @@ def _is_operand(m: Evaluator, target: ast.expr, operation: ast.BinOp) -> bool:
 def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:
     if node.value is not None:
         hint(m, node.target, node.value)
-        assign(m, node.target, as_annotated(m, node.annotation, m.evaluate(node.value), node))
+        values = _as_set(m, node, m.evaluate(node.value))
+        assign(m, node.target, as_annotated(m, node.annotation, values, node))
 
 
 def _augmented(m: Evaluator, node: ast.AugAssign) -> None:

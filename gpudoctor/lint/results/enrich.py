@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Location, Related, Severity
-from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.domain.symbols import IsTrue, Widened, WrittenSwitch
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.events.option_defaults import comes_to, only_where, only_with
@@ -23,9 +23,19 @@ if TYPE_CHECKING:
 
 def told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
     """The findings of one rule, as they are reported for this program."""
+    switches = tuple(_switches_of(program))
     for finding in _at_their_callers(findings, program):
         led = _doubted(_led_to(finding, program), program)
-        yield _where_options_lead(led, program)
+        led = _where_options_lead(led, program)
+        yield replace(led, related=(*led.related, *switches)) if switches else led
+
+
+def _switches_of(program: Program) -> Iterator[Related]:
+    """Where the author says that there are several processes."""
+    for key, holds in program.assumptions.switches.items():
+        match key:
+            case IsTrue(Unknown(WrittenSwitch(name, at))) if holds:
+                yield Related(f"several processes train where `{name}` is `True`", at)
 
 
 def _at_their_callers(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:

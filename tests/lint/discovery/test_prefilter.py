@@ -11,7 +11,7 @@ import pytest
 
 from gpudoctor.lint.discovery import prefilter
 from gpudoctor.lint.discovery.classify import classify_alone
-from gpudoctor.lint.discovery.prefilter import _is_telling, is_irrelevant, relevant_definitions
+from gpudoctor.lint.discovery.prefilter import is_telling, is_irrelevant, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.manifest import telling_names
@@ -147,9 +147,9 @@ def test_words_are_no_names_of_everything():
 
     kinds = (str, list, dict, set, torch.Tensor, nn.Module, nn.functional)
     everywhere = {name for kind in kinds for name in dir(kind) if name[0].islower()}
-    assert {name for name in everywhere if _is_telling(name)} <= {"is_distributed"}
+    assert {name for name in everywhere if is_telling(name)} <= {"is_distributed"}
     # Those of graphs and of several tasks, which a job of a cluster counts as well.
-    assert not [name for name in ("node", "num_nodes", "num_tasks") if _is_telling(name)]
+    assert not [name for name in ("node", "num_nodes", "num_tasks") if is_telling(name)]
 
 
 MISSED = {
