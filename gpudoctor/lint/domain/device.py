@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.value import Value, Values, int_of, text_of
+from gpudoctor.lint.domain.value import Const, Value, Values, int_of, text_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass, field
 
@@ -25,6 +25,10 @@ class Device(Value):
     @property
     def divergence(self) -> Divergence:
         return self.index.divergence if self.index is not None else Divergence.NONE
+
+    @property
+    def in_text(self) -> tuple[Value, ...]:
+        return (Const(self.type),) if self.index is None else (Const(f"{self.type}:"), self.index)
 
     @property
     def is_cpu(self) -> bool:

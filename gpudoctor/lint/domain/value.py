@@ -122,6 +122,11 @@ class Value:
         """A number of the launcher that is still a string."""
         return False
 
+    @property
+    def in_text(self) -> tuple[Value, ...]:
+        """What `str` of this value puts together."""
+        return (self,)
+
     def as_number(self) -> Value:
         """This value, where such a string is read as the number that it is."""
         return self

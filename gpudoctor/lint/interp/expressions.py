@@ -23,7 +23,18 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, Slice, TupleOf
 from gpudoctor.lint.domain.function import Generator, LazyImport, Library
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import FALSE, UNBOUND, Anonymous, Const, Text, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    UNBOUND,
+    Anonymous,
+    Const,
+    Text,
+    Unknown,
+    Value,
+    Values,
+    singleton,
+    text_of,
+)
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, whole
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import imports, library, truthiness
@@ -32,6 +43,7 @@ from gpudoctor.lint.interp.attributes import attribute
 from gpudoctor.lint.interp.calls import call_node, run_body
 from gpudoctor.lint.interp.definitions import define_lambda
 from gpudoctor.lint.interp.items import concatenate, item_at, items_of, repeat
+from gpudoctor.lint.interp.limits import A_FEW
 from gpudoctor.lint.interp.narrowing import as_told
 from gpudoctor.lint.interp.operators import OPERATORS, conjunction, negate, rank_arithmetic, scaled_by
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
@@ -417,6 +429,8 @@ def _passes(m: Evaluator, test: ast.expr, filters: list[Literal]) -> bool:
 
 def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
     parts: list[Value] = []
+    # One that is a text or another, as `"cuda"` where there is a GPU: so is the whole.
+    either: tuple[int, Values] | None = None
     for piece in node.values:
         if isinstance(piece, ast.Constant):
             parts.append(Const(piece.value))
@@ -427,12 +441,25 @@ def _joined_string(m: Evaluator, node: ast.JoinedStr) -> Values:
                 told(m, values, m.place(node))
             only = values.restrict(m.path).single
             if only is not None:
-                parts.append(only)
+                parts += only.in_text
+            elif either is None and len(values) <= A_FEW and values.all(_is_text):
+                either = len(parts), values
             else:
                 parts.extend(HOOKS.text_parts[0](m, values))
+    if either is None:
+        return singleton(_put_together(parts))
+    at, texts = either
+    return texts.map(lambda each: _put_together([*parts[:at], *each.in_text, *parts[at:]]))
+
+
+def _is_text(value: Value) -> bool:
+    return text_of(value.in_text[0]) is not None
+
+
+def _put_together(parts: list[Value]) -> Value:
     constants = [part for part in parts if isinstance(part, Const)]
     whole = joined(constants) if len(constants) == len(parts) else None
-    return singleton(Text(tuple(parts)) if whole is None else whole)
+    return Text(tuple(parts)) if whole is None else whole
 
 
 def _formatted(m: Evaluator, node: ast.FormattedValue) -> Values:

@@ -11,7 +11,7 @@ import pytest
 
 from gpudoctor.lint.discovery import prefilter
 from gpudoctor.lint.discovery.classify import classify_alone
-from gpudoctor.lint.discovery.prefilter import is_telling, is_irrelevant, relevant_definitions
+from gpudoctor.lint.discovery.prefilter import is_irrelevant, is_telling, relevant_definitions
 from gpudoctor.lint.source.file import SourceFile, parse_text
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.manifest import telling_names
