@@ -33,6 +33,8 @@ class Operator(NamedTuple):
     plant: Callable[[Code], Iterator[Planted]]
     anywhere: bool = False
     """The finding stands elsewhere by its nature: at the loop, the loader or the step, perhaps in another file."""
+    of_ranks: bool = False
+    """It is one only where several processes train."""
 
 
 # --- data ------------------------------------------------------------------------------------------------------
@@ -463,7 +465,7 @@ OPERATORS = (
     Operator("model not moved", ("GPU202", "GPU207", "GPU208"), drop_model_move, anywhere=True),
     Operator("map_location dropped", ("GPU209",), drop_map_location),
     Operator("rank kept as text", ("GPU409",), local_rank_as_text, anywhere=True),
-    Operator("set_device(0)", ("GPU204", "GPU206", "GPU208"), always_gpu_zero, anywhere=True),
+    Operator("set_device(0)", ("GPU204", "GPU206", "GPU208"), always_gpu_zero, anywhere=True, of_ranks=True),
     Operator("RANK for LOCAL_RANK", ("GPU205",), rank_for_local_rank, anywhere=True),
     Operator("wrap dropped", ("GPU101",), drop_wrap, anywhere=True),
     Operator("wrapper discarded", ("GPU103", "GPU102", "GPU101"), discard_wrapper, anywhere=True),
@@ -478,7 +480,7 @@ OPERATORS = (
     Operator("collective on rank 0", ("GPU501", "GPU502", "GPU503"), collective_on_rank_zero),
     Operator("return before a collective", ("GPU501", "GPU502", "GPU503"), leave_before_collective),
     Operator("validation on rank 0", ("GPU501", "GPU502"), validate_on_rank_zero, anywhere=True),
-    Operator("round skipped for a loss of one rank", ("GPU503",), skip_rounds_alone),
+    Operator("round skipped for a loss of one rank", ("GPU503",), skip_rounds_alone, of_ranks=True),
     # Where the score decides which model is kept, GPU609 says of it that it is of one share of the data only.
     Operator("validation not reduced", ("GPU312", "GPU609"), drop_reduction, anywhere=True),
     Operator("backward and step swapped", ("GPU711",), swap_backward_and_step),

@@ -19,7 +19,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -32,6 +32,9 @@ from tests.support.linting import Seen, lint  # noqa: E402
 from tests.tools.editing import Code, Planted  # noqa: E402
 from tests.tools.mistakes import OPERATORS, Operator  # noqa: E402
 from tests.tools.reached import never_reached  # noqa: E402
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.program import Program
 
 SERIOUS = ("error", "warning", "perf")
 MOST_FILES = 8
@@ -86,13 +89,15 @@ def planted_in(root: Path, entry: Path, only: str = "", most: int = 1, anyway: b
             print(f"not healthy: {root / entry} {' '.join(sorted({seen.code for seen in before}))}", file=sys.stderr)
             if not anyway:
                 return
-        files = _files(copy, entry)
+        programs = _programs(copy, entry)
+        files = _files(copy, entry, programs)
+        several = any(program.world.several_processes for program in programs)
         # Read as a whole: who calls a function may stand in a file that is not edited.
         dead = never_reached({path: tree for path in files if (tree := _tree(copy / path)) is not None})
         # A file that is started itself holds another program, of which this one takes a helper.
         places = [path for path in files if path == str(entry) or b"__main__" not in (copy / path).read_bytes()]
         for operator in OPERATORS:
-            if only in operator.name:
+            if only in operator.name and (several or not operator.of_ranks):
                 yield from _try(operator, copy, entry, places[:MOST_FILES], dead, before, most)
 
 
@@ -158,11 +163,14 @@ def _is_it(operator: Operator, seen: Seen, path: str, planted: Planted) -> bool:
     return seen.code in operator.codes and here
 
 
-def _files(copy: Path, entry: Path) -> list[str]:
-    """The files that lint reads for a program, relative to its root: the program first, then those to plant in."""
+def _programs(copy: Path, entry: Path) -> list[Program]:
     project = Project(str(copy / entry), Sources())
     module = project.module_of(str(copy / entry))
-    programs = programs_of(module, classify(module, project), project) if module is not None else []
+    return programs_of(module, classify(module, project), project) if module is not None else []
+
+
+def _files(copy: Path, entry: Path, programs: list[Program]) -> list[str]:
+    """The files that lint reads for a program, relative to its root: the program first, then those to plant in."""
     read = {Path(shown) for program in programs for shown in program.files}
     inside = [path for path in copy.rglob("*.py") if any(path.match(str(each)) for each in read)]
     others = sorted(str(path.relative_to(copy)) for path in inside if path != copy / entry)
