@@ -536,9 +536,22 @@ def _zero(call: Call[Tensor | Unknown]) -> Values:
     """`p.grad.zero_()` clears as `optimizer.zero_grad()` does."""
     value = call.receiver
     # `buffer.zero_()` clears no gradient.
-    if not isinstance(value, Tensor) or value.origin is TensorOrigin.GRADIENT:
+    clears = not _is_content(value) if isinstance(value, Unknown) else value.origin is TensorOrigin.GRADIENT
+    if clears:
         call.emit(ClearGradients, target=value)
     return singleton(value)
+
+
+def _is_content(value: Unknown) -> bool:
+    """`layer.bias.data`: the numbers of a parameter, not of its gradient."""
+    match value.term:
+        case Attribute(Unknown(Attribute(_, name)), "data"):
+            return name != "grad"
+        case Attribute(Unknown(), "data"):
+            return False
+        case Attribute(_, "data"):
+            return True
+    return False
 
 
 @MODELS.method(Tensor)

@@ -241,3 +241,23 @@ def test_the_arithmetic_of_an_own_optimizer_clears_nothing(paper):
     assert not found.events(ClearGradients)
     assert found.program.lost == ()
     assert found.events(Forward)
+
+
+def test_the_numbers_of_a_parameter_are_no_gradient(paper):
+    found = paper("""
+        import torch
+        from torch import nn
+        def init(nets):
+            for net in nets:
+                for part in net.modules():
+                    if isinstance(part, nn.Linear):
+                        part.bias.data.zero_()
+        def clear(nets):
+            for net in nets:
+                for part in net.modules():
+                    part.bias.grad.data.zero_()
+        first, second = nn.Linear(2, 2), nn.Linear(2, 1)
+        init([first, second])
+        clear([first, second])
+    """)
+    assert {event.location.line for event in found.events(ClearGradients)} == {12}
