@@ -82,7 +82,16 @@ def declared(name: str) -> Declared | None:
 
 def methods(cls: str) -> tuple[str, ...]:
     """The names of the methods that the stub of a class has."""
-    return tuple(name.rpartition(".")[2] for name in table()["signatures"] if name.rpartition(".")[0] == cls)
+    return tuple(_methods().get(cls, ()))
+
+
+@cache
+def _methods() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in table()["signatures"]:
+        owner, _, last = name.rpartition(".")
+        found.setdefault(owner, []).append(last)
+    return found
 
 
 def layers(what: str) -> frozenset[str]:

@@ -95,10 +95,13 @@ def devices_of(values: Values | None, place: Location) -> Values | None:
     return found if found.all(lambda value: isinstance(value, (Device, Unknown))) else None
 
 
+_ON_CPU = singleton(CPU)
+
+
 def default_device(do: LibraryContext) -> Values:
     """Where new tensors and modules are made."""
     # CPU unless torch 2.0's `set_default_device` or a `with torch.device(…)` says otherwise.
-    return do.state(PROCESS, ProcessState.default_device) or singleton(CPU)
+    return do.state(PROCESS, ProcessState.default_device) or _ON_CPU
 
 
 @answers(HOOKS.contexts, Device)

@@ -396,9 +396,11 @@ def device_of(do: LibraryContext, value: Value, depth: int = 0) -> Values | None
     if own is None or (own.single == CPU and _may_be_elsewhere(do, core)):
         return None
     children = children_of(do, core) if depth <= _DEVICE_DEPTH else ()
-    places = [
-        device_of(do, part, depth + 1) for part in children if part != core and has_parameters(do, part) is not False
-    ]
+    parts = [(part, device_of(do, part, depth + 1)) for part in children if part != core]
+    # Mostly all are where it is itself, those without parameters, too.
+    if all([place is own or place == own for _, place in parts]):  # noqa: C419, a list is quicker here
+        return own
+    places = [place for part, place in parts if has_parameters(do, part) is not False]
     if not places:
         return own
     first = places[0]
