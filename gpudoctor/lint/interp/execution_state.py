@@ -140,6 +140,7 @@ class ExecutionState(Position):
         "_traits": "Looked up once: what the bodies of functions hold.",
         "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
         "_world": "How the program is launched.",
+        "_written": "Cells that were ever written to: of no object need be looked up what the others hold.",
         "age": "A method of `_ages`, found quickly.",
         "asked": "The tests that were asked, by their keys: of what nobody asked, an answer may be learnt later, too.",
         "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
@@ -191,6 +192,7 @@ class ExecutionState(Position):
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
         self._visits: dict[_Spot, int] = {}
+        self._written: set[object] = set()
         self._open_frames: OpenFrames = ((), (), (), ())
         self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
@@ -479,7 +481,9 @@ class ExecutionState(Position):
 
     def write(self, key: Hashable, values: Values) -> None:
         """Bind a key; too many values become an unknown one."""
-        born = self.age(key)
+        # As `age` does, which would be called for each write.
+        owner = key[0] if type(key) is tuple else key
+        born = self._ages.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
         if born < self.oldest_write:
             self.oldest_write = born
         # Two values are what an `if` leaves; it is loops that pile them up.
@@ -490,16 +494,21 @@ class ExecutionState(Position):
         # As in `read`: few questions are asked as often as these.
         key = (owner, cell)
         self.reads.append(key)
+        if cell not in self._written:
+            return None
         values = self.store.now.get(key)
         return written_of(values, self.path, cell.collects) if values is not None else None
 
     def set_state(self, owner: Owner, cell: ValueCell[Owner], values: Values) -> None:
+        self._written.add(cell)
         self.write((owner, cell), values)
 
     def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary:
         """Whether something is so of an object on this path."""
         key = (owner, flag)
         self.reads.append(key)
+        if flag not in self._written:
+            return NO
         values = self.store.now.get(key)
         return known_of(values, self.path) if values is not None else NO
 
@@ -513,6 +522,7 @@ class ExecutionState(Position):
         )
 
     def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
+        self._written.add(flag)
         self.write((owner, flag), YES_SET if is_so else NO_SET)
 
     def entry(self, owner: Owner, table: ValueTable[Owner], name: str) -> Values | None:
