@@ -234,6 +234,16 @@ class Program:
         return frozenset(name for name in self.frameworks if part in framework(name).leaves)
 
     @property
+    def seeding_when_made(self) -> frozenset[str]:
+        """The frameworks in charge that set one seed on all ranks as soon as what trains is made."""
+        if not self.frameworks:
+            return frozenset()
+        # Deferred: as above.
+        from gpudoctor.manifest.framework_roles import framework
+
+        return frozenset(name for name in self.frameworks if framework(name).seeds_when_made)
+
+    @property
     def shared_out(self) -> bool:
         """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""
         return self._noted([event for event in self.in_charge if event.shares_data])

@@ -9,6 +9,22 @@ from gpudoctor.record import dataclass, field
 
 
 @dataclass(frozen=True)
+class EngineUser:
+    """What a program tells a framework (`framework`, by the class `made_by`) that has DeepSpeed train.
+
+    `path` is the file that configures DeepSpeed, without links, where the program names it; empty where the launch
+    does. `settings` are given by name, None where it is no constant; `whole` where no others may have been given.
+    """
+
+    framework: str
+    made_by: str
+    path: str
+    settings: tuple[tuple[str, object], ...]
+    at: Location
+    whole: bool = True
+
+
+@dataclass(frozen=True)
 class ProgramFacts:
     """What a program says of how it wants to be started, with the place that says so, where it does.
 
@@ -38,6 +54,7 @@ class ProgramFacts:
     """How many GPUs of a machine Lightning's Trainer is told to use."""
     devices_at: Location | None = None
     nodes: int | None = None
+    engine_users: tuple[EngineUser, ...] = ()
     settings_read: tuple[str, ...] = ()
     """The files, without links, that configure DeepSpeed where the program names them."""
     processes: int | None = None

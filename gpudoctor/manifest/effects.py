@@ -69,6 +69,10 @@ class CollectiveEffect(Effect):
     """Exchanges nothing: it is called to wait for each other."""
     uneven: bool = False
     """It may be called by some ranks: it tells who is missing, or exchanges something for sharded models only."""
+    of_states: bool = False
+    """For models whose state is spread over ranks (ZeRO of any stage, FSDP) it exchanges something nevertheless."""
+    of_parameters: bool = False
+    """For those whose parameters are spread (ZeRO stage 3, FSDP)."""
     result_on: Parameter = ""
     """The parameter that names the one rank that has the result."""
     asked_by: Parameter = ""

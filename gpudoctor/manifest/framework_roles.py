@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         "saving",
         "seeding",
         "seeds",
+        "splits",
     ]
     """A part of a training that a framework may leave to the program, as `Framework.leaves` tells."""
 else:
@@ -56,7 +57,8 @@ class Framework:
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
     (`checkpoints`), `downloads`, telling samplers the `epochs`, making `folders`, workers and order of `loaders` but
     for the share of each rank, `loggers`, the `loop` that trains, where it is not a loop that is followed, starting the
-    `processes`, `saving` what it saves itself, `seeding` at all, and which `seeds` ranks have."""
+    `processes`, `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, and random `splits` of the
+    data before it is handed over."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
@@ -64,6 +66,8 @@ class Framework:
     """The command line says what it wraps models by: DeepSpeed's engine, FSDP or DDP."""
     averages: bool = False
     """Whatever takes charge of it averages the gradients of the ranks."""
+    seeds_when_made: bool = False
+    """What trains sets one seed on all ranks as soon as it is made."""
     leaves_streams: bool = False
     """It gives each rank all that an `IterableDataset` yields."""
 
@@ -83,7 +87,10 @@ def _frameworks() -> Iterator[Framework]:
         "accelerator.local_process_index",
         "accelerator.local_main_process_first()",
         "accelerator.device",
-        leaves=("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "processes", "saving", "seeds"),
+        leaves=(
+            *("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "processes", "saving", "seeds"),
+            "splits",
+        ),
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")
@@ -99,7 +106,7 @@ def _frameworks() -> Iterator[Framework]:
         "`deepspeed`",
         device="engine.device",
         several=True,
-        leaves=("downloads", "epochs", "folders", "loaders", "processes", "saving", "seeding", "seeds"),
+        leaves=("downloads", "epochs", "folders", "loaders", "processes", "saving", "seeding", "seeds", "splits"),
         deals_out=False,
     )
     yield Framework("detectron2", "Detectron2", by_any_call=True)
@@ -111,7 +118,18 @@ def _frameworks() -> Iterator[Framework]:
         "Horovod",
         "`horovodrun`",
         several=True,
-        leaves=("checkpoints", "downloads", "epochs", "folders", "loaders", "loop", "saving", "seeding"),
+        leaves=(
+            "checkpoints",
+            "downloads",
+            "epochs",
+            "folders",
+            "loaders",
+            "loggers",
+            "loop",
+            "saving",
+            "seeding",
+            "splits",
+        ),
         deals_out=False,
         averages=True,
     )
@@ -122,7 +140,7 @@ def _frameworks() -> Iterator[Framework]:
         by_any_call=True,
         leaves=(
             *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
-            "seeds",
+            *("seeds", "splits"),
         ),
         deals_out=False,
     )
@@ -137,7 +155,7 @@ def _trainers() -> Iterator[Framework]:
         "Lightning",
         "trainer.is_global_zero",
         device="self.device",
-        leaves=("downloads", "loop", "saving"),
+        leaves=("downloads", "loop", "saving", "splits"),
         leaves_streams=True,
     )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
@@ -151,7 +169,7 @@ def _trainers() -> Iterator[Framework]:
         several=True,
         leaves=(
             *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
-            "seeds",
+            *("seeds", "splits"),
         ),
         deals_out=False,
     )
@@ -169,7 +187,8 @@ def _trainers() -> Iterator[Framework]:
         first_goes_ahead="trainer.args.main_process_first()",
         device="trainer.args.device",
         wraps_as_told=True,
-        leaves=("downloads", "folders", "loggers", "saving"),
+        leaves=("downloads", "folders", "loggers", "saving", "splits"),
+        seeds_when_made=True,
     )
 
 

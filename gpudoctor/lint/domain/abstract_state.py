@@ -394,6 +394,10 @@ class ManagerState:
     """It runs in one process, whatever the launcher does. Written and read by `frameworks`."""
     empties: Flag[ManagedObject] = Flag()
     """It has ZeRO keep the parameters of models elsewhere. Written and read by `frameworks`."""
+    spreads_states: Flag[ManagedObject] = Flag()
+    """It spreads gradients or states of optimizers over the ranks. Written by `frameworks`."""
+    spreads_parameters: Flag[ManagedObject] = Flag()
+    """It spreads parameters, too. Written by `frameworks`."""
     leaves_loaders: Flag[ManagedObject] = Flag()
     """It was told to leave loaders as they are. Written and read by `frameworks`."""
 

@@ -44,6 +44,8 @@ class Collective(Event):
     group_exists: bool | None = None
     asked: Value | None = None
     """The object of a framework whose method it is."""
+    spread: bool = False
+    """That object spreads over ranks what the call brings together."""
     arguments: tuple[str, ...] = ()
     returned: Value | None = None
     flaw: str = ""
@@ -92,7 +94,7 @@ class Collective(Event):
     @property
     def uneven(self) -> bool:
         """Some ranks may call it without the others."""
-        return self.effect.uneven
+        return self.effect.uneven and not self.spread
 
 
 @dataclass(frozen=True, kw_only=True)

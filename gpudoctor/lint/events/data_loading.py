@@ -16,6 +16,10 @@ class Split(Event):
     call: str
     generator: Values | None = None
     seed: Values | None = None
+    by_numpy: bool = False
+    """The numbers of the process are those of NumPy, not those of torch."""
+    keeps_all: bool = False
+    """It has all of the samples afterwards, in another order."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.reading import found_from
-from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, is_option
 from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
 from gpudoctor.record import dataclass, field, replace
 
@@ -215,7 +215,7 @@ def engine_file_of(launch: ProgramStart) -> tuple[str | None, str]:
     for word, following in zip(launch.arguments, (*launch.arguments[1:], None), strict=False):
         for flag in _NAMES_SETTINGS:
             # `--deepspeed` also stands alone.
-            if word.text == flag and following is not None and not _is_option(following.text or ""):
+            if word.text == flag and following is not None and not is_option(following.text or ""):
                 return following.text, flag
             if (value := word.after(f"{flag}=")) is not None:
                 return value.text, flag
@@ -257,7 +257,7 @@ def _agreed(
     starts: list[ProgramStart], shared: set[str], configured: Mapping[int, Mapping[str, str]], *, differs: bool
 ) -> AsStarted:
     """What all of these starts of a program have in common. Of a file with other starts the line is named."""
-    given = [_given(each) for each in starts]
+    given = [each.given for each in starts]
     several = list(map(_in_several, starts))
     counts, nodes = {_processes(each) for each in starts}, {each.processes for each in starts}
     return AsStarted(
@@ -295,24 +295,3 @@ def _surely_in_several(start: ProgramStart) -> bool:
     option = start.option("nproc-per-node")
     number = start.processes
     return (number is not None and number > 1) or (option is not None and option.text in ("gpu", "auto"))
-
-
-def _given(start: ProgramStart) -> dict[str, str | bool]:
-    """The options that the program gets: the text that follows, or True where another one follows."""
-    found: dict[str, str | bool] = {}
-    for word, following in zip(start.arguments, (*start.arguments[1:], None), strict=False):
-        text = word.text
-        if text is None or not _is_option(text):
-            continue
-        name, equals, value = text.lstrip("-").partition("=")
-        after = following.text if following is not None else "--"
-        if equals:
-            found[name.replace("_", "-")] = value
-        elif after is not None:
-            found[name.replace("_", "-")] = True if _is_option(after) or after == "--" else after
-    return found
-
-
-def _is_option(text: str) -> bool:
-    """`--name` or `-n`; `-1` is a number."""
-    return text[:1] == "-" and text.lstrip("-")[:1].isalpha()

@@ -113,6 +113,22 @@ class ProgramStart:
         return next((self.options[name] for name in names if name in self.options), None)
 
     @property
+    def given(self) -> dict[str, str | bool]:
+        """The options that the program gets: the text that follows, or True where another one follows."""
+        found: dict[str, str | bool] = {}
+        for word, following in zip(self.arguments, (*self.arguments[1:], None), strict=False):
+            text = word.text
+            if text is None or not is_option(text):
+                continue
+            name, equals, value = text.lstrip("-").partition("=")
+            after = following.text if following is not None else "--"
+            if equals:
+                found[name.replace("_", "-")] = value
+            elif after is not None:
+                found[name.replace("_", "-")] = True if is_option(after) or after == "--" else after
+        return found
+
+    @property
     def nodes(self) -> int | None:
         """On how many machines processes of it train together; None where that is not known."""
         name = {StartedBy.ACCELERATE: "num-machines", StartedBy.DEEPSPEED: "num-nodes"}.get(self.launcher, "nnodes")
@@ -222,3 +238,8 @@ def _included(option: StartOption | None) -> int | None:
         return None
     items = text.partition(":")[2].split(",")
     return len(items) if all(item.isdecimal() for item in items) else None
+
+
+def is_option(text: str) -> bool:
+    """`--name` or `-n`; `-1` is a number."""
+    return text[:1] == "-" and text.lstrip("-")[:1].isalpha()

@@ -117,7 +117,18 @@ def _own_trainer(call: Call[Instance]) -> Values:
     bases, charge = sorted(call.receiver.cls.library_bases), taking_charge()
     base = next((each for each in bases if each in charge and _trains(each)), None)
     if base is not None:
-        call.emit(UseManaged, framework=charge[base], call=base, trains=True)
+        # Deferred: most programs train without one.
+        from gpudoctor.manifest.framework_roles import framework as framework_of
+
+        known = framework_of(charge[base])
+        call.emit(
+            UseManaged,
+            framework=charge[base],
+            call=base,
+            trains=True,
+            shares_data=known.deals_out,
+            shares_streams=not known.leaves_streams,
+        )
         # The framework makes the process group.
         call.do.set_flag(PROCESS, ProcessState.group)
     return inherited_method(call)

@@ -108,6 +108,10 @@ def take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
         if _empties(settings):
             call.do.set_flag(managed, ManagerState.empties)
+        if "spreading" in _done_otherwise(call):
+            call.do.set_flag(managed, ManagerState.spreads_states)
+        if _empties(settings) or _shards(call):
+            call.do.set_flag(managed, ManagerState.spreads_parameters)
         if _leaves_loaders(call):
             call.do.set_flag(managed, ManagerState.leaves_loaders)
         if framework == "lightning" and _one_process(call):
@@ -129,7 +133,9 @@ def take_charge(call: Call) -> Values:
 
 
 def _engine_settings(call: Call, framework: str) -> EngineSettings:
-    """The configuration of DeepSpeed, where it takes charge itself or by a plugin of Accelerate."""
+    """The configuration of DeepSpeed, where it takes charge itself, by a plugin of Accelerate, or for a Trainer."""
+    if framework == "transformers":
+        return configuration(call, held) if (held := call.keywords.get("deepspeed")) is not None else EngineSettings()
     if framework == "deepspeed":
         return configuration(call, call.arg(*CONFIGURATION) or call.keywords.get("config_params"))
     plugin = single_of(call.keywords.get("deepspeed_plugin"))
@@ -151,6 +157,13 @@ def _empties(settings: EngineSettings) -> bool:
     """ZeRO keeps the parameters elsewhere between their uses."""
     stage = single_of((settings.values or {}).get("zero_optimization.stage"))
     return isinstance(stage, Const) and stage.value == 3
+
+
+def _shards(call: Call) -> bool:
+    """FSDP trains, by a plugin or because `accelerate launch` is told so."""
+    return bool(call.given("fsdp_plugin")) or (
+        call.effect(ConfigureEffect) is not None and _launched_as(call) == "FSDP"
+    )
 
 
 _OF_PLUGIN = "hf_ds_config"

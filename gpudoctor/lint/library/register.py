@@ -37,6 +37,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.parallel",
     ),
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
+    "huggingface_datasets": ("datasets",),
     "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
     "pickling": ("cloudpickle", "dill", "pickle"),
     "process_launchers": (

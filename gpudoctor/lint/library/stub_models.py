@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import NO, ManagerState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
@@ -144,6 +144,7 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
     call.emit(
         Collective, call=name, by=library, subject=subject, effect=effect, in_place=bool(effect.writes),
         returned=None if effect.waits else made, group=call.given("group"), asked=call.receiver,
+        spread=_is_spread(call, effect),
     )  # fmt: skip
     for value in flatten(call.do, list(subject or ())) if effect.writes else ():
         if isinstance(value, Tensor):
@@ -152,6 +153,16 @@ def _collective(call: Call, effect: CollectiveEffect) -> Values:
     given = single_of(subject)
     items = known_items(call.do, given) if isinstance(given, TupleOf) else None
     return singleton(TupleOf(tuple(singleton(made) for _ in items))) if items else singleton(made)
+
+
+def _is_spread(call: Call, effect: CollectiveEffect) -> bool:
+    """The framework has spread over the ranks what this brings together."""
+    asked = call.receiver
+    if not isinstance(asked, ManagedObject):
+        return False
+    states, parameters = ManagerState.spreads_states, ManagerState.spreads_parameters
+    by_states = effect.of_states and call.do.flag(asked, states) is YES
+    return by_states or (effect.of_parameters and call.do.flag(asked, parameters) is YES)
 
 
 @MODELS.effect(ReadFileEffect)

@@ -50,7 +50,7 @@ ESCAPING = (Module, Wrapper, Loader, Sampler, Optimizer, Parameters, Instance, W
 CONTAINER_DEPTH = 3
 CALL_BACK = ("threading.", "multiprocessing.", "torch.multiprocessing.", "concurrent.", "asyncio.", "unittest.")
 _MOVES = frozenset({"to", "cuda"})
-_LOUD = _MOVES | {"backward", "save_to_disk", "item", "tolist", "numpy", "cpu"}
+_LOUD = _MOVES | {"backward", "save_to_disk", "item", "tolist", "numpy", "cpu", "shuffle", "train_test_split"}
 """Methods that do what their name says, whatever they are called on."""
 
 

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.rank import RankKind
-from gpudoctor.lint.domain.value import int_of, single_of
+from gpudoctor.lint.domain.value import Const, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import DeviceUsed
@@ -15,7 +15,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, Ini
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
         devices=devices[0],
         devices_at=devices[1],
         nodes=_number(managed, "num_nodes", "lightning")[0],
+        engine_users=tuple(dict.fromkeys(_engine_users(managed))),
         settings_read=tuple(sorted({event.config_path for event in managed} - {""})),
         processes=written[0],
         processes_at=written[1],
@@ -97,6 +98,16 @@ def _number(managed: Sequence[UseManaged], name: str, framework: str) -> tuple[i
         if number is not None:
             return number, event.location
     return None, None
+
+
+def _engine_users(managed: Sequence[UseManaged]) -> Iterator[EngineUser]:
+    """Who hands settings to a framework, beside a file that configures DeepSpeed."""
+    for event in managed:
+        plain = {name: single_of(given) for name, given in event.given.keywords.items()}
+        settings = tuple((name, value.value if isinstance(value, Const) else None) for name, value in plain.items())
+        if event.framework in ("accelerate", "transformers") and (event.config_path or settings):
+            whole = not event.given.open_ended
+            yield EngineUser(event.framework, event.call, event.config_path, settings, event.location, whole)
 
 
 def _spawns(programs: Sequence[Program]) -> Location | None:

@@ -8,20 +8,27 @@ validation are trained on by another, and the model is judged by what it has see
 different lists, so some samples come twice and others never. No error is raised; the validation looks better than
 it is.
 
+`train_test_split` and `shuffle` of Hugging Face's data sets draw from the numbers of NumPy in the same way. Accelerate,
+Lightning, Ray, DeepSpeed, Horovod and the Trainer of Transformers share out what each rank hands them, and seed nothing
+before.
+
 ## Fix
 
-`generator=torch.Generator().manual_seed(42)`: the split has a seed of its own, the same on all ranks and in each run.
-Unsafe: the split differs from the one before, also for a model that is trained on from a checkpoint.
+`generator=torch.Generator().manual_seed(42)`, or `seed=42` of a Hugging Face data set: the split has a seed of its
+own, the same on all ranks and in each run. Unsafe: the split differs from the one before, also for a model that is
+trained on from a checkpoint.
 
 ## Silent when
 
 A generator is given whose seed is the same on all ranks, or is not known; all ranks have set the same seed before; the
-split is made before the processes are started, or on one rank; a framework is in charge; something in the program
-mentions a seed and was not followed; the ranks do not train one model together.
+split is made before the processes are started, or on one rank; a framework is in charge that may seed it, as the
+Trainer of Transformers does once it is made; something in the program mentions a seed and was not followed; the ranks
+do not train one model together.
 
 ## Sources
 
-Lightning-AI/pytorch-lightning#7728, Lightning-AI/pytorch-lightning#18638.
+Lightning-AI/pytorch-lightning#7728, Lightning-AI/pytorch-lightning#18638;
+`fingerprint_transform` of datasets 5.2.
 """
 
 from __future__ import annotations
@@ -41,10 +48,12 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
 SEEDS = ("torch.manual_seed", "torch.random.manual_seed", "torch.seed", "torch.random.seed")
+OF_NUMPY = ("numpy.random.seed",)
 SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state")
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 
@@ -63,26 +72,28 @@ class SplitDiffersPerRank(Rule):
     needs = (Split,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.presence() or program.cut_short:
+        if program.managed_by - program.leaving("splits") or program.cut_short:
             return
-        together = [event for event in program.events(Wrap) if event.kind.synchronises]
+        if not (program.launched_in_several if program.frameworks else program.presence()):
+            return
+        together = _together(program)
         for split in program.events(Split):
-            why = _why(program, split) if together and program.by_every_rank(split) else None
-            if why is None:
+            why = _why(program, split) if together is not None and program.by_every_rank(split) else None
+            if why is None or together is None or _is_seeded_by_framework(program, split):
                 continue
             reason, seeded = why
+            what, harm = _harm(split)
             yield self.found(
                 split.location,
-                f"Each rank splits the data differently, since {reason}: "
-                "samples that one rank evaluates with are trained on by others.",
-                remedy=REMEDY,
+                f"Each rank {what} the data differently, since {reason}: {harm}.",
+                remedy=f"Give it a seed of its own: `{split.call}(..., seed=42)`." if split.by_numpy else REMEDY,
                 because=[
                     *([("each rank sets a different seed here", seeded)] if seeded is not None else []),
-                    ("the ranks train one model", together[0].location),
+                    ("the ranks train one model", together.location),
                 ],
-                repair=Repair("Seed the split itself", (SetArgument(split.location, "generator", SEEDED, 2),)),
+                repair=_seed(split),
                 # One seed before them mends all.
-                cause=seeded or together[0].location,
+                cause=seeded or together.location,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -110,6 +121,29 @@ class SplitDiffersPerRank(Rule):
         return bool(parts_of(recording))
 
 
+def _together(program: Program) -> Event | None:
+    """Where the ranks begin to train one model: a wrapper, or a framework that makes one."""
+    wrapped = next((event for event in program.events(Wrap) if event.kind.synchronises), None)
+    return wrapped or next(iter(program.in_charge), None)
+
+
+def _is_seeded_by_framework(program: Program, split: Split) -> bool:
+    """What trains has set one seed on all ranks by then."""
+    seeding = program.seeding_when_made
+    return any(each.framework in seeding and each.trains and each.order < split.order for each in program.in_charge)
+
+
+def _harm(split: Split) -> tuple[str, str]:
+    if split.keeps_all:
+        return "shuffles", "as each takes its share of another order, some samples come twice and others never"
+    return "splits", "samples that one rank evaluates with are trained on by others"
+
+
+def _seed(split: Split) -> Repair:
+    given = SetArgument(split.location, "seed", ("42",)) if split.by_numpy else None
+    return Repair("Seed the split itself", (given or SetArgument(split.location, "generator", SEEDED, 2),))
+
+
 def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
     """Why the ranks split differently, and where each sets another seed; None where they surely or maybe do not."""
     if split.generator is not None and split.generator.single != NONE:
@@ -122,8 +156,8 @@ def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
 
 
 def _last_seed(program: Program, split: Split) -> SeedSet | None:
-    """The seed of torch's generator that is in force where the split is made."""
-    seeds = [each for each in program.events(SeedSet) if each.call in SEEDS]
+    """The seed that is in force where the split is made, of the generator that it draws from."""
+    seeds = [each for each in program.events(SeedSet) if each.call in (OF_NUMPY if split.by_numpy else SEEDS)]
     before = [each for each in seeds if each.order < split.order and not each.condition.excludes(split.condition)]
     return before[-1] if before else None
 

@@ -11,6 +11,11 @@ Check batch related parameters` where it is not. Beside `--num_gpus` or `--inclu
 launch alone: under another one a test of it ends the program, ranks wait for others that were never started, or a
 sampler leaves a part of the data out.
 
+The Trainer of Transformers compares the file with its own arguments, and ends with `ValueError: Please correct the
+following DeepSpeed config values that mismatch TrainingArguments values`. Accelerate refuses a `mixed_precision` other
+than that of the file, and settings that stand in its own YAML beside a `deepspeed_config_file`: `ValueError: When using
+deepspeed_config_file, the following accelerate config variables will be ignored`.
+
 ## Fix
 
 Leave the number to one of them: write `"auto"` in the DeepSpeed file, and leave `train_batch_size` out; ask
@@ -22,7 +27,8 @@ A number is `"auto"` or not known; the command overrides what the file says.
 
 ## Sources
 
-deepspeedai/DeepSpeed#6914, deepspeedai/DeepSpeed#662, huggingface/accelerate#2818, huggingface/accelerate#146.
+deepspeedai/DeepSpeed#6914, deepspeedai/DeepSpeed#662, huggingface/accelerate#2818, huggingface/accelerate#146;
+`HfTrainerDeepSpeedConfig` of transformers 4.46 and 5.23, `DeepSpeedPlugin` of accelerate 1.15.
 """
 
 from __future__ import annotations
@@ -32,14 +38,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
+from gpudoctor_rules.launch._engine_settings import OF_ENGINE_ALONE, disagreeing, told_by, told_on_line
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
     from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.lint.program_facts import EngineUser
 
+_NOTHING = ("", "null", "none", "None", "~")
 _STEPS = "gradient_accumulation_steps"
 _PARTS = ("train_micro_batch_size_per_gpu", _STEPS)
 
@@ -63,6 +76,8 @@ class LaunchConfigMismatch(Rule):
                 # Of what a program reads itself it is told there.
                 elif not any(os.path.realpath(file.path) in facts.settings_read for facts in launched.facts.values()):
                     yield from self._of_batch(settings)
+                else:
+                    yield from self._of_trainer(launched, file, settings)
             for launch in file.launches:
                 if launch.launcher is StartedBy.DEEPSPEED:
                     yield from self._of_visible(launch)
@@ -97,6 +112,7 @@ class LaunchConfigMismatch(Rule):
                 "at least 2 processes to use --multi_gpu`.",
                 remedy="Write the number of GPUs.",
             )
+        yield from self._of_engine_file(launched, file, settings)
         chosen = settings.values.get("gpu_ids")
         count = len(chosen.text.split(",")) if chosen is not None and chosen.text not in ("all", "") else None
         if chosen is not None and count is not None and machines == 1 and count < processes:
@@ -107,6 +123,68 @@ class LaunchConfigMismatch(Rule):
                 remedy="Give both the same number, or write `gpu_ids: all`.",
                 because=[("the processes are counted", at)],
             )
+
+    def _of_engine_file(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
+        """What Accelerate refuses beside a file that configures DeepSpeed."""
+        named_there = settings.values.get(IN_ACCELERATE)
+        if named_there is None or named_there.text in _NOTHING:
+            return
+        asked = [launch.options for _, launch in launched.launches if launch.launcher is StartedBy.ACCELERATE]
+        for key in OF_ENGINE_ALONE:
+            written, option = settings.values.get(key), key.rpartition(".")[2].replace("_", "-")
+            # On the command line it may be said.
+            if written is None or written.text in _NOTHING or any(option in options for options in asked):
+                continue
+            yield self.found(
+                written.at,
+                f"`{key.rpartition('.')[2]}` stands here beside `deepspeed_config_file`: the start ends with "
+                "`ValueError: When using `deepspeed_config_file`, the following accelerate config variables will be "
+                "ignored`.",
+                remedy="Say it in the file of DeepSpeed, and leave it out here.",
+                because=[("the file is named here", named_there.at)],
+                severity=Severity.ERROR,
+            )
+            return
+
+    def _of_trainer(self, launched: Launched, file: LaunchFile, settings: SettingsFile) -> Iterator[Finding]:
+        """The Trainer of Transformers is told other numbers by the program that names the file."""
+        path = os.path.realpath(file.path)
+        users = [each for facts in launched.facts.values() for each in facts.engine_users if each.path == path]
+        for user in users:
+            if user.framework == "transformers":
+                yield from self._disagree(settings, told_by(user), user.at)
+            elif user.framework == "accelerate":
+                yield from self._of_precision(settings, user)
+
+    def _disagree(self, settings: SettingsFile, told: Mapping[str, object], at: Location) -> Iterator[Finding]:
+        found = list(disagreeing(settings, told))
+        if not found:
+            return
+        key, name, value = found[0]
+        also = "".join(f", `{key}` {settings.text(key)} and `{name}` {value}" for key, name, value in found[1:])
+        yield self.found(
+            settings.values[key].at,
+            f"The Trainer is told other settings than DeepSpeed: `{key}` is {settings.text(key)} here, and `{name}` "
+            f"{value}{also}. Each rank ends with `ValueError: Please correct the following DeepSpeed config values "
+            "that mismatch TrainingArguments values`.",
+            remedy='Write `"auto"` here: the Trainer fills in what it is told.',
+            because=[("the Trainer is told so here", at)],
+            severity=Severity.ERROR,
+        )
+
+    def _of_precision(self, settings: SettingsFile, user: EngineUser) -> Iterator[Finding]:
+        told = dict(user.settings).get("mixed_precision")
+        other = {"fp16": "bf16", "bf16": "fp16", "fp8": "fp16"}.get(told) if isinstance(told, str) else None
+        if other is None or settings.text(f"{other}.enabled").lower() != "true":
+            return
+        yield self.found(
+            settings.values[f"{other}.enabled"].at,
+            f"The `Accelerator` is told `{told}`, and `{other}` is switched on here: each rank ends with `ValueError: "
+            f"--mixed_precision arg cannot be set to {told} when {other} is set in the DeepSpeed config file`.",
+            remedy=f'Switch on `{told}` here, or write `"auto"`.',
+            because=[("the `Accelerator` is told so here", user.at)],
+            severity=Severity.ERROR,
+        )
 
     def _of_batch(
         self, settings: SettingsFile, world: int = 0, launch: ProgramStart | None = None
@@ -179,6 +257,12 @@ class LaunchConfigMismatch(Rule):
         if count is not None and launch.launcher is not StartedBy.PYTHON:
             yield from self._of_batch(found, count, launch)
         facts, steps = launched.program_of(file, launch), found.number(_STEPS)
+        if facts is not None and "transformers" in facts.frameworks:
+            yield from self._disagree(found, told_on_line(launch.given), launch.word.at)
+        users = facts.engine_users if facts is not None else ()
+        for user in users:
+            if user.framework == "accelerate" and not user.path:
+                yield from self._of_precision(found, user)
         if facts is None or facts.accumulation is None or steps is None or steps == facts.accumulation:
             return
         yield self.found(

@@ -2,7 +2,7 @@
 
 from lightning.pytorch import Trainer
 
-from gpudoctor.manifest.effects import Setting, possibly, surely, tell
+from gpudoctor.manifest.effects import Setting, possibly, surely, tell, written
 
 class LightningCLI:
     parser: Setting
@@ -26,14 +26,27 @@ class LightningCLI:
     ):
         tell(self, "add_arguments_to_parser", self.parser)
         tell(self, "before_instantiate_classes")
-        self.trainer = trainer_class()
+        # Left out, they are all GPUs that it sees; before version 2 it was one process.
+        settings = {"devices": "auto"}
+        if possibly(trainer_defaults is not None):
+            settings = {**settings, **trainer_defaults}
+        self.trainer = trainer_class(**settings)
         # Which of the classes below it the command line picks, nobody has written.
         known = possibly(model_class is not None) and not surely(subclass_mode_model)
         with_data = possibly(datamodule_class is not None) and not surely(subclass_mode_data)
         if known:
             self.model = model_class()
         self.datamodule = datamodule_class() if with_data else None
+        # The first word of the command line says which of them: a project is started with each that it has written.
         if known and possibly(run):
             tell(self, "before_fit")
             self.trainer.fit(self.model, datamodule=self.datamodule)
             tell(self, "after_fit")
+            if written(self.model, "test_step"):
+                tell(self, "before_test")
+                self.trainer.test(self.model, datamodule=self.datamodule)
+                tell(self, "after_test")
+            if written(self.model, "predict_step"):
+                tell(self, "before_predict")
+                self.trainer.predict(self.model, datamodule=self.datamodule)
+                tell(self, "after_predict")
