@@ -243,6 +243,13 @@ class Program:
 
         return frozenset(name for name in self.frameworks if framework(name).seeds_when_made)
 
+    def wraps_as_launched(self, name: str) -> bool:
+        """A framework wraps models in what it is launched with: DDP, where nothing in the program says otherwise."""
+        # Deferred: as above.
+        from gpudoctor.manifest.framework_roles import framework
+
+        return framework(name).wraps_as_told and not any("spreading" in each.otherwise for each in self.in_charge)
+
     @property
     def shared_out(self) -> bool:
         """A framework may deal out the data among the ranks. DeepSpeed leaves the loaders of the program alone."""

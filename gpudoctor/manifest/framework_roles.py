@@ -15,14 +15,19 @@ if TYPE_CHECKING:
         "downloads",
         "epochs",
         "folders",
+        "forwards",
+        "groups",
         "loaders",
         "loggers",
         "loop",
+        "placing",
         "processes",
         "saving",
         "seeding",
         "seeds",
         "splits",
+        "states",
+        "wrapping",
     ]
     """A part of a training that a framework may leave to the program, as `Framework.leaves` tells."""
 else:
@@ -55,10 +60,12 @@ class Framework:
     """Whatever is called of it, it is in charge from there on."""
     leaves: tuple[TrainingPart, ...] = ()
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
-    (`checkpoints`), `downloads`, telling samplers the `epochs`, making `folders`, workers and order of `loaders` but
-    for the share of each rank, `loggers`, the `loop` that trains, where it is not a loop that is followed, starting the
-    `processes`, `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, and random `splits` of the
-    data before it is handed over."""
+    (`checkpoints`), `downloads`, telling samplers the `epochs`, making `folders`, that training `forwards` go through
+    its wrappers, asking for no process `groups` before one is made, workers and order of `loaders` but for the share of
+    each rank, `loggers`, the `loop` that trains, where it is not a loop that is followed, `placing` on GPUs what it is
+    not handed, starting the `processes`,
+    `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data before it is
+    handed over, saving and loading `states` of wrappers, and `wrapping` what it is not handed."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
@@ -66,6 +73,8 @@ class Framework:
     """The command line says what it wraps models by: DeepSpeed's engine, FSDP or DDP."""
     averages: bool = False
     """Whatever takes charge of it averages the gradients of the ranks."""
+    wraps_by: str = ""
+    """What wraps a model that it was not handed."""
     seeds_when_made: bool = False
     """What trains sets one seed on all ranks as soon as it is made."""
     leaves_streams: bool = False
@@ -89,7 +98,7 @@ def _frameworks() -> Iterator[Framework]:
         "accelerator.device",
         leaves=(
             *("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "processes", "saving", "seeds"),
-            "splits",
+            *("splits", "forwards", "groups", "placing", "states"),
         ),
     )
     yield Framework("bagua", "Bagua")
@@ -106,8 +115,12 @@ def _frameworks() -> Iterator[Framework]:
         "`deepspeed`",
         device="engine.device",
         several=True,
-        leaves=("downloads", "epochs", "folders", "loaders", "processes", "saving", "seeding", "seeds", "splits"),
+        leaves=(
+            *("downloads", "epochs", "folders", "loaders", "processes", "saving", "seeding", "seeds"),
+            *("splits", "groups", "placing", "wrapping"),
+        ),
         deals_out=False,
+        wraps_by="a `deepspeed.initialize` of its own",
     )
     yield Framework("detectron2", "Detectron2", by_any_call=True)
     yield Framework("fairscale", "FairScale", by_any_call=True)
@@ -119,16 +132,8 @@ def _frameworks() -> Iterator[Framework]:
         "`horovodrun`",
         several=True,
         leaves=(
-            "checkpoints",
-            "downloads",
-            "epochs",
-            "folders",
-            "loaders",
-            "loggers",
-            "loop",
-            "saving",
-            "seeding",
-            "splits",
+            *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
+            *("splits", "groups", "placing"),
         ),
         deals_out=False,
         averages=True,
@@ -155,7 +160,7 @@ def _trainers() -> Iterator[Framework]:
         "Lightning",
         "trainer.is_global_zero",
         device="self.device",
-        leaves=("downloads", "loop", "saving", "splits"),
+        leaves=("downloads", "loop", "placing", "saving", "splits"),
         leaves_streams=True,
     )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
@@ -169,9 +174,10 @@ def _trainers() -> Iterator[Framework]:
         several=True,
         leaves=(
             *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
-            *("seeds", "splits"),
+            *("seeds", "splits", "forwards", "groups", "placing", "states", "wrapping"),
         ),
         deals_out=False,
+        wraps_by="Ray's `prepare_model(...)`",
     )
     yield Framework("rpc", "the RPC framework")
     yield Framework("smdistributed", "SageMaker's smdistributed", several=True, by_any_call=True)
@@ -187,7 +193,7 @@ def _trainers() -> Iterator[Framework]:
         first_goes_ahead="trainer.args.main_process_first()",
         device="trainer.args.device",
         wraps_as_told=True,
-        leaves=("downloads", "folders", "loggers", "saving", "splits"),
+        leaves=("downloads", "folders", "loggers", "saving", "splits", "forwards", "groups", "placing"),
         seeds_when_made=True,
     )
 

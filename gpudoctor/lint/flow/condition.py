@@ -203,6 +203,19 @@ class Condition:
             return False
         return self._compared(literal) if literal.atom.bound is not None else None
 
+    def leaves_open(self, literal: Literal, path: Condition) -> bool | None:
+        """What is left where this always holds: behind `size in (512, 1024)`, on a path where it is not the one, it is
+        the other. None where the path leaves more than this literal open."""
+        for whole in self.composed:
+            parts = whole.atom.none or whole.atom.every
+            here = next((part for part in parts if part.atom == literal.atom), None)
+            if here is None:
+                continue
+            others = (part for part in parts if part is not here)
+            if all((part.atom, part.holds is not whole.holds) in path.literals for part in others):
+                return (here.holds is whole.holds) is literal.holds
+        return None
+
     def _compared(self, literal: Literal) -> bool | None:
         """What comparisons of the same thing with other numbers or texts say."""
         bound = literal.atom.bound

@@ -586,6 +586,8 @@ class ExecutionState(Position):
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
+            if left.atom.none if left.holds else left.atom.every:
+                self.settled = self.settled.conjoined_with(left)
             self.settle(left)
 
     def settle(self, literal: Literal) -> None:

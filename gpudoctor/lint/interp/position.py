@@ -118,6 +118,7 @@ class OnPath(Recorded):
     __slots__ = {
         "enclosing": "The tests around this place, in this function and its callers.",
         "path": "What had to hold to get here.",
+        "settled": "Tests made of several that hold wherever the job goes on from here.",
         "unreachable": "The path has ended.",
     }
 
@@ -128,12 +129,13 @@ class OnPath(Recorded):
     def start_path(self) -> None:
         """Nothing was asked yet."""
         self.path: Condition = ALWAYS
+        self.settled: Condition = ALWAYS
         self.unreachable = False
         self.enclosing: tuple[Literal, ...] = ()
 
     def put_back_path(self, before: tuple[Any, ...]) -> None:
         """Let the path be what it was. Written out, because each side of each branch ends so."""
-        self.enclosing, self.path, self.unreachable = before
+        self.enclosing, self.path, self.settled, self.unreachable = before
 
 
 class Position(OnPath):

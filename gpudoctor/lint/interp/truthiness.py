@@ -220,6 +220,8 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     if counted is not None:
         return counted is answer.holds
     known = m.path.answer(answer)
+    if known is None and m.settled:
+        known = m.settled.leaves_open(answer, m.path)
     if known is not None:
         return known
     # Learnt in an earlier run: the switch that turns distribution on.

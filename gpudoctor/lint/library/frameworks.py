@@ -108,9 +108,9 @@ def take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.wraps_otherwise)
         if _empties(settings):
             call.do.set_flag(managed, ManagerState.empties)
-        if "spreading" in _done_otherwise(call):
+        if _spreads(call, *_PLUGINS, launched=("DEEPSPEED", "FSDP", "MEGATRON_LM")):
             call.do.set_flag(managed, ManagerState.spreads_states)
-        if _empties(settings) or _shards(call):
+        if _empties(settings) or _spreads(call, "fsdp_plugin", launched=("FSDP",)):
             call.do.set_flag(managed, ManagerState.spreads_parameters)
         if _leaves_loaders(call):
             call.do.set_flag(managed, ManagerState.leaves_loaders)
@@ -159,13 +159,15 @@ def _empties(settings: EngineSettings) -> bool:
     return isinstance(stage, Const) and stage.value == 3
 
 
-def _shards(call: Call) -> bool:
-    """FSDP trains, by a plugin or because `accelerate launch` is told so."""
-    return bool(call.given("fsdp_plugin")) or (
-        call.effect(ConfigureEffect) is not None and _launched_as(call) == "FSDP"
-    )
+def _spreads(call: Call, *plugins: str, launched: tuple[str, ...]) -> bool:
+    """One of these plugins is surely given, or `accelerate launch` is told to train so."""
+    if call.effect(ConfigureEffect) is None:
+        return False
+    given = [call.keywords[name] for name in plugins if name in call.keywords]
+    return any(each.all(lambda value: value != NONE) for each in given) or _launched_as(call) in launched
 
 
+_PLUGINS = ("deepspeed_plugin", "fsdp_plugin", "megatron_lm_plugin")
 _OF_PLUGIN = "hf_ds_config"
 
 

@@ -82,6 +82,12 @@ def own_device(program: Managed) -> str:
     return next((device for name in sorted(program.managed_by) if (device := framework(name).device)), "")
 
 
+def own_wrapper(program: Managed) -> str:
+    """What keeps a model in step that nobody wraps: the framework's way, or PyTorch's."""
+    given = (framework(name).wraps_by for name in sorted(program.managed_by))
+    return next(filter(None, given), "`DistributedDataParallel(..., device_ids=[local_rank])`")
+
+
 def first_goes_ahead(program: Managed) -> str:
     """What lets the first rank of a node do something before the others in the framework in charge, for a remedy;
     empty where none does."""

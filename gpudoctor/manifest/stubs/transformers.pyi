@@ -11,6 +11,7 @@ from gpudoctor.manifest.effects import (
     Setting,
     WorldSize,
     collective,
+    configures,
     opens,
     own_loss,
     possibly,
@@ -32,6 +33,8 @@ class TrainingArguments:
     device: OwnGpu
     should_save: FirstRank
     should_log: FirstRank
+    @configures(spreading="deepspeed | fsdp | parallelism_config")
+    def __init__(self, output_dir=None, *, deepspeed=None, fsdp=None, parallelism_config=None, **more): ...
     def __getattr__(self, name) -> Setting: ...
     @opens()
     def main_process_first(self, local=True, desc="work"): ...
@@ -168,7 +171,7 @@ class Trainer:
 
     # --- training ---
 
-    @collective()
+    @collective(waits=True)
     def train(self, resume_from_checkpoint=None, trial=None, ignore_keys_for_eval=None, **more):
         self.is_in_train = True
         if possibly(self.model_init is not None):
@@ -251,7 +254,7 @@ class Trainer:
 
     # --- evaluation ---
 
-    @collective()
+    @collective(waits=True)
     def evaluate(self, eval_dataset=None, ignore_keys=None, metric_key_prefix="eval"):
         loader = self.get_eval_dataloader(eval_dataset)
         output = self.evaluation_loop(
@@ -264,7 +267,7 @@ class Trainer:
         self.log(output.metrics)
         self._tell("on_evaluate", metrics=output.metrics, eval_dataloader=loader)
         return output.metrics
-    @collective()
+    @collective(waits=True)
     def predict(self, test_dataset, ignore_keys=None, metric_key_prefix="test"):
         loader = self.get_test_dataloader(test_dataset)
         output = self.evaluation_loop(

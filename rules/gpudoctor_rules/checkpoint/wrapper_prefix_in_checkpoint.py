@@ -15,7 +15,8 @@ where the program is launched in several ways, since another of them may need th
 ## Silent when
 
 The program does not load the file itself, nor one that the user names and that has the same entries; it loads it into a
-wrapped model, or strips the prefix; an option for which the wrapper is what is saved leaves that model out.
+wrapped model, or strips the prefix; an option for which the wrapper is what is saved leaves that model out; a framework
+saves and loads it, or another one than Accelerate and Ray is in charge.
 
 ## Sources
 
@@ -30,8 +31,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import FALSE, Value
+from gpudoctor.lint.domain.value import FALSE, Value, in_code
 from gpudoctor.lint.events.files import Load, LoadState, Save
+from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -59,7 +61,7 @@ class WrapperPrefixInCheckpoint(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Frameworks unwrap what they save, or strip the prefix when they load.
-        if program.managed_by:
+        if program.managed_by - program.leaving("states"):
             return
         told: set[Location] = set()
         for save in program.events(Save):
@@ -76,12 +78,12 @@ class WrapperPrefixInCheckpoint(Rule):
                     at=state.place,
                     message=f"The weights are saved from the wrapper `{state.owner.label or 'model'}`, so "
                     f"that every key begins with `module.`, and are loaded into a model without wrapper: {_end(use)}",
-                    remedy="Save the inner model: `.module.state_dict()`.",
+                    remedy=_remedy(program, state.owner),
                     because=[("it is written here", save.location), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
                     severity=Severity.ERROR if _lenient(use) else None,
                     # Launched in another way, the same line may save what another wrapper loads.
-                    repair=_unwrap(state) if len(program.worlds) < 2 else None,
+                    repair=_unwrap(state) if len(program.worlds) < 2 and not program.frameworks else None,
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -95,6 +97,15 @@ class WrapperPrefixInCheckpoint(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _remedy(program: Program, wrapper: Value) -> str:
+    # Started for one process, what prepares models wraps none.
+    prepared = next((each for each in program.events(Prepare) if each.made == wrapper), None)
+    if prepared is None or prepared.managed.framework != "accelerate":
+        return "Save the inner model: `.module.state_dict()`."
+    inner = f"{in_code(prepared.managed, 'accelerator')}.unwrap_model({in_code(wrapper, 'model')})"
+    return f"Save the inner model: `{inner}.state_dict()`."
 
 
 def _unwrap(state: StateDict) -> Repair | None:

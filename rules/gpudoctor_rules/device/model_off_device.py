@@ -16,8 +16,8 @@ name is the right device, and memory on the GPU is taken.
 ## Silent when
 
 The model moves itself, or its forward its parameters; it was made on the GPU; it comes from code that could not be
-read; it was passed to such code; only some paths leave it on the CPU; a framework prepares it; DDP was given
-`device_ids` (that is GPU207), or `DataParallel` one GPU, to which it brings the model.
+read; it was passed to such code; only some paths leave it on the CPU; a framework prepares it, or is told to use the
+CPU; DDP was given `device_ids` (that is GPU207), or `DataParallel` one GPU, to which it brings the model.
 
 ## Sources
 
@@ -32,19 +32,25 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.device import Device, on_cpu
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.tensor import TensorOrigin
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const
+from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
-from gpudoctor.lint.repair.snippets import moved_to
+from gpudoctor.lint.repair.snippets import moved_to, own_device
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-from gpudoctor_rules.device._places import called, managed
+from gpudoctor_rules.device._places import called
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
 
 
@@ -60,15 +66,20 @@ class ModelOffDevice(Rule):
     needs = (Forward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if managed(program):
+        if program.managed_by - program.leaving("placing"):
             return
+        taken = {each.given.core for each in program.events(Prepare)}
+        moving = _moving(program)
         # There the constructor of DDP has ended the program before any forward.
         stopped = {wrap.inner.core for wrap in fails_at_wrap(program)}
         told: set[Value] = set()
         for event in program.events(Forward):
             core = event.module.core
             # Unread code that was handed the model may have moved it.
-            if core in told or core in program.escaped or core in stopped or not _at_odds(event):
+            if core in told or core in program.escaped or core in stopped or not _at_odds(event, moving):
+                continue
+            # What a framework takes over, it moves itself, with all of its parts.
+            if any(core in program.within(each) for each in taken):
                 continue
             told.add(core)
             # All inputs are on a GPU here, so any of them shows which.
@@ -78,20 +89,40 @@ class ModelOffDevice(Rule):
                 at=event.location,
                 message=f"`{label}` is on the CPU when it is called with a tensor on "
                 f"{called(where) if isinstance(where, Device) else 'the GPU'}: {_ending(event.module)}",
-                remedy=f"Move the model before its first use: `{label}.to(device)`, with the device of its inputs.",
+                remedy=f"Move the model before its first use: `{label}.to({own_device(program) or 'device'})`"
+                + (", with the device of its inputs." if not program.frameworks else "."),
                 because=[
                     ("the model is made here, on the CPU, and never moved", core.place),
                     (_hope(event.module), _wrapped(event.module)),
                     ("the device of the input is chosen here", where.place if where is not None else None),
                 ],
                 repair=_move(program, event, core, where),
-                needs=_shared(program, core),
+                needs=_shared(program, core, moving),
             )
 
 
-def _shared(program: Program, core: Value) -> Condition:
+def _moving(program: Program) -> frozenset[str]:
+    """The frameworks that move each batch to the GPU of its rank: they were told nothing else."""
+    alone = (each for each in program.in_charge if not _on_gpus(each))
+    return frozenset() if any(alone) or not program.launched_in_several else program.leaving("placing")
+
+
+def _on_gpus(charge: UseManaged) -> bool:
+    given = ((charge.setting(name), usual) for name, usual in _USUAL.items())
+    return all(values is None or all(value in usual for value in values) for values, usual in given)
+
+
+_USUAL = {
+    "accelerator": (Const("gpu"), Const("cuda"), Const("auto")),
+    "cpu": (FALSE,),
+    "device_placement": (TRUE,),
+}
+"""With these settings batches go to GPUs."""
+
+
+def _shared(program: Program, core: Value, moving: frozenset[str]) -> Condition:
     """What had to hold for all calls in which the model is at odds with its inputs: they are told as one."""
-    calls = (each for each in program.events(Forward) if each.module.core == core and _at_odds(each))
+    calls = (each for each in program.events(Forward) if each.module.core == core and _at_odds(each, moving))
     return reduce(Condition.intersection, (each.condition for each in calls))
 
 
@@ -109,13 +140,21 @@ def _move(program: Program, event: Forward, core: Value, where: Value | None) ->
     return Repair(title, (Replace(made, (Source(made), moved_to(where))),), otherwise=later)
 
 
-def _at_odds(event: Forward) -> bool:
+def _at_odds(event: Forward, moving: frozenset[str]) -> bool:
     """The weights are surely on the CPU and all inputs surely on a GPU."""
     # `nn.Sequential(RandomCrop(32), Normalize(mean, std))` has no weights, and takes what it gets.
     if event.unseen or event.brings_own:
         return False
     # With one input on the CPU, that may be the one which meets the weights, and all is well.
-    return on_cpu(event.device) and bool(event.inputs) and all(each.on_accelerator for each in event.inputs)
+    here = on_cpu(event.device) and bool(event.inputs)
+    return here and all(each.on_accelerator or _is_moved(each, moving) for each in event.inputs)
+
+
+def _is_moved(tensor: Tensor, moving: frozenset[str]) -> bool:
+    """A batch of a loader that a framework has taken over, which moves it."""
+    loaders = [each for each in tensor.shards if isinstance(each, Loader)]
+    batch = tensor.origin is TensorOrigin.BATCH and not isinstance(tensor.device, Device)
+    return batch and bool(loaders) and all(each.managed in moving for each in loaders)
 
 
 def _ending(module: Value) -> str:

@@ -33,10 +33,11 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.model import Forward, Wrap
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import comes_behind, reaches
 
@@ -57,7 +58,7 @@ class ParametersUsedOutsideForward(Rule):
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or program.managed_by:
+        if not program.world.several_processes or program.managed_by - program.leaving("forwards"):
             return
         told: set[Location] = set()
         for backward in program.events(Backward):
@@ -76,7 +77,7 @@ class ParametersUsedOutsideForward(Rule):
                 f"This loss uses parameters inside of {name_of(wrap.wrapper)}, and no call of the wrapper leads to it: "
                 "their gradients stay on this rank, and the ranks train different models.",
                 remedy="Do this computation in the `forward` of the model, and call the wrapper.",
-                because=[("the loss is computed here", loss.place), ("the model is wrapped here", wrap.location)],
+                because=[("the loss is computed here", loss.place), ("the model is wrapped here", wrap.at.location)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -99,16 +100,16 @@ class ParametersUsedOutsideForward(Rule):
         return recording.distributed and recording.trained
 
 
-def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrap | None:
+def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrapping | None:
     """The DDP wrapper around the modules whose parameters are used."""
-    for wrap in program.events(Wrap):
-        made = wrap.order < backward.order and backward.condition.implies(wrap.condition)
+    for wrap in wrappings(program):
+        made = wrap.at.order < backward.order and backward.condition.implies(wrap.at.condition)
         if made and wrap.kind is WrapperKind.DDP and loss.used & program.within(wrap.inner):
             return wrap
     return None
 
 
-def _averaged(program: Program, backward: Backward, wrap: Wrap) -> bool:
+def _averaged(program: Program, backward: Backward, wrap: Wrapping) -> bool:
     """The wrapper was called in this round, which arms its averaging, or the program averages by hand."""
     core = wrap.inner.core
     called = any(call.module.core == core and same_round(call, backward) for call in program.events(Forward))

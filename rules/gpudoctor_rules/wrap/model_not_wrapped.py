@@ -17,9 +17,9 @@ ranks during `backward()`. Unsafe, because the training changes; that is the poi
 ## Silent when
 
 No process group is made; the model or its optimizer is passed to code that could not be read; a framework such as
-Accelerate or DeepSpeed is in charge; the program sends gradients or parameters between the ranks itself, or the
-results of models that are made anew again and again; only some ranks train; nothing is stepped, or only once; the
-model's own `forward` calls collectives, as where each rank holds a part of it.
+Accelerate is in charge (Ray and DeepSpeed wrap only what they are given); the program sends gradients or parameters
+between the ranks itself, or the results of models that are made anew again and again; only some ranks train; nothing is
+stepped, or only once; the model's own `forward` calls collectives, as where each rank holds a part of it.
 
 ## Sources
 
@@ -39,6 +39,7 @@ from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState, Save
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Forward, ForwardTalks, Wrap
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import InitGroup
@@ -46,7 +47,7 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
 from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair, RepairStep, Replace, Source
-from gpudoctor.lint.repair.snippets import local_rank
+from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class ModelNotWrapped(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # An absence can only be claimed where everything was read; a framework wraps out of our sight.
-        if not program.world.several_processes or not program.absence():
+        if not program.world.several_processes or not program.absence(knows=program.leaving("wrapping")):
             return
         # Hand-made averaging, local SGD and ensembles are not wrapped on purpose.
         if averaged_by_hand(program) or _each_rank_saves_its_own(program):
@@ -99,8 +100,8 @@ class ModelNotWrapped(Rule):
                     backward.location,
                     f"{name_of(model)} is trained on every rank but never wrapped: each rank applies only its own "
                     "gradients and trains a model of its own, all but one of which are thrown away.",
-                    remedy=f"Once {name_of(model)} is on its GPU, wrap it in `DistributedDataParallel(..., "
-                    "device_ids=[local_rank])` and call the wrapper in the training loop.",
+                    remedy=f"Once {name_of(model)} is on its GPU, wrap it in {own_wrapper(program)} and call the "
+                    "wrapper in the training loop.",
                     because=[
                         *([("the ranks meet in a process group here", group.location)] if group is not lacking else []),
                         (f"{name_of(model)} is made here", model.place),
@@ -108,7 +109,7 @@ class ModelNotWrapped(Rule):
                     ],
                     # What takes the place of DataParallel is not only one more wrapper.
                     repair=_wrap(program, model, call)
-                    if call.module.core_under(WrapperKind.COMPILED) is not None
+                    if call.module.core_under(WrapperKind.COMPILED) is not None and not program.frameworks
                     else None,
                     needs=step.condition,
                 )
@@ -156,9 +157,13 @@ def _states(save: Save, model: Module) -> Iterator[StateDict]:
     return (state for _, state in save.states if isinstance(state, StateDict) and state.owner == model)
 
 
-def _group(program: Program, when: Condition) -> InitGroup | None:
+def _group(program: Program, when: Condition) -> InitGroup | UseManaged | None:
     # Only a group made on a path that this training can share says that the ranks belong together.
-    return next((event for event in program.events(InitGroup) if not event.condition.excludes(when)), None)
+    for made in program.events(InitGroup, UseManaged):
+        makes = isinstance(made, InitGroup) or made.several
+        if makes and not made.condition.excludes(when):
+            return made
+    return None
 
 
 def _each_rank_saves_its_own(program: Program) -> bool:

@@ -52,7 +52,7 @@ class OptimizerOfOtherParameters(Rule):
     needs = (OptimizerStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.absence():
+        if not program.absence(knows=program.leaving("loop")):
             return
         told: set[Value] = set()
         for step in program.events(OptimizerStep):

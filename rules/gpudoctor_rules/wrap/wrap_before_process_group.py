@@ -9,7 +9,8 @@ not been initialized, please make sure to call init_process_group.` (a `RuntimeE
 
 ## Fix
 
-Move `init_process_group` to the start of the program, after the device is chosen. No automatic fix.
+Move `init_process_group`, or what makes the group of a framework, such as `deepspeed.init_distributed` or an
+`Accelerator`, to the start of the program, after the device is chosen. No automatic fix.
 
 ## Silent when
 
@@ -32,7 +33,7 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeSampler
-from gpudoctor.lint.events.knowledge import Imprecision
+from gpudoctor.lint.events.knowledge import Imprecision, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
@@ -57,7 +58,7 @@ class WrapBeforeProcessGroup(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # No group anywhere is GPU401: what to do about it is another story than moving a line up.
-        if program.managed_by or not program.has(InitGroup):
+        if program.managed_by - program.leaving("groups") or not program.has(InitGroup, UseManaged):
             return
         # The first one ends the program, so there is nothing to say of those behind it.
         for event in program.events(Wrap, MakeSampler, Collective):
@@ -66,11 +67,12 @@ class WrapBeforeProcessGroup(Rule):
             if name and group is not None:
                 # The order is decided where the ways to the two part.
                 place = parting(event, group)
+                maker = "init_process_group" if isinstance(group, InitGroup) else group.call.rpartition(".")[2]
                 yield self.found(
                     place,
-                    f"`{name}` needs the process group, and here, before `init_process_group`, there is none: every "
+                    f"`{name}` needs the process group, and here, before `{maker}`, there is none: every "
                     "rank ends with `Default process group has not been initialized`.",
-                    remedy="Call `init_process_group` first, at the start of each process.",
+                    remedy=f"Call `{maker}` first, at the start of each process.",
                     because=[
                         ("it is needed here", event.location),
                         ("the process group is made only here", group.location),
@@ -108,13 +110,18 @@ def _needs_group(event: Event) -> str:
     return ""
 
 
-def _made_later(program: Program, event: Event) -> InitGroup | None:
-    groups = [group for group in program.events(InitGroup) if not group.condition.excludes(event.condition)]
+def _made_later(program: Program, event: Event) -> InitGroup | UseManaged | None:
+    makers: Iterator[InitGroup | UseManaged] = program.events(InitGroup, UseManaged)
+    groups = [group for group in makers if not group.condition.excludes(event.condition)]
     # Some group was made before after all, perhaps in a branch that the event's own path joined again.
     if any(group.order < event.order for group in groups):
         return None
     # A mesh takes the group that there is: in a function that others call, it may be theirs, and before it code that
     # was not followed may have made one.
     lost = any(each.order < event.order for each in program.events(Imprecision))
-    groups = [group for group in groups if group.by.endswith("init_process_group") or (program.whole and not lost)]
+    groups = [group for group in groups if _is_own(group) or (program.whole and not lost)]
     return next((group for group in groups if program.in_known_order(event, group)), None)
+
+
+def _is_own(group: InitGroup | UseManaged) -> bool:
+    return isinstance(group, InitGroup) and group.by.endswith("init_process_group")

@@ -7,8 +7,8 @@ Training on several GPUs starts the program once for each GPU; each such process
 `forward`. A call of `model.module(x)`, of `accelerator.unwrap_model(model)`, of a method of the inner model, or of the
 variable from before the wrap runs the inner model alone. No error is raised: `backward()` fills the gradients of this
 rank, nothing is averaged, and the ranks drift apart. With `DataParallel` the same call uses one GPU and leaves the
-others idle. Fabric's wrapper refuses such a method: `RuntimeError: You are calling the method ... from outside the
-model`.
+others idle. The Trainer of Transformers hands the wrapper to `compute_loss` as `model`; `self.model` is the bare one.
+Fabric's wrapper refuses such a method: `RuntimeError: You are calling the method ... from outside the model`.
 
 ## Fix
 
@@ -41,9 +41,10 @@ from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import AttributeMissed, Forward, ForwardMarked
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, stepped_after
+from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace
 from gpudoctor.rule import Rule
-from gpudoctor_rules.wrap._training import Wrapping, begin_alike, is_wrapper_of, same_round, wrappings
+from gpudoctor_rules.wrap._training import begin_alike, is_wrapper_of, same_round
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -65,7 +66,7 @@ class WrapperBypassed(Rule):
             yield from self._past_fabric(program)
             return
         # Other frameworks may install hooks on the bare module, so that calling it is no bypass.
-        if program.managed_by - {"accelerate"} or not any(wrappings(program)):
+        if program.managed_by - program.leaving("forwards") or not any(wrappings(program)):
             return
         # What happens by default is told first: of one wrapper the rest is the same mistake.
         found = sorted(self._bypasses(program), key=lambda pair: pair[0])
@@ -153,13 +154,17 @@ class WrapperBypassed(Rule):
         else:
             harm = "so the gradients of each rank stay there and the ranks train different models."
             severity = None
-        repair = _call_wrapper(call, wrap)
+        # A Trainer hands the wrapper to the methods that it calls, and keeps the bare model itself.
+        handed = isinstance(wrap.at, Prepare) and program.wraps_as_launched(wrap.at.managed.framework)
+        if handed:
+            wrapper = "the `model` that the Trainer hands over, which is the wrapper"
+        repair = _call_wrapper(call, wrap) if not handed else None
         return self.found(
             place,
             f"This training forward bypasses {wrapper}, {harm}",
             remedy=f"Call {wrapper} itself; what needs another method belongs in `forward`.",
             because=[
-                (f"{name_of(inner)} is wrapped here", wrap.at.location),
+                (f"{name_of(inner)} is {'trained' if handed else 'wrapped'} here", wrap.at.location),
                 (f"{name_of(inner)} runs here", call.location),
             ],
             severity=severity,

@@ -195,7 +195,8 @@ OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 REFUSED_TO_OTHERS = {
     ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"),
     ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "start"),
-    ("Scaler", "called"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
+    ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "train_test_split"), ("Wrapper", "backward"),
+    ("Wrapper", "save_checkpoint"),
     *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
 }  # fmt: skip
 """What such files answer for kinds of values that others make, too: tried below."""
@@ -250,6 +251,8 @@ Own().keep()(model)
 scaler(loss, optimizer)
 model.backward(loss)
 model.save_checkpoint("x.pt")
+rows = Own().rows().shuffle()
+rows.train_test_split(0.1)
 for epoch in range(2):
     optimizer.step()
 net = Net()

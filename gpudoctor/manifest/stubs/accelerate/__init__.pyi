@@ -59,7 +59,8 @@ class Accelerator:
         deepspeed_plugins=None,
         parallelism_config=None,
         **more,
-    ): ...
+    ):
+        self._before_saving = []
     @prepares()
     def prepare(self, *args, device_placement=None): ...
     @prepares()
@@ -86,8 +87,13 @@ class Accelerator:
     def pad_across_processes(self, tensor, dim=0, pad_index=0, pad_first=False): ...
     @collective(waits=True)
     def wait_for_everyone(self): ...
+    # Every rank that saves calls it first, with its models and what it would write of them.
+    def register_save_state_pre_hook(self, hook):
+        self._before_saving = [*self._before_saving, hook]
     @collective(uneven=True, of_states=True)
-    def save_state(self, output_dir=None, safe_serialization=True): ...
+    def save_state(self, output_dir=None, safe_serialization=True):
+        for hook in self._before_saving:
+            hook(self.state, self.state, output_dir)
     @collective(uneven=True, of_parameters=True)
     def get_state_dict(self, model, unwrap=True): ...
     @opens(keeps_gradients=True)
