@@ -30,7 +30,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
         source = sources.read(path)
         if isinstance(source, SourceFile):
             file = read_launch_file(path, source.shown, source.text)
-            if file.launches or file.settings or named or "gpudoctor:" in source.text:
+            if file.launches or file.settings or file.built or named or "gpudoctor:" in source.text:
                 files.append(file)
             else:
                 passed_over += 1

@@ -140,6 +140,8 @@ class Program:
     """pytest or unittest collects what its file defines."""
     started_in_several: bool = False
     """Launch files start several processes of it."""
+    shown_one_gpu: bool = False
+    """Launch files show it a single GPU."""
     sizes: Sizes = field(default_factory=dict)
     """How many processes and machines there are, where what starts it says so."""
     size_matters: bool = False

@@ -86,6 +86,8 @@ class AsStarted:
     processes: int | None = None
     """How many there are on all machines together; None where that is not known, or is one."""
     per_node: int | None = None
+    one_gpu: bool = False
+    """Each shows it a single GPU, or none."""
     differs: bool = False
     """Other launch files start it in another way."""
 

@@ -91,7 +91,12 @@ def _in_worlds(start: _Start, project: Project, launch: str) -> list[Program]:
     forget_keys()
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
-    return [replace(program, worlds=worlds, started_in_several=start.started.several) for program in programs]
+    return [_told(replace(program, worlds=worlds), start.started) for program in programs]
+
+
+def _told(program: Program, started: AsStarted) -> Program:
+    """With what launch files say of how it is started."""
+    return replace(program, started_in_several=started.several, shown_one_gpu=started.one_gpu)
 
 
 def _as_several(start: _Start, project: Project, programs: list[Program]) -> list[Program]:
@@ -130,7 +135,7 @@ def with_names(
     """
     start, left = _Start(entry, what, started), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
     again = (_execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
-    return [replace(each, started_in_several=started.several) for each in again if each is not None]
+    return [_told(each, started) for each in again if each is not None]
 
 
 @dataclass(frozen=True)

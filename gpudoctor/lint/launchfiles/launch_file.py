@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.shell import ScriptComment
-from gpudoctor.lint.launchfiles.start import ProgramStart
+from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
 from gpudoctor.record import dataclass, field
 
 
@@ -52,6 +52,8 @@ class LaunchFile:
     settings: tuple[SettingsFile, ...] = ()
     comments: tuple[ScriptComment, ...] = ()
     is_batch: bool = False
+    built: tuple[BuiltService, ...] = ()
+    """Services that run what a Dockerfile says, which is a launch file of its own."""
     commands: frozenset[str] = frozenset()
     """The names of all commands in it."""
     lines: tuple[str, ...] = field(default=(), compare=False)

@@ -30,8 +30,16 @@ class Launched:
 
     @property
     def launches(self) -> Iterator[tuple[LaunchFile, ProgramStart]]:
-        """Each start of a program, with its file."""
-        return ((file, launch) for file in self.files for launch in file.launches)
+        """Each start of a program, with its file: that of an image in the container that is made of it."""
+        built = {found_from(file, each.dockerfile): each for file in self.files for each in file.built}
+        for file in self.files:
+            service = built.get(file.path)
+            for launch in file.launches:
+                if service is None or launch.container is not None:
+                    yield file, launch
+                else:
+                    environment = {**launch.environment, **service.environment}
+                    yield file, replace(launch, container=service.container, environment=environment)
 
     def path_of(self, file: LaunchFile, launch: ProgramStart) -> str | None:
         """The program that is started, where its file is there."""
@@ -271,6 +279,7 @@ def _agreed(
         surely=all(map(_surely_in_several, starts)),
         processes=counts.pop() if len(counts) == 1 else None,
         per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
+        one_gpu=all(each.visible is not None and len(each.visible) < 2 for each in starts),
         differs=differs,
     )
 

@@ -61,7 +61,7 @@ def _of_shell(file: LaunchFile) -> LaunchFile:
 
 
 def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
-    from gpudoctor.lint.launchfiles.services import of_compose, of_editor, of_kubernetes
+    from gpudoctor.lint.launchfiles.services import built_of_compose, of_compose, of_editor, of_kubernetes
 
     found = documents(file.text, file.shown, is_json=kind != YAML)
     comments = tuple(yaml_comments(file.shown, file.text)) if kind == YAML else ()
@@ -71,7 +71,8 @@ def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
         if kind == EDITOR:
             file = replace(file, launches=(*file.launches, *of_editor(file.shown, root)))
         elif "services" in keys:
-            file = replace(file, launches=(*file.launches, *of_compose(file.shown, root)))
+            launches = (*file.launches, *of_compose(file.shown, root))
+            file = replace(file, launches=launches, built=(*file.built, *built_of_compose(root)))
         elif {"apiVersion", "kind"} <= keys:
             file = replace(file, launches=(*file.launches, *of_kubernetes(file.shown, root)))
         elif len(_ACCELERATE & keys) >= 2 and "distributed_type" in keys:

@@ -10,9 +10,10 @@ from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import Hole, ShellVariable, Word
-from gpudoctor.lint.launchfiles.start import Container, ProgramStart
+from gpudoctor.lint.launchfiles.start import BuiltService, Container, ProgramStart
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.launchfiles.documents import Document
 
 Words = list[tuple[str, list[Piece]]]
@@ -26,14 +27,33 @@ def of_compose(shown: str, root: Document) -> Iterator[ProgramStart]:
     services = root["services"]
     for name, service in services.items() if services is not None else ():
         variables = _environment(service["environment"])
-        at = services.key_place(name) if services is not None else service.at
-        shared = next((each for key in ("shm_size", "ipc") if (each := service[key]) is not None), None)
-        mounted = [each for key in ("volumes", "tmpfs") for each in _texts(service[key]) if "/dev/shm" in each]
-        # Another file or a part of this one may say more.
-        unknown = service["extends"] is not None or service["<<"] is not None
-        said = None if unknown else ((shared.text or "") if shared is not None else ("mounted" if mounted else ""))
-        container = Container(f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`")
+        container = _container(name, services.key_place(name) if services is not None else service.at, service)
         yield from _run(shown, service["entrypoint"], service["command"], variables, container)
+
+
+def built_of_compose(root: Document) -> Iterator[BuiltService]:
+    """The services that run what their Dockerfile says."""
+    services = root["services"]
+    for name, service in services.items() if services is not None else ():
+        build = service["build"]
+        if build is None or service["command"] is not None or service["entrypoint"] is not None:
+            continue
+        context, given = build.text or _text_of(build["context"]), _text_of(build["dockerfile"])
+        container = _container(name, services.key_place(name) if services is not None else service.at, service)
+        yield BuiltService(f"{context or '.'}/{given or 'Dockerfile'}", container, _environment(service["environment"]))
+
+
+def _container(name: str, at: Location, service: Document) -> Container:
+    shared = next((each for key in ("shm_size", "ipc") if (each := service[key]) is not None), None)
+    mounted = [each for key in ("volumes", "tmpfs") for each in _texts(service[key]) if "/dev/shm" in each]
+    # Another file or a part of this one may say more.
+    unknown = service["extends"] is not None or service["<<"] is not None
+    said = None if unknown else ((shared.text or "") if shared is not None else ("mounted" if mounted else ""))
+    return Container(f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`")
+
+
+def _text_of(value: Document | None) -> str:
+    return (value.text or "") if value is not None else ""
 
 
 def of_kubernetes(shown: str, root: Document) -> Iterator[ProgramStart]:

@@ -69,6 +69,15 @@ class Container:
 
 
 @dataclass(frozen=True)
+class BuiltService:
+    """A service that runs what the image of a Dockerfile runs: its name, seen from the file of the service."""
+
+    dockerfile: str
+    container: Container
+    environment: Environment
+
+
+@dataclass(frozen=True)
 class ProgramStart:
     """A start of a program.
 

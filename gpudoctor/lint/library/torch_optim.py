@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.state_dicts import origin
@@ -25,10 +26,11 @@ from gpudoctor.lint.events.training_step import (
     ScalerCall,
     SchedulerStep,
 )
+from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
 from gpudoctor.manifest.effects import ClipEffect
 from gpudoctor.record import replace
 
@@ -349,6 +351,16 @@ def _master_parameters(call: Call) -> Values:
     modules = frozenset(module for each in held for module in each.modules)
     whole = len(held) == len(given or ()) and all(each.complete for each in held)
     return singleton(Parameters(call.allocation_site(), call.place, call.label, modules, whole))
+
+
+@answers(HOOKS.operations, Parameters)
+def _joined(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
+    """`list(encoder.parameters()) + list(decoder.parameters())`."""
+    place, label = do.place(node), do.text(node, 40)
+    if not isinstance(node, (ast.BinOp, ast.AugAssign)) or not isinstance(node.op, ast.Add):
+        return unknown(do, node, "what is computed of parameters")
+    modules, complete = owners(do, values)
+    return singleton(Parameters(do.allocation_site(place), place, label, modules, complete))
 
 
 @MODELS.callable("apex.amp.initialize")

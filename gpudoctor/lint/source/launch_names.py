@@ -48,8 +48,11 @@ def may_start_training(kind: str, data: bytes) -> bool:
         return any(word in data for word in _OF_SETTINGS)
     if kind == YAML:
         described = b"services:" in data or b"containers:" in data
-        return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in _WORDS))
-    return any(word in data for word in _WORDS)
+        # A service may run what its Dockerfile says.
+        words = (*_WORDS, b"build:")
+        return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words))
+    # What an editor starts is Python.
+    return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data)
 
 
 _NAMED_SO = ("deepspeed", "ds_", "ds-", "zero", "accelerate")

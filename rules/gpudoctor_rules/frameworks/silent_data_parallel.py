@@ -15,7 +15,8 @@ Or show it one GPU, `CUDA_VISIBLE_DEVICES=0`. No automatic fix.
 ## Silent when
 
 A launch file starts several processes of the program, or the project names a launcher with it; it asks for what a
-launcher tells its processes, or is told a setting of several, such as `ddp_backend`; it chooses which GPUs it sees.
+launcher tells its processes, or is told a setting of several, such as `ddp_backend`; it or the launch file that starts
+it chooses which GPUs it sees.
 
 ## Sources
 
@@ -46,6 +47,8 @@ class SilentDataParallel(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.has_entry or program.launched_in_several or program.launchers_naming_it():
+            return
+        if program.shown_one_gpu:
             return
         if any(each.name == "CUDA_VISIBLE_DEVICES" for each in program.events(EnvironmentWrite)):
             return

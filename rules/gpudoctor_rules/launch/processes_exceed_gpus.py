@@ -4,7 +4,9 @@
 
 Each process takes the GPU of its local rank. With `CUDA_VISIBLE_DEVICES=0,1` and four processes on a machine, those
 with the local ranks 2 and 3 find no GPU and end with `RuntimeError: CUDA error: invalid device ordinal`. What SLURM
-grants with `--gres=gpu:2` limits them in the same way.
+grants with `--gres=gpu:2` limits them in the same way. Lightning and Fabric start the processes for their `devices`
+themselves, and end before that: `MisconfigurationException: You requested gpu: [0, 1, 2, 3] But your machine only has:
+[0, 1]`.
 
 ## Fix
 
@@ -18,7 +20,8 @@ train on the CPU; DeepSpeed is told which GPUs to take and does not look at the 
 ## Sources
 
 tatsu-lab/stanford_alpaca#67, HRNet/HRNet-Semantic-Segmentation#171,
-https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables.
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables;
+`_sanitize_gpu_ids` of lightning 2.6.
 """
 
 from __future__ import annotations
@@ -30,9 +33,10 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
-from gpudoctor_rules.launch._starts import gpus_of
+from gpudoctor_rules.launch._starts import gpus_of, named
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
     from gpudoctor.lint.launchfiles.launched import Launched
 
 
@@ -49,7 +53,8 @@ class ProcessesExceedGpus(Rule):
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
-        for _, launch in launched.launches:
+        for file, launch in launched.launches:
+            yield from self._of_devices(launched, file, launch)
             count, tasks = launch.processes, launch.tasks_per_node
             if count is None or tasks is None or launch.launcher in (StartedBy.PYTHON, StartedBy.DEEPSPEED):
                 continue
@@ -67,6 +72,25 @@ class ProcessesExceedGpus(Rule):
                         because=[("the GPUs are given here", at)],
                     )
                     break
+
+    def _of_devices(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        """Lightning starts its own processes, one for each of the devices that it is told."""
+        if launch.launcher is not StartedBy.PYTHON or launch.tasks_per_node != 1:
+            return
+        facts, said = launched.program_of(file, launch), launch.given.get("trainer.devices")
+        told = int(said) if isinstance(said, str) and said.isdecimal() else None
+        count = told or (facts.devices if facts is not None and "trainer.devices" not in launch.given else None)
+        visible, bound = launch.visible, launch.environment.get("CUDA_VISIBLE_DEVICES")
+        if count is None or not visible or bound is None or len(visible) >= count:
+            return
+        gpus = len(visible)
+        yield self.found(
+            bound.at,
+            f"{named(launch)} asks Lightning for {count} devices, and is shown {gpus} GPU{'s' if gpus > 1 else ''}: it "
+            "ends with `MisconfigurationException: You requested gpu: ... But your machine only has: ...`.",
+            remedy=f"Show it {count} GPUs, or ask for {gpus} device{'s' if gpus > 1 else ''}.",
+            because=[("the devices are asked for here", facts.devices_at if facts is not None else None)],
+        )
 
 
 def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
