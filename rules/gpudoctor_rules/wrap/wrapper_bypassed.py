@@ -157,12 +157,12 @@ class WrapperBypassed(Rule):
         # A Trainer hands the wrapper to the methods that it calls, and keeps the bare model itself.
         handed = isinstance(wrap.at, Prepare) and program.wraps_as_launched(wrap.at.managed.framework)
         if handed:
-            wrapper = "the `model` that the Trainer hands over, which is the wrapper"
+            wrapper = "the wrapper, which is the `model` that the Trainer hands over"
         repair = _call_wrapper(call, wrap) if not handed else None
         return self.found(
             place,
             f"This training forward bypasses {wrapper}, {harm}",
-            remedy=f"Call {wrapper} itself; what needs another method belongs in `forward`.",
+            remedy=f"Call {wrapper}{'' if handed else ' itself'}; what needs another method belongs in `forward`.",
             because=[
                 (f"{name_of(inner)} is {'trained' if handed else 'wrapped'} here", wrap.at.location),
                 (f"{name_of(inner)} runs here", call.location),
