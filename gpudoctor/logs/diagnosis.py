@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
-from gpudoctor.logs.error_texts import (
-    ABORTED,
-    LEFT_BEHIND,
-    OF_LAUNCHERS,
-    OUT_OF_MEMORY,
-    SIGKILL,
-    STOOD_APART,
-    VAGUE,
-    ErrorText,
-    FailureRole,
-    meaning_of,
-)
+from gpudoctor.logs.endings import ABORTED, LEFT_BEHIND, OUT_OF_MEMORY, SIGKILL, STOOD_APART, VAGUE
+from gpudoctor.logs.error_texts import OF_LAUNCHERS, ErrorText, FailureRole, meaning_of
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
     LogFact,
@@ -51,6 +42,8 @@ _HANDLERS = ("sigkill_handler", "_terminate_process_handler")
 """What launchers do when they are told to end, in which they may fail."""
 _RAISED = "exit code 1"
 """How Python ends after an error."""
+_A_LOOK = 10
+"""Seconds."""
 _SAYS_NOTHING = ("killed by SIGKILL", "killed by SIGTERM")
 """Signals that leave a process no time to print an error."""
 _KILLED = {
@@ -500,9 +493,18 @@ def _same(one: LoggedFailure, other: LoggedFailure | None) -> bool:
         return False
     if one.place and other.place and one.place.line == other.place.line and one.place.path == other.place.path:
         return _kind(one) == _kind(other)
-    if not (one.place is other.place is None and one.role is other.role):
+    if not (one.place is other.place is None and one.role is other.role and _at_once(one.time, other.time)):
         return False
     return _kind(one) == _kind(other) or _waits_alike(one, other)
+
+
+def _at_once(one: str, other: str) -> bool:
+    """As launchers write it. What is more apart than a launcher takes to look at all its processes, is not one end."""
+    try:
+        apart = datetime.fromisoformat(one.replace("_", "T")) - datetime.fromisoformat(other.replace("_", "T"))
+    except ValueError:
+        return True
+    return abs(apart.total_seconds()) <= _A_LOOK
 
 
 def _kind(each: LoggedFailure) -> str:

@@ -79,7 +79,8 @@ _TELLING = re.compile(
             r"failed to pass monitoredBarrier",
             r"NCCL error",
             r": error: ",
-            r"mpirun noticed that process rank|^\s*Process name: \[\[|^\s*Exit code: ",
+            r"mpirun noticed that process rank|\bProcess name: (?:\[\[|\d+\s*$)|\bExit code: +\d+\s*$",
+            r"Worker \w+ pid \d+ died, exit code",
             r"MPI_ABORT was invoked on rank|^\s*(?:with )?[Ee]rrorcode|application called MPI_Abort",
             r"Memory access fault by GPU",
             r"Horovod has been shut down",
@@ -143,7 +144,8 @@ _WORDS = (
     "socket.cpp",
     ": error: ",
     "mpirun noticed",
-    "Process name: [[",
+    "Process name: ",
+    " died, exit",
     "Exit code: ",
     "MPI_A",
     "rrorcode",
@@ -167,9 +169,9 @@ _STRETCHES = tuple(
         *("Error", "Exception", "Traceback", 'File "', "Thread ", "terminate", "exitcode", "return code", "      : "),
         *("death signal", "SIG", "fault", "Bus error", "ssertion", "mismatch", "oom", "OOM", "Out of memory", "slurm"),
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
-        *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: [["),
+        *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: "),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
-        *("Terminated ", "exited with code", "MPI_A", "rrorcode"),
+        *("Terminated ", "exited with code", "MPI_A", "rrorcode", " died, exit"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
@@ -187,10 +189,10 @@ _PROGRESS = re.compile(
 _GAVE_UP = "Timeout at NCCL work"
 _STACK_FRAME = re.compile(r"#\d+ (?P<function>\S+) from (?P<path>.+):(?P<line>\d+)$")
 _MPI = re.compile(
-    r"\s*Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]|\s*Exit code:\s+(?P<code>\d+)\s*$|"
+    r"\s*Process name: (?:\[\[\d+,\d+\],)?(?P<rank>\d+)(?:\]|\s*$)|\s*Exit code:\s+(?P<code>\d+)\s*$|"
     r".*MPI_ABORT was invoked on rank (?P<stopped>\d+)\b|\s*(?:with )?[Ee]rrorcode:? (?P<given>-?\d+)\.?\s*$"
 )
-"""How mpirun tells of the first process that failed, and of one that stops all, in two lines."""
+"""How mpirun and Horovod tell of the first process that failed, and of one that stops all, in two lines."""
 _FAILED = re.compile(
     r"(?:application called MPI_Abort\(\S+ (?P<aborted>-?\d+)\) - process (?P<aborting>\d+)|"
     r"mpirun noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
@@ -202,6 +204,7 @@ _FAILED = re.compile(
     r"^subprocess\.CalledProcessError: Command .* (?:died with <Signals\.(?P<died>SIG\w+)|"
     r"returned non-zero exit status (?P<status>-?\d+))|"
     # Of a shell, and of the operator of a PyTorchJob.
+    r"Worker \w+ pid (?P<worker>\d+) died, exit code: (?P<died_with>-?\d+)|"
     r": line \d+:\s+(?P<pid>\d+) (?P<ran>Killed|Segmentation fault|Bus error|Aborted|Terminated)\b|"
     r"Pod: (?:[\w-]+\.)?(?P<pod>[\w-]+) exited with code (?P<left>[1-9]\d*)|"
     r"tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code (?P<exit>\d+)|"
@@ -212,6 +215,7 @@ _MISSING = re.compile(r"^\s*(?:\[\d+\]\s*)?(\d+): \[")
 _MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
+_CODES = ("code", "childs", "killed", "ended", "status", "died_with")
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6, "Terminated": 15}
 
 
@@ -252,6 +256,7 @@ class LogReader:
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self._hosts: set[str] = set()
         self._named: int | None = None
+        self._code: tuple[int, int] | None = None
         self._listing = False
         self.lines = 0
 
@@ -311,10 +316,14 @@ class LogReader:
     def _of_mpirun(self, told: re.Match[str], at: LogPlace) -> Iterator[LogFact]:
         if rank := told["rank"] or told["stopped"]:
             self._named = int(rank)
-        elif self._named is not None:
+        else:
             code = _of_shell(int(told["code"])) if told["code"] else _given(told["given"])
+            self._code = (at.order, code)
+        # Who collects the lines may have changed the order of the two.
+        if self._named is not None and self._code is not None and at.order - self._code[0] <= 1:
+            code = self._code[1]
             yield ProcessExit(Speaker(rank=self._named), at, code, max(0, -code), root=True)
-            self._named = None
+            self._named = self._code = None
 
     def _stack_closed(self) -> Iterator[LogFact]:
         if self._stack is not None and self._stack[2]:
@@ -386,8 +395,8 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
         by = [Speaker(rank=int(found["spawned"]))]
     elif rank := found["noticed"] or found["aborting"]:
         by = [Speaker(rank=int(rank))]
-    elif found["pid"]:
-        by = [replace(spoken.by, tag=f"pid {found['pid']}")]
+    elif pid := found["pid"] or found["worker"]:
+        by = [replace(spoken.by, tag=f"pid {pid}")]
     elif found["pod"]:
         by = [replace(spoken.by, host=found["pod"])]
     elif found["tasks"]:
@@ -408,7 +417,7 @@ def _code(found: re.Match[str]) -> int:
         return _given(found["aborted"])
     if code := found["exit"] or found["left"]:
         return _of_shell(int(code))
-    return int(next(found[name] for name in ("code", "childs", "killed", "ended", "status") if found[name]))
+    return int(next(found[name] for name in _CODES if found[name]))
 
 
 def _of_shell(code: int) -> int:

@@ -40,6 +40,8 @@ _NAMED = re.compile(
 """pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
 the lines of tracebacks."""
 _FRONTS = (
+    # Determined writes the level in front.
+    re.compile(r"<[a-z]*>\s+(?=\[\d{4}-)"),
     # As people quote it, and set it in bold letters.
     re.compile(r">\s?"),
     re.compile(r"\*\*(?=[\w.]*(?:Error|Exception)\b)"),

@@ -15,7 +15,8 @@ import pytest
 from gpudoctor import cli
 from gpudoctor.errors import UsageError
 from gpudoctor.logs import lines, readers
-from gpudoctor.logs.error_texts import ERROR_TEXTS, OUT_OF_MEMORY, FailureRole, meaning_of
+from gpudoctor.logs.endings import OUT_OF_MEMORY
+from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
 from gpudoctor.registry import find_rules, load
@@ -520,6 +521,7 @@ def test_where_all_stand_alike_nobody_is_named(tmp_path: Path) -> None:
         ),
         ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2, tag="task"), "exit code 9"),
         ("/job/go.sh: line 28:  8156 Killed      python3 main.py", Speaker(tag="pid 8156"), "killed by SIGKILL"),
+        ("ERROR Worker VllmWorkerProcess pid 32 died, exit code: -9", Speaker(tag="pid 32"), "killed by SIGKILL"),
         ("/job/go.sh: line 28: 8156 Aborted    (core dumped) python", Speaker(tag="pid 8156"), "killed by SIGABRT"),
         (
             "events\tPod: ml.train-worker-0 exited with code 137\t{}",
@@ -577,6 +579,12 @@ _TABLE = (
     "Root Cause (first observed failure):\n[0]:\n  time      : 2025-03-24_16:14:25\n  host      : node1\n"
     "  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 13)\n====\n"
 )
+
+
+def test_who_ended_long_before_the_others_of_another_launcher_ended_first(tmp_path: Path) -> None:
+    later = _TABLE.replace("2 (local_rank: 2)", "0 (local_rank: 0)").replace("16:14:25", "16:15:16")
+    found = read(tmp_path, later + _TABLE)
+    assert (found.alike, [each.ranks for each in found.following]) == ((2,), [(0,)])
 
 
 def test_tasks_that_are_launchers(tmp_path: Path) -> None:
@@ -641,6 +649,13 @@ def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
         ("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 1.", 2, "exit code 1"),
         ("MPI_ABORT was invoked on rank 3 in communicator W\n  Proc: [[4,1],3]\n  Errorcode: -1", 3, "exit code 255"),
         ("application called MPI_Abort(MPI_COMM_WORLD, 911) - process 5", 5, "exit code 143"),
+        ("Process name: 1\nExit code: 1", 1, "exit code 1"),
+        (
+            "<> [2021-12-07 10:43:01] 087c0ee7 || Exit code: 1\n<> [2021-12-07 10:43:01] 087c0ee7 || Process name: 3",
+            3,
+            "exit code 1",
+        ),
+        ("Exit code: 7\nstarted again\nProcess name: [[1,1],2]\n  Exit code: 1", 2, "exit code 1"),
     ],
 )
 def test_what_mpirun_says_of_the_first(told: str, rank: int, summary: str, tmp_path: Path) -> None:
@@ -978,6 +993,9 @@ TEXTS = (
     ("ncclRemoteError: A call failed\nLast error:\nNET/IB : Got completion from peer b<5> with error 5", "InfiniBand"),
     ("ValueError: Size mismatch between saved torch.Size([4]) and current: torch.Size([5]) for", "does not fit"),
     ("python: can't open file '/var/spool/slurmd/job7/train.py': [Errno 2] No such file", "did not find"),
+    ("RuntimeError: world_size (1) is not divisible by 2", "fewer processes"),
+    ("AssertionError: pipeline_model parallel group is not initialized", "never made"),
+    ("AssertionError: tensor model parallel group is not initialized", "never made"),
     ("AssertionError: Rank 11: found NaN in local grad norm in backward pass before data-parallel", "not a number"),
     ("ncclInvalidArgument: x\nLast error:\nInvalid config blocking attribute value -2147483648", "another version"),
     ("ImportError: /x/torch/lib/libtorch_cuda.so: undefined symbol: ncclCommRegister", "another version"),
