@@ -139,6 +139,18 @@ def _misspelt(start: str, last: str = "") -> Iterator[str]:
         for name in _names_in(folder):
             if (right := _meant(name)) and os.path.isfile(os.path.join(folder, name)):
                 yield f"{os.path.relpath(os.path.join(folder, name))} is not read: did you mean `{right}`?"
+            if name == SHARED_FILE:
+                yield from _misspelt_tables(os.path.join(folder, name))
+
+
+def _misspelt_tables(path: str) -> Iterator[str]:
+    if not os.path.isfile(path):
+        return
+    for table in dict.fromkeys(re.findall(rb"^[ \t]*\[[ \t]*tool\.([\w-]+)", _raw(path), re.MULTILINE)):
+        # A table is called as a file would be, without a suffix.
+        shown = table.decode("ascii", "replace")
+        if shown != "gpudoctor" and _meant(shown):
+            yield f"{os.path.relpath(path)}: `[tool.{shown}]` is not read: did you mean `[tool.gpudoctor]`?"
 
 
 def _meant(name: str) -> str:
@@ -266,7 +278,7 @@ def _checked(path: str, settings: dict[str, Any]) -> dict[str, Any]:
     for key, value in settings.items():
         # A misspelt key would switch off nothing, and nobody would notice.
         if key not in SETTINGS:
-            hint = "; here the keys stand without `[tool.gpudoctor]`" if key == "tool" else nearest(key, SETTINGS)
+            hint = "; in this file the keys need no `[tool.gpudoctor]`" if key == "tool" else nearest(key, SETTINGS)
             raise ConfigError(f"{path}{_line_of(key, path)}: unknown key `{key}`{hint}")
         values[key] = SETTINGS[key].read(f"{path}: `{key}`", value)
     return values

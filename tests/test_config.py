@@ -122,7 +122,7 @@ def test_a_broken_file_of_others_is_none_of_our_business(write: Write) -> None:
         ('selct = ["GPU3"]', r"unknown key `selct`; did you mean `select`\?"),
         (
             '[tool.gpudoctor]\nselect = ["GPU3"]',
-            r"unknown key `tool`; here the keys stand without `\[tool.gpudoctor\]`",
+            r"unknown key `tool`; in this file the keys need no `\[tool.gpudoctor\]`",
         ),
         ("per_file_ignores = 3", r"unknown key `per_file_ignores`; did you mean `per-file-ignores`\?"),
         ('select = "GPU3"', "`select` must be a list of strings, not 'GPU3'"),
@@ -319,6 +319,20 @@ def test_a_file_that_nearly_has_the_name_is_told(name: str, write: Write) -> Non
     assert found.launch is None
     right = "`.gpudoctor.toml`" if name.startswith(".") else "`gpudoctor.toml`"
     assert found.notes == (f"{name} is not read: did you mean {right}?",)
+
+
+@pytest.mark.parametrize("name", ["gpudoctr", "gpu-doctor", "gpu_doctor"])
+def test_a_table_that_nearly_has_the_name_is_told(name: str, write: Write) -> None:
+    write("pyproject.toml", f'[tool.{name}]\nlaunch = "spawn"\n[tool.{name}.per-file-ignores]\n[tool.ruff]\n')
+    found = find_config(".")
+    assert found.launch is None
+    assert found.notes == (f"pyproject.toml: `[tool.{name}]` is not read: did you mean `[tool.gpudoctor]`?",)
+
+
+def test_the_right_table_is_not_taken_for_a_misspelt_one(write: Write) -> None:
+    write("pyproject.toml", '[tool.gpudoctor]\nlaunch = "spawn"\n[tool.gpudoctor.per-file-ignores]\n')
+    found = find_config(".")
+    assert (found.launch, found.notes) == ("spawn", ())
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ TERMS = {
     r"[Nn]one by itself|[Nn]one is (?:applied|offered)": "No automatic fix",
     r"(?:is|was|are) asked of (?:its|the|a) (?:wrapper|model|sharded)": "is read from, is called on",
     r"(?<!there )(?:is|are|was) no (?:JSON|program|port|baseline|tensor|file|output)\b": "is not a",
-    r"(?<!there )(?:is|are|was) no (?:directive|notebook|number)\b": "is not a",
+    r"(?<!there )(?:is|are|was) no (?:directive|notebook|number|rule of)\b": "is not a",
     r"(?:go(?:es)?|went) past\b|gone around": "bypasses",
     r"at the begin of": "at the beginning of",
     r"thaw(?:s|ed)?\b|made to learn again": "unfreeze",

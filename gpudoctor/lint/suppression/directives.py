@@ -299,7 +299,7 @@ def _unused(ignore: Ignore, fix: Fix | None) -> SuppressionRemark:
 
 
 def _unknown(ignore: Ignore, nearest: str) -> SuppressionRemark:
-    message = f"`{ignore.text}` is no rule of gpudoctor: nothing is silenced"
+    message = f"`{ignore.text}` is not a rule of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "`gpudoctor rules` lists the codes and names"
     return SuppressionRemark(ignore.text, ignore.location, message, remedy, nearest)
 

@@ -4,7 +4,7 @@
 
 A pickled tensor remembers where it was. When `all_gather_object` brings `cuda:3` of rank 3 to rank 0, rank 0 makes a
 context on GPU 3 and puts the tensor there: each rank (each process, one for each GPU) takes some hundred megabytes on
-every GPU of the node, and all that was gathered lies on GPUs of others. It works until one of them has no room left
+every GPU of the node, and all that was gathered is on GPUs of others. It works until one of them has no room left
 (`torch.OutOfMemoryError: CUDA out of memory` on a GPU that the rank does not train on). On several nodes, or where each
 process sees its own GPU alone, tensors of several ranks land on one GPU. Each of them is copied to the CPU on the way
 anyway.
@@ -67,7 +67,7 @@ class GpuTensorPickled(Rule):
             tensor = name_of(event.tensor, "a tensor")
             yield self.found(
                 place,
-                f"{tensor} lies on a GPU when it is pickled: every rank that gets it puts it on that same GPU, where "
+                f"{tensor} is on a GPU when it is pickled: every rank that gets it puts it on that same GPU, where "
                 "it takes memory beside the rank that trains there.",
                 remedy="Send it from the CPU, with `.cpu()`, or send numbers; tensors of one shape need no pickle.",
                 because=[

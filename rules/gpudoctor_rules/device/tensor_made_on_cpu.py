@@ -13,8 +13,8 @@ devices, cuda:0 and cpu!`
 
 ## Silent when
 
-The tensor is a number, which may lie on the CPU, or not certainly more than that; it is moved before it is used; it
-only picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
+The tensor is a number, which may be on the CPU, or not certainly more than that; it is moved before it is used; it only
+picks items or says lengths; `torch.set_default_device` is used; where the other tensor lies is not known.
 
 ## Sources
 

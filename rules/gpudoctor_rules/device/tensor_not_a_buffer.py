@@ -13,7 +13,7 @@ buffer then has a key in state dicts.
 
 ## Silent when
 
-The attribute is moved where it is used; it is a number, which may lie on the CPU, or not certainly more than that; it
+The attribute is moved where it is used; it is a number, which may be on the CPU, or not certainly more than that; it
 only picks items (`x[index]`); where it was made, or where the model is, is not known. A tensor on a GPU is a mistake
 only under `DataParallel` with several of them.
 

@@ -16,8 +16,8 @@ PartialState().local_process_index}`. Unsafe: a model that fits on no single GPU
 
 ## Silent when
 
-Nothing says that several processes run the program: started by `python`, a model that lies on several GPUs is trained
-by one process, layer after layer, which is slow and right; the model is not trained.
+Nothing says that several processes run the program: started by `python`, a model that is spread over several GPUs is
+trained by one process, layer after layer, which is slow and right; the model is not trained.
 
 ## Sources
 

@@ -14,7 +14,7 @@ nothing but collectives needs the group.
 ## Silent when
 
 The program calls `destroy_process_group` anywhere, also where lint did not get to; the backend is gloo, which says
-nothing, or nothing lies on a GPU; a framework makes the group; the program was not understood as a whole.
+nothing, or nothing is on a GPU; a framework makes the group; the program was not understood as a whole.
 
 ## Sources
 

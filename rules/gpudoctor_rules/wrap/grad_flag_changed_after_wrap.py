@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class GradFlagChangedAfterWrap(Rule):
-    """Layers of a wrapped model are frozen, or are made to learn again."""
+    """Layers of a model are frozen or unfrozen after it was wrapped."""
 
     code = "GPU114"
     name = "grad-flag-changed-after-wrap"
@@ -66,7 +66,7 @@ class GradFlagChangedAfterWrap(Rule):
             if not harm:
                 continue
             told.add(flag.led_there)
-            change = "learn again" if flag.on else "are frozen"
+            change = "are unfrozen" if flag.on else "are frozen"
             yield self.found(
                 flag.location,
                 f"Parameters of {name_of(flag.module)} {change} after the wrap: {harm}",
