@@ -142,6 +142,19 @@ def test_near_misses_are_no_findings(tmp_path: Path) -> None:
     assert (watched.status, watched.codes) == (0, set())
 
 
+def test_what_a_library_writes_on_every_rank_is_not_for_the_program_to_mend(tmp_path: Path) -> None:
+    library = tmp_path / "site-packages" / "trainers.py"
+    library.parent.mkdir()
+    library.write_text("import torch\n\ndef save(obj, path):\n    torch.save(obj, path)\n")
+    last = "        torch.save(torch.get_rng"
+    program = NEAR_MISSES.replace(last, f"        save({{'scale': 1.0}}, 'scaler.pt')\n{last}")
+    assert program != NEAR_MISSES
+    head = f"import sys\nsys.path.append({str(library.parent)!r})\nfrom trainers import save\n"
+    (tmp_path / "train.py").write_text(head + program)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--no-lint", "train.py")
+    assert (watched.status, watched.codes) == (0, set())
+
+
 NEW, OLD = "TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"
 
 

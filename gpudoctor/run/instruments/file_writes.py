@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from gpudoctor.run.instruments.fingerprints import tensors_in
+from gpudoctor.run.places import called_by_own
 
 if TYPE_CHECKING:
     from gpudoctor.run.instruments.state import State
@@ -62,6 +63,7 @@ def _tell(state: State, obj: Any, file: Any) -> None:
             shards=sum(_is_part(each) for each in tensors_in(obj)),
             exchanges=state.exchanges,
             place=state.recorder.place(),
+            own=called_by_own(),
         )
 
 

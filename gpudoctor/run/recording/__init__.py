@@ -379,6 +379,8 @@ class Written:
     exchanges: int = 0
     shards: int = 0
     """Tensors in it of which other ranks have the rest."""
+    own: bool = True
+    """The program itself has called what writes it, and not a library that the program called."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,9 @@ def written_by_several(recording: Recording) -> Iterator[Twice]:
     writers: dict[tuple[str, int], list[tuple[Process, Written]]] = {}
     for rank in recording.ranks:
         for save in rank.saves:
-            writers.setdefault((save.path, save.step), []).append((rank, save))
+            # Whom a framework lets write its own files is not for the program to say.
+            if save.own:
+                writers.setdefault((save.path, save.step), []).append((rank, save))
     told = set()
     for (path, step), saves in writers.items():
         by = list({rank.rank or 0: rank for rank, _ in saves}.values())
