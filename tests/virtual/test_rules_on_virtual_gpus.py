@@ -24,11 +24,14 @@ BAD = [
     ("device/device_never_set/bad_page.py", "GPU206", RANKS),
     ("device/wrap_before_move/bad_page.py", "GPU207", RANKS),
     ("device/device_ids_mismatch/bad_ids_of_first_gpu.py", "GPU208", RANKS),
+    ("device/visible_devices_set_too_late/bad_each_rank/train.py", "GPU210", RANKS),
     ("device/tensor_not_a_buffer/bad_page.py", "GPU211", RANKS),
+    ("device/layers_in_plain_list/bad_list_of_layers.py", "GPU212", RANKS),
     ("device/tensor_made_on_cpu/bad_page.py", "GPU213", RANKS),
     ("device/activation_crosses_devices/bad_page.py", "GPU215", ALONE),
     ("device/cuda_in_loader_worker/bad_page.py", "GPU216", RANKS),
     ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
+    ("launch/backend_for_other_device/bad_device_option.py", "GPU407", RANKS),
     ("wrap/data_parallel_loss_not_reduced/bad_page.py", "GPU108", ALONE),
     ("wrap/sync_batchnorm_misplaced/bad_on_cpu.py", "GPU110", RANKS),
 ]
@@ -37,6 +40,7 @@ GOOD = [
     ("device/all_ranks_on_one_gpu/good_page.py", RANKS),
     ("device/wrap_before_move/good_page.py", RANKS),
     ("device/tensor_not_a_buffer/good_page.py", RANKS),
+    ("launch/backend_for_other_device/good_backend_with_device.py", RANKS),
     ("device/activation_crosses_devices/good_page.py", ALONE),
     ("collective/cpu_tensor_with_nccl/good_page.py", RANKS),
 ]

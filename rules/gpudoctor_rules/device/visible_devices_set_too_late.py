@@ -36,6 +36,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
 from gpudoctor.rule import Rule
+from gpudoctor_rules._error_texts import DUPLICATE_GPU
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -50,6 +51,8 @@ class VisibleDevicesSetTooLate(Rule):
     code = "GPU210"
     name = "visible-devices-set-too-late"
     severity = Severity.ERROR
+    # Where each rank was to see its own GPU only.
+    errors = DUPLICATE_GPU
     needs = (EnvironmentWrite,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
