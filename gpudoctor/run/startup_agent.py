@@ -57,9 +57,10 @@ def wait_for_torch() -> None:
 
 
 def _make_shards_virtual() -> None:
-    from gpudoctor.virtual.sharded_draws import install
+    from gpudoctor.virtual import sharded_attention, sharded_draws
 
-    install()
+    sharded_draws.install()
+    sharded_attention.install()
 
 
 def _install() -> None:

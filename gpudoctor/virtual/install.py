@@ -53,6 +53,7 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
 
     answers.update(TensorAnswers(gpus, in_mode).table())
     answers.update(Transfers(gpus, operands).table())
+    answers.update(autocast.answers(operands))
     CudaSurface(gpus, Streams(gpus), random).install()
     accept_streams()
     legacy_types.install(lambda: gpus.current)

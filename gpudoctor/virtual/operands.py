@@ -59,7 +59,10 @@ class Operands:
         device = kwargs.get("device")
         if device is None and func in self._makers:
             device = self.default
-        if device is not None:
+        if isinstance(func, torch._ops.OpOverload) and device is not None and torch.device(device).type == "cpu":
+            # C++ has written its own device down, and a tensor over a mesh hands that on.
+            place = place if tensors else UNKNOWN
+        elif device is not None:
             place = self._gpus.meant(device)
             # What is to be neither on the host nor on a GPU, as on `meta`, is for torch.
             kwargs = {**kwargs, "device": device if place is UNKNOWN else "cpu"}

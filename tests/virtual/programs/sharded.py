@@ -107,4 +107,16 @@ out = by_parts(square.cuda())
 assert out.shape == (4, 4)
 out.sum().backward()
 assert by_parts[0].weight.grad.to_local().device == torch.device("cuda", rank)
+
+heads = torch.randn(3, 2, 4, 6, 8)
+whole = heads.clone().requires_grad_()
+expected = nn.functional.scaled_dot_product_attention(*whole, is_causal=True)
+expected.square().sum().backward()
+# By samples and by heads.
+for dim in (0, 1):
+    given = [distribute_tensor(each, mesh, [Shard(dim)]).requires_grad_() for each in heads]
+    found = nn.functional.scaled_dot_product_attention(*given, is_causal=True)
+    torch.testing.assert_close(found.full_tensor().cpu(), expected.detach())
+    found.full_tensor().square().sum().backward()
+    torch.testing.assert_close(given[0].grad.full_tensor().cpu(), whole.grad[0])
 print("done", flush=True)

@@ -38,6 +38,8 @@ assert stream.priority_range() == (0, -5)
 
 layers = torch.nn.LSTM(2, 2).cuda()
 assert layers(torch.ones(1, 1, 2).cuda())[0].is_cuda
+with torch.autocast("cuda", dtype=torch.float16):
+    layers(torch.ones(1, 1, 2).cuda())[0].sum().backward()
 file = io.BytesIO()
 torch.save(layers.state_dict(), file)
 for there in (lambda storage, _: storage.cuda(1), {"cuda:0": "cuda:1"}, "cuda:1"):
