@@ -602,6 +602,7 @@ LATE = {
     "gpudoctor.virtual.install",
     "gpudoctor.virtual.kernel_stand_ins",
     # Most programs have no tensors over a mesh.
+    "gpudoctor.virtual.sharded_attention",
     "gpudoctor.virtual.sharded_draws",
 }
 
