@@ -138,7 +138,7 @@ def _last_line(report: ProbeReport, style: Style) -> str:
     parts = [f"{counts[verdict]} {word}" for verdict, word in words.items() if counts[verdict]]
     text = f"{', '.join(parts)} in {report.seconds:.0f} s"
     if report.started:
-        text += f", begun {report.started}"
+        text += f", started {report.started}"
     if report.interrupted:
         text = f"interrupted; until then {text}"
     return style.paint(text, "error" if report.failed else "bold")

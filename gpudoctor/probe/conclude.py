@@ -108,7 +108,7 @@ def started(world: World, devices: list[str]) -> Check:
         Verdict.PASS,
         float(world.size),
         "ranks",
-        reason=f"{world.size} ranks{where} have met over {world.backend}",
+        reason=f"{world.size} ranks{where} are connected over {world.backend}",
     )
 
 

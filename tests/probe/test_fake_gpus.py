@@ -109,7 +109,7 @@ def test_the_others_go_on_without_a_gpu_that_breaks_a_stage(sick: Sick) -> None:
     assert check.reason.startswith(f"GPU 1, GPU-1, {LEFT_OUT[sick].format(host=platform.node())}")
     assert "`export CUDA_VISIBLE_DEVICES=GPU-0,GPU-2`" in check.remedy
     assert (report.world_size, report.backend) == (2, "nccl")
-    assert named(report, "ranks-start").reason == "2 ranks have met over nccl"
+    assert named(report, "ranks-start").reason == "2 ranks are connected over nccl"
     for name in ("device-arithmetic", "collectives", "shards", "training-works"):
         assert named(report, name).verdict is Verdict.PASS, name
     assert [(row.strategy, row.world_size) for row in report.steps] == [("ddp", 2)]

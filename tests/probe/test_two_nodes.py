@@ -30,7 +30,7 @@ def test_two_nodes_report_together(repository: Path) -> None:
     verdicts = {check["name"]: check["verdict"] for check in document["checks"]}
     assert verdicts["ranks-start"] == verdicts["collectives"] == verdicts["checkpoint"] == "pass"
     (start,) = [check for check in document["checks"] if check["name"] == "ranks-start"]
-    assert start["reason"] == "2 ranks on 2 nodes have met over gloo"
+    assert start["reason"] == "2 ranks on 2 nodes are connected over gloo"
     assert document["world_size"] == 2
 
 

@@ -96,7 +96,7 @@ def _facts(rank: int, plan: MeasurementPlan, efficiency: float, busbw: float) ->
     }
     if world.shared:
         alone_only = ("devices-alike", "peer-copies", "data-parallel-gradients", "data-parallel-primitives")
-        found |= {name: {"not_here": "there are no two GPUs"} for name in alone_only}
+        found |= {name: {"not_here": "there are fewer than two GPUs"} for name in alone_only}
     for index, trial in enumerate(trials_of(plan)):
         found[trial.name] = _trial(trial, rank, index, efficiency)
     found["bandwidth-sweep"] = {"rows": _rows(size, busbw)}

@@ -44,7 +44,7 @@ def _compare(ctx: Context, parallel: Any) -> Facts:
     import torch
 
     if not ctx.plan.world.meaningful:
-        raise NotHereError("there are no two GPUs")
+        raise NotHereError("there are fewer than two GPUs")
     count = torch.cuda.device_count()
     if ctx.local_rank != 0 or count < 2:
         return {"gpus": count}
