@@ -573,7 +573,7 @@ LATE = {
     "gpudoctor.lint.notebooks.ipynb",
     "gpudoctor.lint.notebooks.magics",
     # Most programs have no finding for which it matters.
-    "gpudoctor.lint.source.needed_torch",
+    "gpudoctor.lint.source.needed_versions",
     "gpudoctor.lint.source.launch_lines",
     # Most programs say so themselves, or in the words of a framework.
     "gpudoctor.lint.discovery.call_search",

@@ -159,6 +159,9 @@ class ProjectModules(Protocol):
         """Those that the entries of such a key have as `_target_`, by the names of the entries, each with whether it is
         only a part of a call."""
 
+    def is_before(self, library: str, version: Sequence[int]) -> bool:
+        """The project is installed with an older version of a library than this one."""
+
     def settings_in(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
         """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
 

@@ -407,6 +407,11 @@ def told_by_name(owner: object, name: str, parameter: str) -> bool:
     raise NotImplementedError
 
 
+def installed_before(library: str, *version: int) -> bool:
+    """For bodies: the project is installed with an older version of a library, as its requirements say."""
+    raise NotImplementedError
+
+
 def optimizers_in(made: object) -> list[Any]:
     """For bodies: the optimizers, whatever they are held by."""
     raise NotImplementedError

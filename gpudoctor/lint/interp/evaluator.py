@@ -300,6 +300,11 @@ class Evaluator(ExecutionState, LibraryContext):
 
         return named_below(self.project.root, keys) if keys else {}
 
+    def is_before(self, library: str, version: Sequence[int]) -> bool:
+        """The project is installed with an older version of a library than this one."""
+        first = self.project.too_new(library)
+        return bool(first) and tuple(first) <= tuple(version)
+
     def settings_in(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
         """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
         return self.project.settings(name)

@@ -114,6 +114,13 @@ def _told_by_name(call: Call) -> Values:
     return singleton(TRUE if name in taken else FALSE)
 
 
+@MODELS.callable("gpudoctor.manifest.effects.installed_before")
+def _installed_before(call: Call) -> Values:
+    library, *version = (each.value if isinstance(each := single_of(values), Const) else None for values in call.args)
+    numbers = [each for each in version if isinstance(each, int)]
+    return singleton(TRUE if call.do.modules.is_before(str(library), numbers) else FALSE)
+
+
 @MODELS.callable("gpudoctor.manifest.effects.optimizers_in")
 def _optimizers_in(call: Call) -> Values:
     found = (each for each in flatten(call.do, list(call.args[0])) if isinstance(each, Optimizer)) if call.args else ()

@@ -155,12 +155,12 @@ def packages_around(entry_folder: str, root: str) -> list[str]:
 
 
 @question
-def too_new_torch(root: str) -> list[int]:
-    """The first version of torch that is too new for a project, as `[2, 0]`; empty where none is."""
+def too_new(root: str) -> dict[str, list[int]]:
+    """The first version of each library that is too new for a project, as `[2, 0]`; empty where none is."""
     # Imported late: few programs ask, and what reads requirements takes a while to begin with.
-    from gpudoctor.lint.source.needed_torch import first_too_new
+    from gpudoctor.lint.source.needed_versions import LIBRARIES, first_too_new
 
-    return first_too_new(root)
+    return {library: first_too_new(root, library) for library in LIBRARIES}
 
 
 @question

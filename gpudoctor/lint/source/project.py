@@ -22,7 +22,7 @@ from gpudoctor.lint.source.layout import (
     plain_folders,
     project_root,
     search_roots,
-    too_new_torch,
+    too_new,
 )
 from gpudoctor.lint.source.library_roots import (
     KNOWN_BETTER,
@@ -102,7 +102,11 @@ class Project:
 
     def too_new_torch(self) -> list[int]:
         """The first version of torch that it cannot be installed with, as `[2, 0]`; empty where none is known."""
-        return too_new_torch(self.root)
+        return self.too_new("torch")
+
+    def too_new(self, library: str) -> list[int]:
+        """The same of another library."""
+        return too_new(self.root).get(library, [])
 
     def launchers_named(self) -> frozenset[str]:
         """With which launchers its scripts and READMEs start the program, or others where they say nothing of it."""

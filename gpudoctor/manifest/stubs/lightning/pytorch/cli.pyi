@@ -2,7 +2,7 @@
 
 from lightning.pytorch import Trainer
 
-from gpudoctor.manifest.effects import Setting, possibly, surely, tell, written
+from gpudoctor.manifest.effects import Setting, installed_before, possibly, surely, tell, written
 
 class LightningCLI:
     parser: Setting
@@ -26,8 +26,8 @@ class LightningCLI:
     ):
         tell(self, "add_arguments_to_parser", self.parser)
         tell(self, "before_instantiate_classes")
-        # Left out, they are all GPUs that it sees; before version 2 it was one process.
-        settings = {"devices": "auto"}
+        # Left out, it takes all GPUs that it sees; before version 2 it was one process.
+        settings = {} if installed_before("lightning", 2) else {"devices": "auto"}
         if possibly(trainer_defaults is not None):
             settings = {**settings, **trainer_defaults}
         self.trainer = trainer_class(**settings)

@@ -1,4 +1,5 @@
-"""Which torch a project can be installed with, as far as its files say: requirements, conda environments, set-up."""
+"""Which versions of a library a project can be installed with, as far as its files say: requirements, conda
+environments, set-up."""
 
 from __future__ import annotations
 
@@ -14,18 +15,22 @@ _FOLDERS = frozenset({"requirements", "environment", "environments", "env", "env
 """Where projects keep what else would lie at their root."""
 _MOST_FILES = 20
 
-_NAME = r"(?:py)?torch(?![\w-])"
+TORCH = "torch"
+LIBRARIES = {TORCH: r"(?:py)?torch", "lightning": r"(?:pytorch[-_])?lightning"}
+"""Those that are asked for, and under which names they are installed."""
 # Compiled where a file asks for one: most programs have none of these files beside them.
-_REQUIREMENT = rf"(?m)^[ \t]*{_NAME}(?:\[[^\]]*\])?(.*)$"
-_IN_LIST = rf"(?m)^[ \t]*-[ \t]*[\"']?(?:[\w-]+::)?{_NAME}([^\"'\n]*)"
-_QUOTED = rf"[\"'][ \t]*{_NAME}(?:\[[^\]]*\])?([^\"'\n]*)[\"']"
-_ASSIGNED = rf"(?m)^[ \t]*{_NAME}[ \t]*=[ \t]*[\"']([^\"'\n]*)[\"']"
+_REQUIREMENT = r"(?m)^[ \t]*{name}(?![\w-])(?:\[[^\]]*\])?(.*)$"
+_IN_LIST = r"(?m)^[ \t]*-[ \t]*[\"']?(?:[\w-]+::)?{name}(?![\w-])([^\"'\n]*)"
+_QUOTED = r"[\"'][ \t]*{name}(?![\w-])(?:\[[^\]]*\])?([^\"'\n]*)[\"']"
+_HOLE = "{name}"
+_ASSIGNED = r"(?m)^[ \t]*{name}(?![\w-])[ \t]*=[ \t]*[\"']([^\"'\n]*)[\"']"
 _PART = r"(===|==|<=|~=|\^|<|=)?\s*v?(\d+(?:\.\d+)*)"
 
 
-def first_too_new(root: str) -> list[int]:
-    """The first version of torch that is too new for a project, as `[2, 0]`; empty where none is."""
-    bounds = [bound for path in _files(root) for bound in _bounds(path)]
+def first_too_new(root: str, library: str = TORCH) -> list[int]:
+    """The first version of a library that is too new for a project, as `[2, 0]`; empty where none is."""
+    name = LIBRARIES[library]
+    bounds = [bound for path in _files(root) for bound in _bounds(path, name)]
     # Whoever installs by the other file may have any.
     return list(max(bounds)) if bounds and all(bounds) else []
 
@@ -57,29 +62,29 @@ def _says_what_is_needed(path: str) -> bool:
     return name in _SETUP or name.endswith((".yml", ".yaml"))
 
 
-def _bounds(path: str) -> Iterator[tuple[int, ...]]:
-    """For each time that torch is asked for, the first version that is too new; empty where none is."""
+def _bounds(path: str, name: str) -> Iterator[tuple[int, ...]]:
+    """For each time that the library is asked for, the first version that is too new; empty where none is."""
     try:
         with open(path, "rb") as file:
             text = file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
     except OSError:
         return
-    for said in _asked_for(path, text):
+    for said in _asked_for(path, text, name):
         yield _bound(said)
 
 
-def _asked_for(path: str, text: str) -> Iterator[str]:
-    """What is said of the version, each time that torch is asked for."""
+def _asked_for(path: str, text: str, name: str) -> Iterator[str]:
+    """What is said of the version, each time that the library is asked for."""
     if path.endswith(".txt"):
-        yield from re.findall(_REQUIREMENT, text)
+        yield from re.findall(_REQUIREMENT.replace(_HOLE, name), text)
     elif path.endswith((".yml", ".yaml")):
         # Other files of this kind are settings; channels stand before.
-        yield from re.findall(_IN_LIST, text.partition("dependencies:")[2])
+        yield from re.findall(_IN_LIST.replace(_HOLE, name), text.partition("dependencies:")[2])
     elif path.endswith(".cfg"):
-        yield from re.findall(_REQUIREMENT, text)
+        yield from re.findall(_REQUIREMENT.replace(_HOLE, name), text)
     else:
-        yield from re.findall(_QUOTED, text)
-        yield from re.findall(_ASSIGNED, text)
+        yield from re.findall(_QUOTED.replace(_HOLE, name), text)
+        yield from re.findall(_ASSIGNED.replace(_HOLE, name), text)
 
 
 def _bound(said: str) -> tuple[int, ...]:

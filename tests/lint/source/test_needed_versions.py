@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.cli import main
-from gpudoctor.lint.source.layout import launchers_of, too_new_torch
+from gpudoctor.lint.source.layout import launchers_of, too_new
 from tests.support.linting import lint
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ CONDA = "name: work\nchannels:\n  - pytorch\ndependencies:\n  - python=3.8\n  - 
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "too_new"),
+    ("name", "text", "newest"),
     [
         ("requirements.txt", "numpy\ntorch==1.7.1\ntorchvision==0.8.2\n", [1, 7, 2]),
         ("requirements.txt", "torch==1.7.1+cu110 # newest that works\n", [1, 7, 2]),
@@ -40,18 +40,18 @@ CONDA = "name: work\nchannels:\n  - pytorch\ndependencies:\n  - python=3.8\n  - 
         ("data.yaml", "torch: 1.7\n- torch==1.7\n", []),
     ],
 )
-def test_the_newest_that_is_asked_for(name: str, text: str, too_new: list[int], tmp_path: Path) -> None:
+def test_the_newest_that_is_asked_for(name: str, text: str, newest: list[int], tmp_path: Path) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(text)
-    assert too_new_torch(str(tmp_path)) == too_new
+    assert too_new(str(tmp_path))["torch"] == newest
 
 
 def test_of_two_files_the_newer_one_counts(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch==1.7.1")
     (tmp_path / "requirements-new.txt").write_text("torch==2.1.0")
-    assert too_new_torch(str(tmp_path)) == [2, 1, 1]
+    assert too_new(str(tmp_path))["torch"] == [2, 1, 1]
     (tmp_path / "setup.py").write_text("setup(install_requires=['torch'])")
-    assert too_new_torch(str(tmp_path)) == []
+    assert too_new(str(tmp_path))["torch"] == []
 
 
 OPTION = """
@@ -194,3 +194,40 @@ def test_a_result_is_kept_as_long_as_the_requirements_are(tmp_path, monkeypatch,
         main(["lint", "train.py", "--select", "GPU411", "--fail-on", "never"])
         seen.append("with a newer torch" in " ".join(capsys.readouterr().out.split()))
     assert seen == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("pytorch-lightning==1.9.5", [1, 9, 6]),
+        ("lightning<2.0", [2, 0]),
+        ("pytorch_lightning~=1.9.0", [1, 10]),
+        ("lightning>=2.0", []),
+        ("lightning-bolts==0.7", []),
+    ],
+)
+def test_lightning_goes_by_several_names(requirement: str, found: list[int], tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"torch\n{requirement}\n")
+    assert too_new(str(tmp_path))["lightning"] == found
+
+
+OF_COMMAND_LINE = """
+import torch
+from pytorch_lightning import LightningModule
+from pytorch_lightning.cli import LightningCLI
+
+class Net(LightningModule):
+    def training_step(self, batch, index):
+        return self.layer(batch).sum()
+    def on_fit_end(self):
+        torch.save({"step": self.global_step}, "last.pt")
+
+LightningCLI(Net)
+"""
+
+
+@pytest.mark.parametrize(("requirement", "codes"), [("pytorch-lightning==1.9.5", set()), ("lightning", {"GPU601"})])
+def test_a_command_line_takes_all_gpus_since_version_2(requirement: str, codes: set[str], tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(f"{requirement}\n")
+    (tmp_path / "main.py").write_text(OF_COMMAND_LINE)
+    assert {finding.code for finding in lint(tmp_path / "main.py", folder=tmp_path, select=("GPU601",))} == codes
