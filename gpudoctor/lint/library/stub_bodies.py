@@ -116,9 +116,10 @@ def _told_by_name(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.installed_before")
 def _installed_before(call: Call) -> Values:
-    library, *version = (each.value if isinstance(each := single_of(values), Const) else None for values in call.args)
-    numbers = [each for each in version if isinstance(each, int)]
-    return singleton(TRUE if call.do.modules.is_before(str(library), numbers) else FALSE)
+    given = [only.value if isinstance(only := single_of(values), Const) else None for values in call.args]
+    numbers = [each for each in given[1:] if isinstance(each, int)]
+    older = bool(numbers) and call.do.modules.is_before(str(given[0]), numbers)
+    return singleton(TRUE if older else FALSE)
 
 
 @MODELS.callable("gpudoctor.manifest.effects.optimizers_in")
