@@ -68,6 +68,33 @@ def test_a_mistake_is_confirmed(
     assert seen.status != 0
 
 
+OVER_GLOO = """\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+gpu = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(gpu)
+dist.init_process_group("gloo")
+model = DDP(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    model(torch.randn(4, 8).cuda()).pow(2).mean().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_a_slow_backend_that_trains_to_its_end_is_not_cleared(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(OVER_GLOO)
+    seen = watch(tmp_path, "--virtual-gpus=2", "train.py", cold=True)
+    assert [(each["code"], each["line"], each["state"]) for each in seen.report["suspicions"]] == [
+        ("GPU407", 8, "confirmed")
+    ], seen.err[-3000:]
+
+
 @pytest.mark.parametrize(("program", "launch"), GOOD, ids=[program.split("/")[1] for program, _ in GOOD])
 def test_what_is_right_comes_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, launch: str

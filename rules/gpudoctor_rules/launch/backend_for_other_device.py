@@ -73,6 +73,16 @@ class BackendForOtherDevice(Rule):
                 return
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        over_gloo = next((each for rank in recording.ranks if rank.backend == "gloo" for each in rank.wraps), None)
+        # Of several groups the code tells which one a model meets.
+        if self.code in recording.suspected and over_gloo is not None and over_gloo.place is not None:
+            device = next((each for each in over_gloo.devices if each.startswith("cuda")), None)
+            if device is not None:
+                yield self.found(
+                    over_gloo.place,
+                    f"`{over_gloo.model}` was on `{device}`, and gloo carried its gradients through the CPU's memory.",
+                    remedy='Use `init_process_group("nccl")`.',
+                )
         yield from self.crashed(
             recording,
             "NCCL",
