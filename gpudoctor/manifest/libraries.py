@@ -304,7 +304,12 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         wins=True,
     )  # fmt: skip
     # Not `relevant`: projects take their layers from these, in every other file.
-    yield LibraryEntry("fairseq", shadowed=True, belongs=(ALL, "fairseq"))
+    yield LibraryEntry(
+        "fairseq",
+        shadowed=True,
+        modules=("models.", "modules."),
+        belongs=(("checkpoint_utils.", "distributed", "model_parallel.", "options.", "tasks.", "trainer."), "fairseq"),
+    )
     yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"))
     yield LibraryEntry("mmdet", shadowed=True, belongs=(ALL, "mmengine"))
     yield LibraryEntry("speechbrain", belongs=(ALL, "speechbrain"))

@@ -286,6 +286,10 @@ _STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_st
 @MODELS.attribute(Wrapper)
 def _attribute(call: Call[Wrapper]) -> Values:
     wrapper, name = call.receiver, call.name
+    # A wrapper goes into a mode together with what it holds.
+    if name == "training":
+        mode = call.do.own_attribute(wrapper.core, name)
+        return mode or call.unknown(Attribute(wrapper.core, name), "the mode of a module")
     own = OWN.get(wrapper.kind)
     # torch.compile keeps the model under `_orig_mod`, FSDP under `_fsdp_wrapped_module`.
     if name in ("module", "_orig_mod", "_fsdp_wrapped_module") and (own is not None or name != "module"):

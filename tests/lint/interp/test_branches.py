@@ -30,6 +30,15 @@ BRANCHES = {
         if told["by"] is not None:
             reveal()  #: signal.signal(signal.SIGTERM, note)
         """,
+    "a wrapper has the mode of its model": """
+        import torch
+        model = torch.nn.DataParallel(torch.nn.Linear(2, 2))
+        reveal(model.training)  #: unknown
+        model.eval()
+        reveal(model.training)  #: False
+        model.module.train()
+        reveal(model.training)  #: True
+        """,
     "a join keeps both": """
         import argparse
         args = argparse.ArgumentParser().parse_args()

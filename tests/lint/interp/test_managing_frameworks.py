@@ -242,6 +242,8 @@ def test_what_is_absent_is_missed_where_nobody_does_it(paper, tmp_path: Path):
     [
         "from accelerate.utils import set_seed\nset_seed(1)",
         "import transformers\ntransformers.logging.set_verbosity(1)",
+        "from fairseq.models.roberta.model import RobertaModel\nnet = RobertaModel.from_pretrained('base')",
+        "from fairseq.optim.adam import FairseqAdam\nimport torch\nFairseqAdam({}, torch.nn.Linear(2, 2).parameters())",
         "import torch\nfrom fairscale.nn import checkpoint_wrapper\nnet = checkpoint_wrapper(torch.nn.Linear(2, 2))",
     ],
 )
