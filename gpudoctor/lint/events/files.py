@@ -114,6 +114,11 @@ def missing(when: Condition, path: Values | None) -> bool:
     return any(not asked.isdisjoint(path or ()) for asked in map(_not_there, when))
 
 
+def lacking(when: Condition) -> bool:
+    """The program comes by only where it has found that some file is not there."""
+    return any(map(_not_there, when))
+
+
 def _not_there(literal: Literal) -> set[object]:
     """The paths that this answer says are not there."""
     match literal.atom.key:

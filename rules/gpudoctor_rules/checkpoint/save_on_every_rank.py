@@ -16,7 +16,8 @@ gathering a sharded state; then only the writing goes under the guard.
 ## Silent when
 
 Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; the
-file is only appended to; the save is a collective one, in which each rank writes its part; a framework saves.
+file is only appended to; it is written where it is missing, and one rank has been there before; the save is a
+collective one, in which each rank writes its part; a framework saves.
 
 ## Sources
 
@@ -31,10 +32,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.files import Load, Save, missing
+from gpudoctor.lint.events.files import Load, Save, lacking, missing
 from gpudoctor.lint.events.knowledge import LoopRun
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.program import only_some_ranks
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
@@ -73,7 +75,7 @@ class SaveOnEveryRank(Rule):
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
             # Files named by the rank are written apart on purpose; of shards one rank alone has nothing to write.
-            if not one_path(save.path) or save.shards:
+            if not one_path(save.path) or save.shards or _is_there_by_now(program, save):
                 continue
             told.add(save.led_there)
             opened = _opened(program, save)
@@ -94,7 +96,9 @@ class SaveOnEveryRank(Rule):
                     *(("called from here", call) for call in save.context.calls[-2:]),
                 ],
                 # Under "best so far" on local data, ranks may get here at different times, or not all of them.
-                confidence=Confidence.LIKELY if save.local_guards or save.whole or absent else Confidence.DEFINITE,
+                confidence=Confidence.LIKELY
+                if save.local_guards or save.whole or lacking(save.condition)
+                else Confidence.DEFINITE,
                 # Pictures and settings can be made again, and are often there from the run before.
                 severity=Severity.WARNING if save.whole else None,
                 repair=None if save.whole or opened is not None or spawn is not None else _guard(program, save),
@@ -134,6 +138,12 @@ def _by_itself(program: Program, save: Save) -> bool:
     known = known and program.managed_by <= program.leaving("saving")
     # Of a loop that the program has written itself, a framework may be used for its device alone.
     return known and (save.call == "torch.save" or (save.whole and program.has(LoopRun)))
+
+
+def _is_there_by_now(program: Program, save: Save) -> bool:
+    """It is written where it is not there yet, and one rank alone has come by before."""
+    before = (each for each in program.events(Save) if each.location == save.location and each.order < save.order)
+    return lacking(save.condition) and any(map(only_some_ranks, before))
 
 
 def _opened(program: Program, save: Save) -> Save | None:
