@@ -32,13 +32,16 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Value, name_of, single_of
-from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.flow.valueset import Binding
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
@@ -53,7 +56,7 @@ class BackendForOtherDevice(Rule):
     errors = NO_BACKEND
     stops = True
     shows_in_run = True
-    needs = (Wrap,)
+    needs = (Wrap, Collective)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         groups = list(program.events(InitGroup))
@@ -65,12 +68,17 @@ class BackendForOtherDevice(Rule):
             if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.condition.excludes(wrap.condition):
                 continue
             if _is(group, "gloo") and on_gpu(wrap.model_device):
-                yield self._slow(group, wrap)
+                because = ("the model on the GPU is wrapped here", wrap.location)
+                yield self._slow(group, wrap.inner.core, because)
                 return
             on_cpu = _case_on_cpu(program, wrap)
             if _is(group, "nccl") and on_cpu is not None:
                 yield self._fails(group, wrap, on_cpu)
                 return
+        by_hand = _reduced_by_hand(program) if _is(group, "gloo") else None
+        if by_hand is not None:
+            model, event = by_hand
+            yield self._slow(group, model, ("they are on a GPU, and are reduced here", event.location))
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         over_gloo = next((each for rank in recording.ranks if rank.backend == "gloo" for each in rank.wraps), None)
@@ -93,13 +101,13 @@ class BackendForOtherDevice(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
 
-    def _slow(self, group: InitGroup, wrap: Wrap) -> Finding:
+    def _slow(self, group: InitGroup, model: Value, because: tuple[str, Location]) -> Finding:
         return self.found(
             group.location,
-            f"gloo carries the gradients of {_named(wrap)}, which is on a GPU, through the CPU's memory in every "
+            f"gloo carries the gradients of {name_of(model)}, which is on a GPU, through the CPU's memory in every "
             "step: several times slower than NCCL between GPUs.",
             remedy='Use `init_process_group("nccl")`.',
-            because=[("the model on the GPU is wrapped here", wrap.location)],
+            because=[because],
         )
 
     def _fails(self, group: InitGroup, wrap: Wrap, case: Binding[Value]) -> Finding:
@@ -136,6 +144,19 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
     ):
         return None
     return cases[0]
+
+
+def _reduced_by_hand(program: Program) -> tuple[Value, Collective] | None:
+    """A model that is on a GPU, and the collective that the program gives its gradients."""
+    for event in program.events(Collective):
+        subject = single_of(event.subject)
+        if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT or subject.batch_of is None:
+            continue
+        parts = program.within(subject.batch_of.core)
+        calls = [each for each in program.events(Forward) if each.module.core in parts and each.order < event.order]
+        if event.group is None and calls and all(on_gpu(each.device) for each in calls):
+            return subject.batch_of.core, event
+    return None
 
 
 def _named(wrap: Wrap) -> str:
