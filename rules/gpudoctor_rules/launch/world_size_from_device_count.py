@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.rank import Rank, RankSource, Size, SizeKind
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.value import Const, Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -64,7 +64,7 @@ class WorldSizeFromDeviceCount(Rule):
             return
         started = "the launcher starts" if program.world is LaunchWorld.TORCHRUN else "`mp.spawn` is told to start"
         for group in program.events(InitGroup):
-            if (count := _device_count(group.world_size)) is not None and _is_launched(group.rank):
+            if (count := _device_count(group.world_size)) is not None and _is_launched(program, group.rank):
                 yield self.found(
                     group.location,
                     "`world_size` is the number of GPUs in this machine, and not the number of processes that "
@@ -79,7 +79,7 @@ class WorldSizeFromDeviceCount(Rule):
             if (count := _device_count(sampler.replicas)) is None:
                 continue
             # What numbers the ranks counts the processes.
-            if _is_launched(sampler.rank) and program.has(InitGroup):
+            if _is_launched(program, sampler.rank) and program.has(InitGroup):
                 yield self._of(sampler, started, count.place)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -110,10 +110,13 @@ def _device_count(values: Values | None) -> Size | None:
     return only if isinstance(only, Size) and only.counts(SizeKind.DEVICES) else None
 
 
-def _is_launched(rank: Values | None) -> bool:
-    """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody."""
+def _is_launched(program: Program, rank: Values | None) -> bool:
+    """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody, but for the
+    one that the project's launcher passes."""
     only = single_of(rank)
-    return rank is None or (isinstance(only, Rank) and only.source is not RankSource.ARGUMENT)
+    if rank is None or not isinstance(only, Rank):
+        return rank is None
+    return only.source is not RankSource.ARGUMENT or (only.kind is RankKind.LOCAL and program.takes_local_rank)
 
 
 def _is_written(nprocs: Values | None) -> bool:
