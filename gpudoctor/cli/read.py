@@ -61,7 +61,9 @@ def _fitting(diagnosis: LogDiagnosis, code: str) -> tuple[Finding, ...]:
         return ()
     rules = _codes(first)
     outcome = lint_paths([code])
-    return tuple(finding for finding in outcome.findings if finding.code in rules or _at(finding, first))
+    found = (finding for finding in outcome.findings if finding.code in rules or _at(finding, first))
+    # What explains the error comes before what happens to stand at its line.
+    return tuple(sorted(found, key=lambda finding: finding.code not in rules))
 
 
 def _at(finding: Finding, failure: LoggedFailure) -> bool:
@@ -119,7 +121,7 @@ def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
             return f"{gone} That one most likely failed first, and is not in this log."
         case "stopped":
             return f"{who} was told to end{at}{inside}. Nothing failed before, as far as the log tells."
-    fails = "fail alike" if len(alike) > 1 else "failed first" if diagnosis.following else "failed"
+    fails = "failed in the same way" if len(alike) > 1 else "failed first" if diagnosis.following else "failed"
     return f"{who} {'' if diagnosis.sure else 'probably '}{fails}{at}{inside}."
 
 

@@ -1133,6 +1133,37 @@ def test_the_code_that_fits_the_log(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "lint finds GPU501" in " ".join(capsys.readouterr().out.split())
 
 
+def test_what_explains_the_error_comes_before_what_stands_at_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (
+        "import torch",
+        "import torch.distributed as dist",
+        "from torch import nn",
+        "class Net(nn.Module):",
+        "    def __init__(self):",
+        "        super().__init__()",
+        "        self.used, self.unused = nn.Linear(8, 2), nn.Linear(8, 2)",
+        "    def forward(self, x):",
+        "        return self.used(x)",
+        'dist.init_process_group("gloo")',
+        "model = nn.parallel.DistributedDataParallel(Net())",
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)",
+        "for _ in range(3):",
+        "    model(torch.randn(4, 8)).sum().backward(); optimizer.step()",
+    )
+    program, log = tmp_path / "train.py", tmp_path / "job.log"
+    program.write_text("\n".join(lines))
+    raised = "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one."
+    log.write_text(
+        f'[rank0]: Traceback (most recent call last):\n[rank0]:   File "{program}", line 14, in <module>\n'
+        f"[rank0]:     model(torch.randn(4, 8)).sum().backward(); optimizer.step()\n[rank0]: {raised}\n"
+    )
+    assert cli.main(["read", str(log), "--code", str(program), "--output-format", "json"]) == 1
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["code"] for each in found] == ["GPU112", "GPU709"]
+
+
 def test_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "job.log").write_text("")
     assert cli.main(["read", str(tmp_path / "jop.log")]) == 2
