@@ -282,6 +282,11 @@ def _decoded(data: bytes, path: str, shown: str) -> SourceFile | Unreadable:
         return Unreadable(path, shown, 1, 1, reason, by_limit=True, digest=digest)
     if launch_kind(path, data):
         return SourceFile(path, shown, text, _NOT_YET, digest, launches=True)
+    if text.startswith(_OF_DATABRICKS):
+        # Imported late, as above.
+        from gpudoctor.lint.notebooks.magics import without_magics
+
+        text = without_magics(text.split("\n"))
     source = SourceFile(path, shown, text, _NOT_YET, digest)
     source.forget_tree()
     return source
@@ -314,6 +319,8 @@ def _flaws(cells: Cells, path: str, shown: str) -> Iterator[Unreadable]:
 
 
 _NOT_YET = ast.Module([], [])
+_OF_DATABRICKS = "# Databricks notebook source"
+"""So begins a notebook that is kept as Python, in which shell lines and magics stand as they are."""
 
 
 def _unparsable(error: BaseException, text: str, path: str, shown: str) -> Unreadable:

@@ -246,3 +246,20 @@ def message(path: Path) -> str:
     assert isinstance(source, Unreadable)
     assert (source.line, source.column) == (1, 1)
     return source.message
+
+
+OF_DATABRICKS = """# Databricks notebook source
+# MAGIC %md
+# COMMAND ----------
+%pip install torch
+!deepspeed --num_gpus=8 \\
+    --module training.trainer \\
+    --epochs 2
+count = 1
+"""
+
+
+def test_a_notebook_that_databricks_keeps_as_python_is_read_without_its_commands() -> None:
+    last = good(OF_DATABRICKS.encode()).tree.body[-1]
+    assert (type(last).__name__, last.lineno) == ("Assign", 8)
+    bad(OF_DATABRICKS.replace("# Databricks notebook source", "# A program").encode())
