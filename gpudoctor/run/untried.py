@@ -22,7 +22,8 @@ _TELLING = (
     (r"\d+ active drivers \(\[.*?\]\)", "a kernel of Triton"),
     (r"CUDA_HOME environment variable is not set|[Uu]nable to find nvcc|No such file or directory: '\S*nvcc'",
      "an extension that is compiled for CUDA here"),
-    (r"Found no NVIDIA driver|No CUDA GPUs are available|no CUDA-capable device|Torch not compiled with CUDA",
+    (r"Found no NVIDIA driver|CUDA driver version is insufficient|No CUDA GPUs are available|no CUDA-capable device"
+     "|Torch not compiled with CUDA",
      "a call of CUDA itself"),
 )  # fmt: skip
 """Parts of errors' texts, as torch, Triton and the system's loader write them, and what each was asked for."""

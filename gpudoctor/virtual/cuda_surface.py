@@ -84,6 +84,8 @@ class CudaSurface:
         torch.Generator = VirtualGenerator
         self._random.install()
         torch.Stream, torch.Event = self._streams.of_any_device()
+        # As a build without CUDA says it, also where this one has it and the machine no driver.
+        torch.cuda.CUDAGraph.__new__ = _no_graph
         torch.backends.cudnn.is_available = lambda: True
         # Layers of old ask before they lay their weights out for it.
         torch.backends.cudnn.is_acceptable = lambda tensor: False
@@ -171,6 +173,10 @@ class _Runtime:
         if not name.startswith("cuda"):
             raise AttributeError(name)
         return _returning(0)
+
+
+def _no_graph(*_: Any, **__: Any) -> Any:
+    raise RuntimeError("Tried to instantiate dummy base class _CUDAGraph")
 
 
 class _Ranges:

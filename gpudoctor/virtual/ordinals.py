@@ -71,7 +71,10 @@ class VirtualGpus:
 
     def physical(self, index: int) -> int:
         """Which GPU of the machine has this index here. NCCL asks, who is not what PyTorch counts as its beginning."""
-        return (self._visible() if self._seen is None else self._seen)[index]
+        seen = self._visible() if self._seen is None else self._seen
+        if not 0 <= index < len(seen):
+            raise invalid_ordinal()
+        return seen[index]
 
     def meant(self, device: Any) -> DevicePlace:
         """What a `device` argument means: a GPU, the host, or `UNKNOWN` for other devices and for none."""

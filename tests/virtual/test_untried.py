@@ -42,6 +42,7 @@ def ended_with(text: str, *, virtual: bool = True) -> Recording:
         ("0 active drivers ([]). There should only be one.", "a kernel of Triton"),
         ("CUDA_HOME environment variable is not set. Please set it", "an extension that is compiled for CUDA here"),
         ("Found no NVIDIA driver on your system.", "a call of CUDA itself"),
+        ("CUDA error: CUDA driver version is insufficient for CUDA runtime version", "a call of CUDA itself"),
     ],
 )
 def test_what_only_a_gpu_has_is_named(text: str, told: str) -> None:
