@@ -16,8 +16,9 @@ name is the right device, and memory on the GPU is taken.
 ## Silent when
 
 The model moves itself, or its forward its parameters; it was made on the GPU; it comes from code that could not be
-read; it was passed to such code; only some paths leave it on the CPU; a framework prepares it, or is told to use the
-CPU; DDP was given `device_ids` (that is GPU207), or `DataParallel` one GPU, to which it brings the model.
+read; it was passed to such code; only some paths leave it on the CPU, or a test leads to the call beside a framework; a
+framework prepares it, or is told to use the CPU; DDP was given `device_ids` (that is GPU207), or `DataParallel` one
+GPU, to which it brings the model.
 
 ## Sources
 
@@ -38,7 +39,7 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, TRUE, Const
 from gpudoctor.lint.events.knowledge import Prepare
-from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to, own_device
@@ -69,6 +70,8 @@ class ModelOffDevice(Rule):
         if program.managed_by - program.leaving("placing"):
             return
         taken = {each.given.core for each in program.events(Prepare)}
+        engines = {each.location for each in program.in_charge if each.engine}
+        taken |= {wrap.inner.core for wrap in program.events(Wrap) if wrap.location in engines}
         moving = _moving(program)
         # There the constructor of DDP has ended the program before any forward.
         stopped = {wrap.inner.core for wrap in fails_at_wrap(program)}
@@ -80,6 +83,9 @@ class ModelOffDevice(Rule):
                 continue
             # What a framework takes over, it moves itself, with all of its parts.
             if any(core in program.within(each) for each in taken):
+                continue
+            # Beside a framework it may be another one on the way that is taken, which came where it belongs.
+            if program.frameworks and any(each not in program.taken_on for each in event.condition):
                 continue
             told.add(core)
             # All inputs are on a GPU here, so any of them shows which.
