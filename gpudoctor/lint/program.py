@@ -16,6 +16,7 @@ from gpudoctor.lint.domain.function import Function, Instance
 from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
+from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
@@ -741,10 +742,10 @@ def is_whole(dataset: Value, shuffled: bool) -> bool:
     if isinstance(dataset, Dataset):
         # A stream is often split between ranks inside of `__iter__`, out of sight.
         return dataset.iterable is False and not dataset.sharded and not dataset.draws
-    # What shuffles has an index, so it is no stream that may be cut elsewhere.
+    # What shuffles has an index, so it is no stream that may be cut elsewhere; a table has one in any case.
     read = bool(dataset.escaped_from)
     known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
-    return known and shuffled
+    return known and (shuffled or is_table(dataset))
 
 
 def _in_text(place: Location | None) -> tuple[str, int, int]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.provenance import STREAM, is_table
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
 from gpudoctor.lint.events.data_loading import Split
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
 
-_LOADS = "datasets.load"
-_STREAM = "a stream"
 _SEED_OF = {"shuffle": 0, "train_test_split": 4}
 """Where the seed stands."""
 
@@ -20,13 +18,13 @@ def _load(call: Call) -> Values:
     streaming = call.keywords.get("streaming")
     if streaming is None or streaming.single == FALSE:
         return NOT_ANSWERED
-    return call.unknown(CallResult(call.name, (_STREAM, *call.args)), "a stream of samples", escaped_from=call.name)
+    return call.unknown(CallResult(call.name, (STREAM, *call.args)), "a stream of samples", escaped_from=call.name)
 
 
 @MODELS.method(Unknown, "shuffle", "train_test_split")
 def _draw(call: Call[Unknown]) -> Values:
     """Without a seed each process has an order of its own."""
-    if not _is_loaded(call.receiver) or call.open_ended:
+    if not is_table(call.receiver) or call.open_ended:
         return NOT_ANSWERED
     ordered = call.keywords.get("shuffle")
     if ordered is not None and ordered.single == FALSE:
@@ -36,10 +34,3 @@ def _draw(call: Call[Unknown]) -> Values:
     drawn = next((each for each in given if each is not None and each.single != NONE), None)
     call.emit(Split, call=call.name, generator=drawn, seed=drawn, by_numpy=True, keeps_all=call.name == "shuffle")
     return NOT_ANSWERED
-
-
-def _is_loaded(value: Unknown) -> bool:
-    """It was loaded by this library, and stays in a table."""
-    made = [each for each in provenance_of(value) if isinstance(each, CallResult)]
-    loaded = [each for each in made if isinstance(each.function, str) and each.function.startswith(_LOADS)]
-    return bool(loaded) and not any(isinstance(each.given, tuple) and _STREAM in each.given for each in loaded)
