@@ -20,7 +20,7 @@ from gpudoctor import __version__
 from gpudoctor.coverage import Cause, Coverage, Ending, Followed, Silence
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
 from gpudoctor.lint.entry_result import EntryResult
-from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.runtime.private_folder import OwnFolder
 from gpudoctor.lint.source.file import Unreadable, shown_path
 from gpudoctor.lint.source.file_queries import CONTENT, KeptAnswers, answer_to, digest_of
@@ -350,14 +350,21 @@ def _coverage(plain: list[Any]) -> Coverage:
 
 
 def _plain_facts(each: ProgramFacts) -> list[Any]:
-    values = [getattr(each, name.name) for name in fields(ProgramFacts)]
-    return [{"at": _spot(value)} if isinstance(value, Location) else value for value in values]
+    return [_plain_fact(getattr(each, name.name)) for name in fields(ProgramFacts)]
+
+
+def _plain_fact(value: Any) -> Any:
+    if isinstance(value, Location):
+        return {"at": _spot(value)}
+    if isinstance(value, EngineUser):
+        return {"engine": [_plain_fact(getattr(value, name.name)) for name in fields(EngineUser)]}
+    return [_plain_fact(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _fact(plain: Any) -> Any:
     if isinstance(plain, dict):
-        return Location(*plain["at"])
-    return tuple(plain) if isinstance(plain, list) else plain
+        return EngineUser(*map(_fact, plain["engine"])) if "engine" in plain else Location(*plain["at"])
+    return tuple(map(_fact, plain)) if isinstance(plain, list) else plain
 
 
 def _plain_silence(each: Silence) -> list[Any]:

@@ -16,9 +16,11 @@ import pytest
 from gpudoctor.diagnostic import Confidence, Edit, Finding, Fix, Location, Related, Safety, SeenIn, Severity
 from gpudoctor.lint import pipeline, started_entry
 from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.runtime import cache as kept
 from gpudoctor.lint.source.file import Unreadable
+from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 
 TRAIN = """
@@ -369,3 +371,12 @@ def test_a_result_comes_back_as_it_was():
     examined = EntryResult("a.py", (finding, fixed), frozenset({"a.py"}), (broken,), (), True, ("too long",), asked)
     back = kept._unpacked(kept._packed(examined))
     assert back == (asked, examined)
+
+
+def test_what_a_program_says_of_itself_comes_back_as_it_was():
+    at = Location("/a.py", 1, 2, 3, 4)
+    user = EngineUser("accelerate", "Accelerator", "ds.json", (("gradient_accumulation_steps", 2), ("mode", None)), at)
+    facts = ProgramFacts(group=at, options=("--epochs",), accumulation=2, accumulation_at=at, engine_users=(user,))
+    examined = replace(EntryResult("a.py", (), frozenset({"a.py"}), (), (), True, (), {}), facts=facts)
+    _, back = kept._unpacked(kept._packed(examined))
+    assert back.facts == facts
