@@ -66,6 +66,7 @@ class LaunchConfigMismatch(Rule):
     errors = (
         "AssertionError: Check batch related parameters. train_batch_size is not equal to micro_batch_per_gpu * "
         "gradient_acc_step * world_size",
+        "ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values",
     )
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
