@@ -64,7 +64,7 @@ class WorldSizeFromDeviceCount(Rule):
             return
         started = "the launcher starts" if program.world is LaunchWorld.TORCHRUN else "`mp.spawn` is told to start"
         for group in program.events(InitGroup):
-            if (count := _device_count(group.world_size)) is not None and _is_launched(program, group.rank):
+            if (count := _device_count(group.world_size)) is not None and _is_launched(group.rank):
                 yield self.found(
                     group.location,
                     "`world_size` is the number of GPUs in this machine, and not the number of processes that "
@@ -79,7 +79,8 @@ class WorldSizeFromDeviceCount(Rule):
             if (count := _device_count(sampler.replicas)) is None:
                 continue
             # What numbers the ranks counts the processes.
-            if _is_launched(program, sampler.rank) and program.has(InitGroup):
+            told = _is_launched(sampler.rank) or _is_passed(program, sampler.rank)
+            if told and program.has(InitGroup):
                 yield self._of(sampler, started, count.place)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -110,13 +111,17 @@ def _device_count(values: Values | None) -> Size | None:
     return only if isinstance(only, Size) and only.counts(SizeKind.DEVICES) else None
 
 
-def _is_launched(program: Program, rank: Values | None) -> bool:
-    """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody, but for the
-    one that the project's launcher passes."""
+def _is_launched(rank: Values | None) -> bool:
+    """The rank is known to come from whoever starts the processes; an argument may be numbered by anybody."""
     only = single_of(rank)
-    if rank is None or not isinstance(only, Rank):
-        return rank is None
-    return only.source is not RankSource.ARGUMENT or (only.kind is RankKind.LOCAL and program.takes_local_rank)
+    return rank is None or (isinstance(only, Rank) and only.source is not RankSource.ARGUMENT)
+
+
+def _is_passed(program: Program, rank: Values | None) -> bool:
+    """The project's launcher passes it, and tells the process group how many there are: with a group of as many as
+    there are GPUs, the program is made for one machine."""
+    passed = program.takes_local_rank and rank is not None and rank.all(lambda each: each.counts(RankKind.LOCAL))
+    return passed and not any(_device_count(group.world_size) for group in program.events(InitGroup))
 
 
 def _is_written(nprocs: Values | None) -> bool:
