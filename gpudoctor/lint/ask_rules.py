@@ -119,8 +119,17 @@ class _Guard:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
         if not isinstance(error, Exception) or isinstance(error, GpudoctorError):
             return False
-        if isinstance(error, _LIMITS):
-            self.met.limits.append(f"{self.what}: {error or type(error).__name__}")
+        limit = _limit_behind(error)
+        if limit is not None:
+            self.met.limits.append(f"{self.what}: {limit or type(limit).__name__}")
         else:
             self.met.seen.append(internal_error(self.what, error))
         return True
+
+
+def _limit_behind(error: BaseException) -> BaseException | None:
+    """The limit that was met, also where a library that was interrupted by it has ended in an error of its own."""
+    seen: BaseException | None = error
+    while seen is not None and not isinstance(seen, _LIMITS):
+        seen = seen.__context__
+    return seen

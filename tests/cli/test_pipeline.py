@@ -13,6 +13,7 @@ from gpudoctor.errors import InternalError
 from gpudoctor.lint import pipeline, started_entry
 from gpudoctor.lint.discovery import importers
 from gpudoctor.lint.discovery.importers import Importers
+from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.request import Outcome, Request
 from gpudoctor.lint.source.file import Sources
 from gpudoctor.record import replace
@@ -243,6 +244,22 @@ def test_a_limit_is_no_bug_and_is_told(
     assert outcome.failures == ()
     assert [each.path for each in outcome.partly] == ["train.py"]
     assert "not followed to its end" in outcome.partly[0].message
+
+
+def test_a_library_that_a_limit_interrupts_has_no_bug(
+    write: Write, lint: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends(*_: object) -> None:
+        try:
+            raise OutOfBudget("more than 2 seconds of execution")
+        finally:
+            raise KeyError("what it clears up with")
+
+    write(train=MAIN)
+    monkeypatch.setattr("gpudoctor.lint.started_entry.programs_of", ends)
+    outcome = lint()
+    assert outcome.failures == ()
+    assert "more than 2 seconds of execution" in outcome.partly[0].message
 
 
 @pytest.mark.parametrize("part", ["started_entry.programs_of", "results.remedy_words.in_words_of"])
