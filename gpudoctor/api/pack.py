@@ -23,6 +23,7 @@ from gpudoctor.lint.domain.symbols import (
     CallResult,
     ClockReading,
     Compares,
+    HandlerHasRun,
     IsInstance,
     IsTrue,
     Item,
@@ -85,7 +86,7 @@ from gpudoctor.lint.events.data_loading import (
     Streamed,
 )
 from gpudoctor.lint.events.event_context import Event, Loop
-from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, missing
+from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, lacking, missing
 from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
 from gpudoctor.lint.events.knowledge import (
     SILENT_SAMPLER,
@@ -168,11 +169,11 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
-from gpudoctor.lint.launchfiles.launched import Launched
+from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE, Launched
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.lint.program import LaunchWorld, Program, is_whole, only_some_ranks, ranks_in_words
-from gpudoctor.lint.program_facts import ProgramFacts
+from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
 from gpudoctor.lint.questions.loop_rounds import (
     batch_loop,
@@ -182,6 +183,7 @@ from gpudoctor.lint.questions.loop_rounds import (
     training_loop,
     trains,
 )
+from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import (
     After,
     Always,
@@ -223,6 +225,7 @@ from gpudoctor.lint.repair.snippets import (
     moved_to,
     own_device,
     own_gpu,
+    own_wrapper,
     waits_for_all,
 )
 from gpudoctor.record import dataclass, field, fields, replace
@@ -232,6 +235,7 @@ __all__ = [
     "DRAW_FROM_SOME",
     "FALSE",
     "FROM_LAUNCHER",
+    "IN_ACCELERATE",
     "LOCAL",
     "MAYBE_BY_RANK",
     "NONE",
@@ -292,6 +296,7 @@ __all__ = [
     "Either",
     "Elapsed",
     "EngineStep",
+    "EngineUser",
     "Enumerated",
     "EnvironmentRead",
     "EnvironmentWrite",
@@ -308,6 +313,7 @@ __all__ = [
     "GradientSync",
     "GradientsSwitched",
     "Guess",
+    "HandlerHasRun",
     "Holds",
     "HostSync",
     "Imported",
@@ -444,6 +450,7 @@ __all__ = [
     "Wrap",
     "Wrapper",
     "WrapperKind",
+    "Wrapping",
     "asked_first",
     "asked_of",
     "averaged_by_hand",
@@ -466,6 +473,7 @@ __all__ = [
     "is_first",
     "is_repeated",
     "is_whole",
+    "lacking",
     "local_rank",
     "local_rank_of",
     "missing",
@@ -477,6 +485,7 @@ __all__ = [
     "only_some_ranks",
     "own_device",
     "own_gpu",
+    "own_wrapper",
     "parting",
     "provenance_of",
     "ranks_in_words",
@@ -491,4 +500,5 @@ __all__ = [
     "trains",
     "under_the_test",
     "waits_for_all",
+    "wrappings",
 ]

@@ -128,8 +128,8 @@ class TestCommand:
         ("shell", "expected"),
         [
             ("bash", "--jobs\n"),
-            ("zsh", "--jobs:processes at most, for long work\n"),
-            ("fish", "--jobs\tprocesses at most, for long work\n"),
+            ("zsh", "--jobs:use at most N processes\n"),
+            ("fish", "--jobs\tuse at most N processes\n"),
         ],
     )
     def test_answers(self, shell: str, expected: str, capsys: pytest.CaptureFixture[str]) -> None:

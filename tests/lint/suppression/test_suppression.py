@@ -204,7 +204,7 @@ def test_unknown(comment: str, expected: list[tuple[str, str]]) -> None:
 def test_what_is_said_of_the_unknown() -> None:
     name, code = comments("x = 1  # gpudoctor: ignore[mising-set-epoch, GPU999]\n").unknown(RULES)
     assert (name.location.line, name.location.column) == (1, 28)
-    assert "`mising-set-epoch` is no rule" in name.message
+    assert "`mising-set-epoch` is not a rule" in name.message
     assert name.remedy == "write `missing-set-epoch`"
     assert "gpudoctor rules" in code.remedy
 
