@@ -114,7 +114,9 @@ class Loader(Allocated):
     managed: str = ""
     opaque: bool = False
     sharded: bool = False
-    """Each rank reads its own part without a distributed sampler's help: the data set was cut by rank."""
+    """Each rank reads its own part without a distributed sampler's help: the data set was cut by rank, or may be."""
+    surely_sharded: bool = False
+    """It is cut by what is known to be another thing on each rank."""
     custom_collate: bool = False
     collate: Values | None = None
     context: Values | None = None
@@ -136,7 +138,7 @@ class Loader(Allocated):
         return self
 
     def on_each_rank(self) -> Loader:
-        return replace(self, sharded=True)
+        return replace(self, sharded=True, surely_sharded=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -77,7 +77,9 @@ def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Va
     agreed = not sharded and _same_everywhere(loader)
     # A shuffled loader draws from each process's own seed: ranks see different batches.
     divergence = Divergence.NONE if agreed else Divergence.LOCAL
-    shards: frozenset[Value] = frozenset([loader]) if sharded else frozenset()
+    # What may be a share is no reason to blame a result for standing for one.
+    surely = loader.surely_sharded or bool(loader.managed) or _sampler_shards(loader)
+    shards: frozenset[Value] = frozenset([loader]) if surely else frozenset()
     device = Unknown(Anonymous("device of a batch", loader), "a loader that may move its batches")
     known = not (loader.managed or loader.opaque) and _is_made_on_cpu(do, loader)
     return singleton(

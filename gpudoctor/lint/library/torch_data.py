@@ -106,20 +106,21 @@ def depends_on_rank(call: Call) -> bool:
     return _differs_by_rank(call, call.all_values())
 
 
-def _differs_by_rank(call: Call, values: list[Value], depth: int = 3) -> bool:
-    """One of these values, or something in their containers, is another one on each rank."""
+def _differs_by_rank(call: Call, values: list[Value], depth: int = 3, *, surely: bool = False) -> bool:
+    """One of these values, or something in their containers, is another one on each rank, or may be."""
+    unread = Divergence.UNREAD if surely else Divergence.NONE
     for value in values:
         # Where its tensors go says nothing about which items it reads.
         if isinstance(value, Device):
             continue
         # `files[rank::world_size]` shards by hand, without any sampler.
         chosen = isinstance(value, ListOf) and call.do.flag(value, ContainerState.by_rank) is not NO
-        if chosen or value.divergence & Divergence.RANK:
+        if chosen or (value.divergence & Divergence.RANK and not value.divergence & unread):
             return True
         if depth and isinstance(value, (TupleOf, ListOf, DictOf)):
             inner = alternatives(call.do, singleton(value))
             items = [each for leaf in inner for each in leaf if each is not value]
-            if _differs_by_rank(call, items, depth - 1):
+            if _differs_by_rank(call, items, depth - 1, surely=surely):
                 return True
     return False
 
@@ -270,6 +271,7 @@ def _init_loader(call: Call[Loader]) -> Values:
 
 def _make_loader(call: Call, bare: Loader) -> Loader:
     dataset = call.given("dataset")
+    sharded = _is_sharded(call, dataset)
     loader = replace(
         bare,
         dataset=dataset,
@@ -282,7 +284,8 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         drop_last=call.given("drop_last"),
         # `DataLoader(data, **kwargs)`: a sampler may be among what is not seen.
         opaque=call.open_ended,
-        sharded=_is_sharded(call, dataset),
+        sharded=sharded,
+        surely_sharded=sharded and _is_sharded(call, dataset, surely=True),
         custom_collate=call.given("collate_fn") is not None and call.given("collate_fn") != singleton(NONE),
         collate=call.given("collate_fn"),
         context=call.given("multiprocessing_context"),
@@ -294,23 +297,23 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
     return loader
 
 
-def _is_sharded(call: Call, dataset: Values | None) -> bool:
+def _is_sharded(call: Call, dataset: Values | None, *, surely: bool = False) -> bool:
     """The data set was cut by rank: what it was made from, or what its constructor kept, depends on the rank."""
     for value in dataset or ():
-        if isinstance(value, Dataset) and (value.sharded or _keeps_rank(call, value)):
+        if isinstance(value, Dataset) and (value.sharded or _keeps_rank(call, value, surely=surely)):
             return True
-        if isinstance(value, Instance) and _keeps_rank(call, value):
+        if isinstance(value, Instance) and _keeps_rank(call, value, surely=surely):
             return True
-        if _differs_by_rank(call, [value]):
+        if _differs_by_rank(call, [value], surely=surely):
             return True
     return False
 
 
-def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
+def _keeps_rank(call: Call, value: Value, depth: int = 2, *, surely: bool = False) -> bool:
     parent = value.parent if isinstance(value, Dataset) else None
     # A data set that stores `self.rank` in its constructor shards in `__getitem__` or `__iter__`.
     kept = attributes_of(call.do, value)
-    if _differs_by_rank(call, kept) or (parent is not None and _keeps_rank(call, parent)):
+    if _differs_by_rank(call, kept, surely=surely) or (parent is not None and _keeps_rank(call, parent, surely=surely)):
         return True
     # One that is put together of others has the shares that these have.
     tables = [
@@ -320,7 +323,7 @@ def _keeps_rank(call: Call, value: Value, depth: int = 2) -> bool:
         for more in call.do.state(each, ContainerState.more) or ()
     ]
     parts = [each for each in flatten(call.do, [*kept, *tables]) if isinstance(each, Dataset)] if depth else []
-    return any(each.sharded or _keeps_rank(call, each, depth - 1) for each in parts)
+    return any(each.sharded or _keeps_rank(call, each, depth - 1, surely=surely) for each in parts)
 
 
 @MODELS.attribute(Loader, "data_sampler")

@@ -219,7 +219,7 @@ def _made_beside(call: Call, effect: WrapEffect, name: str, number: int, models:
             return singleton(
                 Loader(
                     site, place, "the loader", data, singleton(sampler) if surely else None, managed=library,
-                    opaque=True, sharded=True, keeps_sampler_as=kept,
+                    opaque=True, sharded=True, surely_sharded=True, keeps_sampler_as=kept,
                 )
             )  # fmt: skip
     return models.map(lambda model: _engine(call, name, model, len(models.bindings) > 1))
