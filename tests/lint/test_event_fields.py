@@ -20,7 +20,7 @@ from tests.support.sources import ROOT
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
 
-FAMILIES = sorted(path for path in (ROOT / "fixtures" / "rules").iterdir() if path.is_dir())
+FAMILIES = sorted({path.parent.parent for path in (ROOT / "fixtures" / "rules").glob("*/*/*.py")})
 MAX_PROGRAMS = 25
 """The first bad programs of a family, one a rule."""
 
