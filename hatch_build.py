@@ -28,7 +28,8 @@ class TablesHook(BuildHookInterface):  # type: ignore[misc]
         from gpudoctor import card_index, page_examples, registry
         from gpudoctor.manifest import compiled
 
-        folder, pack = Path(tempfile.mkdtemp(prefix="gpudoctor-")), registry.BUILT_IN
+        self._folder = tempfile.TemporaryDirectory(prefix="gpudoctor-")
+        folder, pack = Path(self._folder.name), registry.BUILT_IN
         tables = {
             f"{pack}/{card_index.SHIPPED}": registry.index_of(pack),
             f"{pack}/{page_examples.SHIPPED}": registry.examples_of(pack),
@@ -38,6 +39,11 @@ class TablesHook(BuildHookInterface):  # type: ignore[misc]
             written = folder / Path(target).name
             written.write_bytes(data)
             build_data["force_include"][str(written)] = target
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete them, which the wheel holds now."""
+        if version != "editable":
+            self._folder.cleanup()
 
 
 class IndexPageHook(MetadataHookInterface):  # type: ignore[misc]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpudoctor.lint.domain.container import Enumerated
-from gpudoctor.lint.domain.symbols import Attribute, CallResult
+from gpudoctor.lint.domain.symbols import Loaded
 from gpudoctor.lint.domain.value import Term, Unknown, Value
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -39,17 +39,7 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
         here, depth = farther, depth - 1
 
 
-STREAM = "a stream"
-"""Among the arguments of a call that loads data: what comes of it has no index."""
-_LOADS_TABLE = "datasets.load"
-_STREAMS = "to_iterable_dataset"
-
-
 def is_table(value: Value) -> bool:
-    """Data that Hugging Face's library has loaded into a table, whatever was done to them since: they have an index."""
-    made = list(provenance_of(value))
-    calls = [each for each in made if isinstance(each, CallResult)]
-    loaded = [each for each in calls if isinstance(each.function, str) and each.function.startswith(_LOADS_TABLE)]
-    if not loaded or any(isinstance(each, Attribute) and each.name == _STREAMS for each in made):
-        return False
-    return not any(isinstance(each.given, tuple) and STREAM in each.given for each in loaded)
+    """Data that were loaded as a table, whatever was done to them since: they have an index."""
+    loaded = [each for each in provenance_of(value) if isinstance(each, Loaded)]
+    return bool(loaded) and all(each.indexed for each in loaded)

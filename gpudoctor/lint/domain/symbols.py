@@ -107,6 +107,15 @@ class CallResult(Term):
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded(Term):
+    """Data that `function` has read for `given`: `indexed` where each sample has a number, False for a stream."""
+
+    function: str
+    given: Hashable
+    indexed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MethodResult(Term):
     """What `of.method(...)` has returned; `given` as for `CallResult`."""
 

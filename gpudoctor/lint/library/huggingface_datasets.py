@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.provenance import STREAM, is_table
-from gpudoctor.lint.domain.symbols import CallResult
+from functools import reduce
+from operator import or_
+
+from gpudoctor.lint.domain.provenance import is_table
+from gpudoctor.lint.domain.symbols import Loaded
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
 from gpudoctor.lint.events.data_loading import Split
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
 
 _SEED_OF = {"shuffle": 0, "train_test_split": 4}
 """Where the seed stands."""
 
 
-@MODELS.callable("datasets.load_dataset")
+@MODELS.callable("datasets.load_dataset", "datasets.load_from_disk")
 def _load(call: Call) -> Values:
-    """A stream is shuffled in a buffer, and shared out by its files."""
+    """A table; or a stream, which is shuffled in a buffer, and shared out by its files."""
     streaming = call.keywords.get("streaming")
-    if streaming is None or streaming.single == FALSE:
+    table = streaming is None or streaming.single == FALSE
+    loaded = Loaded(call.name, tuple(call.arguments), table)
+    # `split=f"train[{rank}%:...]"`: a share of the rank.
+    divergence = reduce(or_, (value.divergence for value in call.all_values()), Divergence.NONE)
+    return call.unknown(loaded, f"what {call.name} returns", divergence, escaped_from=call.name)
+
+
+@MODELS.method(Unknown, "to_iterable_dataset")
+def _to_stream(call: Call[Unknown]) -> Values:
+    if not is_table(call.receiver):
         return NOT_ANSWERED
-    return call.unknown(CallResult(call.name, (STREAM, *call.args)), "a stream of samples", escaped_from=call.name)
+    stream = Loaded(call.full_name, (call.receiver, *call.arguments), False)
+    return call.unknown(stream, "a stream of samples", escaped_from=call.full_name)
 
 
 @MODELS.method(Unknown, "shuffle", "train_test_split")

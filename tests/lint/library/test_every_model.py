@@ -195,8 +195,8 @@ OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 REFUSED_TO_OTHERS = {
     ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"),
     ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "start"),
-    ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "train_test_split"), ("Wrapper", "backward"),
-    ("Wrapper", "save_checkpoint"),
+    ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
+    ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
     *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
 }  # fmt: skip
 """What such files answer for kinds of values that others make, too: tried below."""
@@ -253,6 +253,7 @@ model.backward(loss)
 model.save_checkpoint("x.pt")
 rows = Own().rows().shuffle()
 rows.train_test_split(0.1)
+rows.to_iterable_dataset()
 for epoch in range(2):
     optimizer.step()
 net = Net()
