@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, SettingState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
-from gpudoctor.lint.domain.symbols import Attribute, EntriesOf, Item
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -195,11 +195,10 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
     if told is not None:
         told(do, value, index, new)
     only = index.restrict(do.path).single
-    if isinstance(value, Unknown) and (name := text_of(only)) is not None:
-        match value.term:
-            # `self.__dict__["model"] = model`
-            case Attribute(owner, "__dict__"):
-                do.set_own_attribute(owner, name, new)
+    described = described_by(value)
+    # `self.__dict__["model"] = model`, `vars(args)["distributed"] = True`
+    if described is not None and (name := text_of(only)) is not None:
+        do.set_own_attribute(described, name, new)
     if not isinstance(only, KEYS) and not isinstance(value, ListOf):
         note_any_name(do, value, index, new, node)
     if isinstance(value, DictOf):
@@ -207,6 +206,9 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
         # Each entry that is put in makes the table anew.
         if isinstance(only, KEYS) and len(known) < MAX_ENTRIES:
             _set_entries(do, value, {**dict(known), singleton(only): new})
+        elif not known and only == key_of(value):
+            # `for name in sums: sums[name] = reduce(sums[name])`: what is done with that key is done with all.
+            do.set_state(value, ContainerState.more, new)
         else:
             add_more(do, value, new)
     elif isinstance(value, ListOf):
@@ -222,6 +224,21 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
             )
         else:
             add_more(do, value, new)
+
+
+def described_by(value: Value) -> Value | None:
+    """The object whose attributes `vars(owner)` or `owner.__dict__` is; None where it is something else."""
+    match value.term if isinstance(value, Unknown) else None:
+        case CallResult("builtins.vars", (ValueSet() as given, *_)):
+            return given.single
+        case Attribute(Value() as owner, "__dict__"):
+            return owner
+    return None
+
+
+def key_of(value: DictOf) -> Unknown:
+    """What a loop over a dictionary gets that is filled under names of which nothing is known."""
+    return Unknown(Anonymous("key of", value), "a key")
 
 
 def note_any_name(do: LibraryContext, owner: Value, name: Values, new: Values, node: ast.AST) -> None:

@@ -53,7 +53,10 @@ def _aliased(call: Call, effect: CollectiveEffect) -> str:
 def _uneven(call: Call, effect: CollectiveEffect) -> str:
     if not effect.only_on:
         return ""
-    given = call.given(effect.given_there)
+    where, given = call.given(effect.only_on), call.given(effect.given_there)
+    # `src=step % size`: each rank in turn, so that what leads here has asked whose turn it is.
+    if where is not None and not isinstance(where.single, Const):
+        return ""
     if given is None:
         return "list on no rank"
     # `lst if rank == 0 else None`, or an empty list on the others, is how it should be.

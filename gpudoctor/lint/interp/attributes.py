@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.contents import ancestry, find_in_class, hidden_in, possible_pairs, set_item
+from gpudoctor.lint.contents import ancestry, described_by, find_in_class, hidden_in, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, items_held
@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.function import (
     class_of,
 )
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item
+from gpudoctor.lint.domain.symbols import Attribute, Item
 from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, singleton
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
@@ -139,6 +139,8 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     if name == "__dict__":
         for told in HOOKS.opened:
             told(m, [value])
+        if isinstance(value, Namespace):
+            return singleton(Unknown(Attribute(value, name), "attributes as a dictionary", m.text(node), config=True))
     if isinstance(value, Unknown):
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
@@ -164,10 +166,7 @@ def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values 
     """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
     merged = m.state(value, SettingState.merged)
     for each in (value, *(merged or ())):
-        owner = None
-        match each.term:
-            case CallResult("builtins.vars", (ValueSet() as given, *_)):
-                owner = given.single
+        owner = described_by(each)
         if isinstance(owner, Namespace) and has_option(m, owner, name):
             return attribute(m, owner, name, node)
     return None

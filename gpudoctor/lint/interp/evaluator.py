@@ -12,6 +12,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
@@ -23,7 +24,7 @@ from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
-from gpudoctor.lint.interp.position import Frame, PathExit
+from gpudoctor.lint.interp.position import Frame, PathExit, Within
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace
 
@@ -323,8 +324,11 @@ class Evaluator(ExecutionState, LibraryContext):
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """What a spawned process does, with its own memory of what it changes, after its launcher has prepared it."""
+        # A rank that starts processes starts another job: they have neither its group nor what its tests have told.
+        if self.started_here and self.flag(PROCESS, ProcessState.group) is not NO:
+            return
         # A spawned process shares no memory: what it changes is gone for its parent.
-        with self.fork(self.path):
+        with self.fork(self.path), Within(self, started_here=True):
             prepare()
             self.call(function, arguments, node)
             self._note_end(None)

@@ -11,6 +11,7 @@ from gpudoctor.lint.contents import (
     MAX_ITEMS,
     find_method,
     hidden_in,
+    key_of,
     known_items,
     new_list,
     new_tuple,
@@ -64,7 +65,7 @@ def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
         return union(found) if found else m.unknown(node, "an item")
     if isinstance(value, DictOf):
         there = possible_pairs(m, value)
-        return union([key for key, _ in there]) if there else m.unknown(node, "a key")
+        return union([key for key, _ in there]) if there else singleton(key_of(value))
     answer = HOOKS.iterations.get(type(value))
     if answer is not None:
         return answer(m, value, node)

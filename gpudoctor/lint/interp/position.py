@@ -159,6 +159,7 @@ class Position(OnPath):
         "reads": "The keys that were read, in order: what a long function has read decides whether it is followed "
         "again. It grows as a book does.",
         "speculations": "How many speculative runs this is a part of.",
+        "started_here": "What a process does is being followed that the program has started itself.",
         "stop": "What ended a path last, with an error.",
     }
 
@@ -173,7 +174,7 @@ class Position(OnPath):
         self.calls: tuple[Location, ...] = ()
         self.open_loops: tuple[OpenLoop, ...] = ()
         self.contexts: tuple[str, ...] = ()
-        self.behind_main_guard = False
+        self.behind_main_guard = self.started_here = False
         self.executing_module = False
         self.file_errors_caught = False
         self.muted = False

@@ -8,6 +8,7 @@ from gpudoctor.lint.contents import (
     extend,
     in_a_set,
     is_grown,
+    key_of,
     known_items,
     new_dict,
     new_list,
@@ -21,7 +22,7 @@ from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.training_step import Accumulated
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.hooks import HOOKS, told
@@ -148,7 +149,7 @@ def _dict_view(call: Call[DictOf]) -> Values:
     rows = [_row(call.name, key, value) for key, value in possible_pairs(call.do, call.receiver)]
     # Entries under computed keys come on top of those that are known.
     if more is not None:
-        rows.append(_row(call.name, singleton(Unknown(Anonymous("key of", call.receiver), "a key")), more))
+        rows.append(_row(call.name, singleton(key_of(call.receiver)), more))
     # Those that are there on some path only are met one by one as well: where they are absent, nobody asks for them.
     return new_list(call.do, rows, call.node, exact=more is None)
 
@@ -238,7 +239,7 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
         set_item(call.do, receiver, key, union([before, new]) if before is not None else new, call.node)
     more = call.do.state(given, ContainerState.more)
     if more is not None:
-        set_item(call.do, receiver, singleton(Unknown(Anonymous("key of", given), "a key")), more, call.node)
+        set_item(call.do, receiver, singleton(key_of(given)), more, call.node)
 
 
 @MODELS.method(DictOf)

@@ -7,14 +7,13 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import ancestry, possible_pairs, put_entries
+from gpudoctor.lint.contents import ancestry, described_by, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Class, Instance, Namespace, ProjectModule
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, Setting, from_settings
+from gpudoctor.lint.domain.symbols import Attribute, Item, Setting, from_settings
 from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
-from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass
@@ -58,13 +57,6 @@ def _is_read_key(key: Value) -> bool:
     return isinstance(key, Unknown) and not isinstance(key.term, Setting) and not key.config and from_settings(key)
 
 
-def _first(given: Hashable) -> Value | None:
-    """The first argument of a call."""
-    while isinstance(given, tuple) and given:
-        given = given[0]
-    return given.single if isinstance(given, ValueSet) else None
-
-
 def open_defaults(
     do: LibraryContext, owner: Value, written: EntryText, done: dict[Value, int], depth: int = DEPTH
 ) -> None:
@@ -73,7 +65,7 @@ def open_defaults(
     if done.get(owner, -1) >= depth:
         return
     done[owner] = depth
-    owner = _described(owner)
+    owner = described_by(owner) or owner
     opened: dict[str, Values] = {}
     for name, held in _entries(do, owner):
         entry = EntryText(_text(owner, written.text, name), written.at)
@@ -96,16 +88,6 @@ def _text(owner: Value, written: str, name: str) -> str:
         return name
     by_key = isinstance(owner, DictOf) and owner.cls is None
     return f"{written}[{name!r}]" if by_key else f"{written.removesuffix('.__dict__')}.{name}"
-
-
-def _described(owner: Value) -> Value:
-    """The object whose attributes `vars(owner)` are."""
-    match owner.term if isinstance(owner, Unknown) else None:
-        case CallResult("builtins.vars", given):
-            return _first(given) or owner
-        case Attribute(Value() as described, "__dict__"):
-            return described
-    return owner
 
 
 def _entries(do: LibraryContext, owner: Value) -> list[tuple[str, Values]]:

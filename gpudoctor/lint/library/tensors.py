@@ -277,7 +277,9 @@ def _doubtful(do: LibraryContext, tensors: list[Tensor]) -> bool:
 
 def surely_has_graph(do: LibraryContext, tensor: Tensor) -> bool:
     """It is no mere part of what a model returned, or it went backward."""
-    return not tensor.doubtful or do.flag(tensor, TensorState.differentiated) is not NO
+    # `for key in out: out[key] = out[key].item()`: what stands for a dictionary may hold numbers by then.
+    replaced = do.flag(tensor, TensorState.rewritten) is not NO
+    return not (tensor.doubtful or replaced) or do.flag(tensor, TensorState.differentiated) is not NO
 
 
 def _origin(tensors: list[Tensor]) -> TensorOrigin:

@@ -10,6 +10,22 @@ DICTIONARIES = {
         config = yaml.safe_load(open("config.yaml")) or {}
         reveal(not dict(config["data"]))  #: not (dict(config['data']))
         """,
+    "of which each entry is replaced by its key": """
+        import company
+        found = {}
+        for name in company.names():
+            found[name] = [1]
+        for name in found:
+            found[name] = "b"
+        reveal(found["a"])  #: 'b'
+        for name, value in found.items():
+            found[name] = "c"
+        reveal(found["a"])  #: 'c'
+        for name in found.keys():
+            if company.asked(name):
+                found[name] = "d"
+        reveal(found["a"])  #: 'd' if company.asked(name) | 'c' if not (company.asked(name))
+        """,
     "made of pairs": """
         reveal(dict(zip(["a", "b"], [1, 2])))  #: {'a': 1, 'b': 2}
         reveal(dict([("a", 1)], c=3))  #: {'a': 1, 'c': 3}

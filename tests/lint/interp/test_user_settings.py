@@ -24,6 +24,18 @@ SETTINGS = {
         size = 2 if args.big else 1
         reveal(size)  #: 2 if args.big | 1 if not (args.big)
         """,
+    "options that are set by their names": """
+        import argparse, yaml
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--config")
+        args = parser.parse_args()
+        for key, value in yaml.safe_load(open(args.config)).items():
+            vars(args)[key] = value
+        vars(args)["processes"] = 1
+        args.__dict__["several"] = False
+        reveal(args.processes)  #: 1
+        reveal(vars(args)["several"])  #: False
+        """,
     "options handed over as a dictionary": """
         import argparse
         from dataclasses import dataclass
