@@ -26,7 +26,7 @@ def of_compose(shown: str, root: Document) -> Iterator[ProgramStart]:
     """What the services of a compose file start."""
     services = root["services"]
     for name, service in services.items() if services is not None else ():
-        variables = _environment(service["environment"])
+        variables = _variables_of(service)
         container = _container(name, services.key_place(name) if services is not None else service.at, service)
         yield from _run(shown, service["entrypoint"], service["command"], variables, container)
 
@@ -40,7 +40,26 @@ def built_of_compose(root: Document) -> Iterator[BuiltService]:
             continue
         context, given = build.text or _text_of(build["context"]), _text_of(build["dockerfile"])
         container = _container(name, services.key_place(name) if services is not None else service.at, service)
-        yield BuiltService(f"{context or '.'}/{given or 'Dockerfile'}", container, _environment(service["environment"]))
+        yield BuiltService(f"{context or '.'}/{given or 'Dockerfile'}", container, _variables_of(service))
+
+
+def _variables_of(service: Document) -> dict[str, ShellVariable]:
+    """The environment of a service, with the GPUs that it is given."""
+    variables = _environment(service["environment"])
+    devices = service.at_path("deploy", "resources", "reservations", "devices")
+    for each in devices.members() if devices is not None else ():
+        count, chosen = each["count"], each["device_ids"]
+        if count is not None and count.text is not None and count.text.isdecimal():
+            _show_gpus(variables, int(count.text), count.at)
+        elif chosen is not None and chosen.members():
+            _show_gpus(variables, len(chosen.members()), chosen.at)
+    return variables
+
+
+def _show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:
+    """A container sees so many, numbered from 0, unless it is told by name which."""
+    devices = ",".join(map(str, range(min(count, 64))))
+    variables.setdefault("CUDA_VISIBLE_DEVICES", ShellVariable((Word((devices,), at),), at, True))
 
 
 def _container(name: str, at: Location, service: Document) -> Container:
@@ -64,17 +83,14 @@ def of_kubernetes(shown: str, root: Document) -> Iterator[ProgramStart]:
         for each in containers.members() if containers is not None else ():
             variables = _environment(each["env"])
             if kind in _OPERATED:
+                each_node = root.at_path("spec", "nprocPerNode")
+                if each_node is not None and each_node.text is not None and each_node.text.isdecimal():
+                    variables.setdefault("PET_NPROC_PER_NODE", _bound(each_node.text, each_node))
                 for name in _TOLD:
                     variables.setdefault(name, ShellVariable((Word((Hole(name),), each.at),), each.at, True))
             limit = each.at_path("resources", "limits", "nvidia.com/gpu")
-            if (
-                limit is not None
-                and limit.text is not None
-                and limit.text.isdecimal()
-                and "CUDA_VISIBLE_DEVICES" not in variables
-            ):
-                devices = ",".join(map(str, range(min(int(limit.text), 64))))
-                variables["CUDA_VISIBLE_DEVICES"] = ShellVariable((Word((devices,), limit.at),), limit.at, True)
+            if limit is not None and limit.text is not None and limit.text.isdecimal():
+                _show_gpus(variables, int(limit.text), limit.at)
             label = each["name"]
             named = f"the container `{label.text}`" if label is not None and label.text else "the container"
             at = label.at if label is not None else each.at

@@ -170,7 +170,8 @@ class ProgramStart:
         option = self.option("nproc-per-node")
         if option is not None:
             return option.number
-        return 1 if self.closed and "PET_NPROC_PER_NODE" not in self.environment else None
+        told = self.variable("PET_NPROC_PER_NODE")
+        return told.number if told is not None else 1 if self.closed else None
 
     @property
     def world_size(self) -> int | None:

@@ -53,25 +53,51 @@ class ProcessesExceedGpus(Rule):
     stops = True
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
+        told: set[Location] = set()
         for file, launch in launched.launches:
             yield from self._of_devices(launched, file, launch)
-            count, tasks = launch.processes, launch.tasks_per_node
-            if count is None or tasks is None or launch.launcher in (StartedBy.PYTHON, StartedBy.DEEPSPEED):
+            yield from self._of_slots(launch)
+            (count, counted_at), tasks = _processes(launched, file, launch), launch.tasks_per_node
+            if (
+                counted_at in told
+                or count is None
+                or tasks is None
+                or launch.launcher in (StartedBy.PYTHON, StartedBy.DEEPSPEED)
+            ):
                 continue
             # Several launchers on a machine are a mistake of their own.
             if tasks > 1 or count < 2 or "cpu" in launch.options:
                 continue
             for gpus, said, at in _offered(launch):
                 if gpus < count:
-                    option = launch.option("nproc-per-node", "num-processes")
+                    told.add(counted_at)
                     yield self.found(
-                        option.at if option is not None else launch.word.at,
+                        counted_at,
                         f"`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those from "
                         f"local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
                         remedy=f"Start {gpus} process{'es' if gpus > 1 else ''}, or give {count} GPUs.",
                         because=[("the GPUs are given here", at)],
                     )
                     break
+
+    def _of_slots(self, launch: ProgramStart) -> Iterator[Finding]:
+        """`horovodrun` and `mpirun` are told how many processes each host takes, one for each GPU."""
+        starter = launch.started_by("mpirun")
+        hosts, asked = (starter.options.get(name) for name in ("hosts", "ntasks")) if starter else (None, None)
+        if starter is None or hosts is None or asked is None or hosts.text is None or asked.number is None:
+            return
+        slots = [each.partition(":")[2] or "1" for each in hosts.text.split(",")]
+        if "oversubscribe" in starter.options or not all(each.isdecimal() for each in slots):
+            return
+        count = sum(map(int, slots))
+        if count < asked.number:
+            yield self.found(
+                asked.at,
+                f"`{starter.word.shown}` is asked for {asked.number} processes, and its hosts have {count} "
+                f"slot{'s' if count > 1 else ''}: it starts none of them.",
+                remedy=f"Ask for {count} process{'es' if count > 1 else ''}, or name hosts with more GPUs.",
+                because=[("the slots are counted here", hosts.at)],
+            )
 
     def _of_devices(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
         """Lightning starts its own processes, one for each of the devices that it is told."""
@@ -91,6 +117,20 @@ class ProcessesExceedGpus(Rule):
             remedy=f"Show it {count} GPUs, or ask for {gpus} device{'s' if gpus > 1 else ''}.",
             because=[("the devices are asked for here", facts.devices_at if facts is not None else None)],
         )
+
+
+def _processes(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tuple[int | None, Location]:
+    """How many processes are started on a machine, and where that is said."""
+    option = launch.option("nproc-per-node", "num-processes")
+    if option is not None:
+        return launch.processes, option.at
+    settings = launched.accelerate_settings(file, launch)
+    total = settings.values.get("num_processes") if settings is not None else None
+    on_cpu = settings is not None and ("CPU" in settings.text("distributed_type") or settings.text("use_cpu") == "true")
+    if settings is not None and total is not None and total.number is not None and not on_cpu:
+        return total.number // (settings.number("num_machines") or 1), total.at
+    bound = launch.environment.get("PET_NPROC_PER_NODE")
+    return launch.processes, launch.word.at if bound is None else bound.at
 
 
 def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:

@@ -135,7 +135,8 @@ def test_numbers_of_processes() -> None:
     assert start("torchrun t.py").processes == 1
     assert start("torchrun --nproc_per_node=gpu t.py").processes is None
     assert start("torchrun $MORE t.py").processes is None
-    assert start("PET_NPROC_PER_NODE=4 torchrun t.py").processes is None
+    assert start("PET_NPROC_PER_NODE=4 torchrun t.py").processes == 4
+    assert start("PET_NPROC_PER_NODE=$MORE torchrun t.py").processes is None
     assert start("accelerate launch --num_machines 2 --num_processes 8 t.py").processes == 4
     assert start("deepspeed --include localhost:0,3 t.py").processes == 2
     assert start("torchrun --nnodes=1:4 t.py").nodes == 4
