@@ -30,6 +30,7 @@ from gpudoctor.lint.events.knowledge import (
     Guess,
     Imprecision,
     LoopRun,
+    Prepare,
     Stop,
     UseManaged,
 )
@@ -311,7 +312,7 @@ class Program:
     @cached_property
     def distributed(self) -> bool:
         """Several processes train together: a process group is made, or a wrapper that needs one."""
-        if not self.world.several_processes or self.plays_alone:
+        if not self.world.several_processes or self.plays_alone or self._does_nothing_together:
             return False
         if self.has(InitGroup, Spawn):
             return True
@@ -321,6 +322,18 @@ class Program:
         trains = self.has(Backward) or any(each.loop is not None for each in self.events(Iterate))
         tool = self.has_entry and not trains and not self.stops
         return not (alone or tool) and any(event.kind.synchronises for event in self.events(Wrap))
+
+    @cached_property
+    def _does_nothing_together(self) -> bool:
+        """A tool that trains nothing, asks no other rank for anything, and does the same on each of them: several
+        processes of it would do all of it several times. It may join a group because it shares its options with what
+        trains."""
+        by_option = self.assumptions.switches or any(group.condition.literals for group in self.events(InitGroup))
+        if not self.has_entry or self.stops or not by_option or not self.has(Forward):
+            return False
+        if self.has(Backward, OptimizerStep, Collective, MakeSampler, DestroyGroup, Spawn, UseManaged):
+            return False
+        return not any(event.condition.divergence & Divergence.RANK for event in self.log)
 
     @property
     def may_begin_group(self) -> bool:
@@ -376,11 +389,18 @@ class Program:
         # Some frameworks make the group unseen; who destroys one expects it, and so does who asks the other ranks.
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
         expects = expects or (bool(self.leaving("processes")) and self.has(Collective))
+        expects = expects or self._prepares
         # A trainer is started either way; who reads what the launcher has set for its ranks has one in mind.
         expects = expects or (
             bool(self.frameworks) and any(event.of_launcher for event in self.events(EnvironmentRead))
         )
         return self.distributed or (self.world.several_processes and (expects or self.started_in_several))
+
+    @property
+    def _prepares(self) -> bool:
+        """It hands what it trains over to be wrapped and dealt out, which one process has no need of."""
+        made = {each.made for each in self.events(UseManaged) if not each.alone}
+        return any(event.managed in made and not event.by_itself for event in self.events(Prepare))
 
     @cached_property
     def escaped(self) -> frozenset[Value]:
@@ -496,6 +516,12 @@ class Program:
         from gpudoctor.lint.events.option_defaults import options_of
 
         return options_of(self.log)
+
+    def left_out(self, value: Value) -> Value:
+        """What it is where the user leaves every option out, as far as that is known."""
+        from gpudoctor.lint.events.option_defaults import left_out
+
+        return left_out(value, self.options)
 
     def _is_unusual(self, literal: Literal) -> bool:
         # Imported late, as above: most programs make no mistake, and nobody asks what is usual.
