@@ -165,6 +165,7 @@ from gpudoctor.lint.events.training_step import (
     ScalerCall,
     SchedulerStep,
     TakeGradient,
+    UnscaleGradients,
 )
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
@@ -436,6 +437,7 @@ __all__ = [
     "Unassign",
     "Under",
     "Unknown",
+    "UnscaleGradients",
     "UnusedPart",
     "UseLogger",
     "UseManaged",

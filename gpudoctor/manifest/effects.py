@@ -300,6 +300,11 @@ class ClipEffect(Effect):
 
 
 @dataclass
+class UnscaleEffect(Effect):
+    """It divides gradients by the scale that mixed precision has given the loss."""
+
+
+@dataclass
 class StepEffect(Effect):
     """It counts a batch, and steps the optimizer where enough of them have come."""
 
@@ -353,6 +358,7 @@ skips_batches = SkipEffect
 starts_logger = LoggerEffect
 starts_ranks = LaunchEffect
 trains = TrainEffect
+unscales = UnscaleEffect
 waits_for_gpu = WaitForGpuEffect
 wraps = WrapEffect
 

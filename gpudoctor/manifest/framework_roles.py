@@ -164,7 +164,8 @@ def _trainers() -> Iterator[Framework]:
         leaves_streams=True,
     )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
-    yield Framework("mmengine", "the runner of OpenMMLab", leaves=("downloads", "folders", "saving"))
+    # A loader that is handed over is read as it is: settings in its place name a sampler, too.
+    yield Framework("mmengine", "the runner of OpenMMLab", leaves=("downloads", "folders", "saving"), deals_out=False)
     yield Framework("pipeline", "pipeline parallelism")
     # Its workers have joined a process group, and what prepares models and loaders is followed.
     yield Framework(

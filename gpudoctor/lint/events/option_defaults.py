@@ -81,6 +81,11 @@ def _read_as(text: str, left_out: Value | None) -> Option | None:
     return Option(text, left_out.value) if isinstance(left_out, Const) else None
 
 
+def left_out(value: Value, options: Options) -> Value:
+    """What it is where every option is left out, as far as that is known."""
+    return _value(value, options) or value
+
+
 def comes_to(asked: Premise, options: Options) -> bool | None:
     """Whether it is so where every option is left out; None where that is not known."""
     if isinstance(asked, Literal):

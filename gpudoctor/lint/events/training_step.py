@@ -50,6 +50,11 @@ class ScalerCall(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class UnscaleGradients(Event):
+    """A framework is asked to divide gradients by the scale that it has given the loss."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ClipGradients(Event):
     """Gradients are cut to a bound, by `call`. `modules` are those whose parameters are given, as in `Optimizer`."""
 

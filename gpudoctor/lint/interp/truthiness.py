@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items, known_keys
 from gpudoctor.lint.domain.container import DictOf, Enumerated, TupleOf
-from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Compares, IsTrue, OneOf
+from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -303,6 +303,10 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
     # A name that was imported from code we do not have may hold anything, a rank flag too.
     if isinstance(value, Library) and not is_harmless(value.name):
         value = Unknown(Anonymous("library", value.name), "a name of a library", value.name, Divergence.UNREAD)
+    # An attribute of which nothing is known: whoever asks it is no method.
+    if isinstance(value, Method):
+        term = Attribute(value.receiver, value.name)
+        value = Unknown(term, "an attribute that is not known", m.text(node), Divergence.UNREAD)
     told = HOOKS.tests.get(type(value))
     if told is not None:
         told(m, value, m.place(node))

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, LoaderIterator, Sampler
 from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import CallResult, Length, MethodResult, OpenFile
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Length, MethodResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -167,10 +167,18 @@ def _progress(call: Call) -> Values:
     # tqdm says `iterable`, rich says `sequence`.
     given = call.arg(0, "iterable") or call.arg(0, "sequence")
     if given is None:
-        return call.unknown(Anonymous("tqdm", call.allocation_site()), "a progress bar", escaped_from="tqdm.tqdm")
-    return (
-        unknown(call, "iterators of iterators") if _is_nested((given,), 4) else singleton(Enumerated("tqdm", (given,)))
-    )
+        of_its_own = Anonymous("tqdm", call.allocation_site())
+        bar: Value = Unknown(of_its_own, "a progress bar", call.label, escaped_from="tqdm.tqdm")
+    elif _is_nested((given,), 4):
+        return unknown(call, "iterators of iterators")
+    else:
+        bar = Enumerated("tqdm", (given,))
+    hidden = call.keywords.get("disable")
+    if hidden is not None and any(value.divergence & Divergence.RANK for value in hidden):
+        # A bar that is switched off counts nothing.
+        counted = Unknown(Attribute(bar, "n"), "what a progress bar has counted", f"{call.label}.n", Divergence.RANK)
+        call.do.set_own_attribute(bar, "n", singleton(counted))
+    return singleton(bar)
 
 
 @MODELS.callable("tqdm.trange", "tqdm.auto.trange")

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass
 
@@ -80,8 +81,13 @@ def _named(call: Call, value: Value | None) -> str | None:
             file = given[0] if isinstance(given, tuple) and given else given
             opened = single_of(file) if isinstance(file, ValueSet) else None
             term = opened.term if isinstance(opened, Unknown) else None
-            return text_of(single_of(term.path)) if isinstance(term, OpenFile) else None
-    return text_of(value)
+            return _path(call, single_of(term.path)) if isinstance(term, OpenFile) else None
+    return _path(call, value)
+
+
+def _path(call: Call, value: Value | None) -> str | None:
+    """The path that it is, or that it is where the user chooses no other."""
+    return text_of(value) or text_of(default_of(call.do, value))
 
 
 def _written(call: Call, value: Value | None, written: Mapping[str, object]) -> dict[str, Values]:

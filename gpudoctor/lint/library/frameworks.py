@@ -71,9 +71,7 @@ def take_charge(call: Call) -> Values:
     elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or TRAINS.fits(last) or known.by_any_call:
         several = framework in ("lightning", "mmengine") and _several_processes(call)
         # Whoever has several processes started by Lightning has one model trained.
-        averages = (known.averages and name in TAKE_CHARGE and name not in _PREPARING) or (
-            framework == "lightning" and several
-        )
+        averages = (known.averages and name in TAKE_CHARGE and name not in _PREPARING) or several
         call.emit(
             UseManaged,
             framework=framework,
@@ -95,7 +93,11 @@ def take_charge(call: Call) -> Values:
         )
         # What is handed over may be moved, wrapped and stepped out of sight.
         if name in classes() or body(name) is None:
-            note_escape(call.do, call.name, (*call.args, *call.keywords.values()), call.node)
+            given = (*call.args, *call.keywords.values())
+            if not known.deals_out and body(f"{name}.__init__") is not None:
+                # It reads them as they are, where its own loop is followed.
+                given = tuple(each for each in given if not each.all(lambda value: isinstance(value, Loader)))
+            note_escape(call.do, call.name, given, call.node)
         # Options alone start nothing.
         if name != _ADDS_OPTIONS:
             _group_exists(call)
@@ -373,11 +375,15 @@ def _launch(call: Call[ManagedObject]) -> Values:
     )
 
 
+_WAITS_SINCE = [1, 5]
+
+
 @MODELS.method(ManagedObject, "save_checkpoint")
 def _save_checkpoint(call: Call[ManagedObject]) -> Values:
-    """Lightning's has a barrier in it, under a rank guard it hangs; that of version 1, which alone has this
+    """Lightning's has a barrier in it, under a rank guard it hangs; that of the first versions, which have this
     constructor, has none."""
-    if not call.receiver.made_by.endswith(".from_argparse_args"):
+    made_by_old = call.receiver.made_by.endswith(".from_argparse_args")
+    if not made_by_old and not call.do.modules.is_before("lightning", _WAITS_SINCE):
         return managed_method(call)
     call.emit(Save, call=".save_checkpoint", path=call.given("filepath"))
     return singleton(NONE)

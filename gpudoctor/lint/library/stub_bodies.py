@@ -19,7 +19,7 @@ from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
-from gpudoctor.manifest.compiled import body, classes
+from gpudoctor.manifest.compiled import body, classes, functions
 from gpudoctor.manifest.effects import FollowEffect
 
 if TYPE_CHECKING:
@@ -45,6 +45,12 @@ def _followed(call: Call, effect: FollowEffect) -> Values:
     made = ManagedObject(call.allocation_site(), call.place, call.label, "", call.name, call.name)
     follow(call, f"{call.name}.__init__", made)
     return singleton(made)
+
+
+@MODELS.decorator(*functions("followed"))
+def _decorated(call: Call) -> Values:
+    """What the body makes of the function that is decorated with it."""
+    return follow(call, call.name)
 
 
 def declared_bases(cls: Class | None) -> list[str]:

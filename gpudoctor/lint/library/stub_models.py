@@ -24,7 +24,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.events.reporting import StartLogger
-from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync
+from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
@@ -42,6 +42,7 @@ from gpudoctor.manifest.effects import (
     ReadFileEffect,
     ShowEffect,
     StepEffect,
+    UnscaleEffect,
 )
 from gpudoctor.record import replace
 
@@ -205,6 +206,12 @@ def _backpropagates(call: Call, effect: BackpropagateEffect) -> Values:
         forwards, complete = (value.forwards, True) if isinstance(value, Tensor) else (frozenset(), False)
         library = getattr(call.receiver, "framework", "") or call.full_name.partition(".")[0]
         call.emit(Backward, loss=value, forwards=forwards, complete=complete, managed=library)
+    return singleton(NONE)
+
+
+@MODELS.effect(UnscaleEffect)
+def _unscales(call: Call, effect: UnscaleEffect) -> Values:
+    call.emit(UnscaleGradients)
     return singleton(NONE)
 
 

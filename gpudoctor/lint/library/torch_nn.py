@@ -34,7 +34,7 @@ from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, sin
 from gpudoctor.manifest.compiled import layers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
@@ -443,12 +443,17 @@ def _move(call: Call[Module | Wrapper]) -> Values:
 
 def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
     """A module is there from here on, with all of its parts."""
+    for part in _with_parts(do, module):
+        do.set_state(part, ModuleState.device, devices)
+
+
+def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:
     waiting, seen = [module], set[Value]()
     while waiting:
         part = waiting.pop()
         if part not in seen:
             seen.add(part)
-            do.set_state(part, ModuleState.device, devices)
+            yield part
             waiting += (child.core for child in children_of(do, part))
             held = do.state(part, ModuleState.children)
             # Too many branches have added layers to tell which: whatever it has ever taken in goes along.
@@ -461,14 +466,16 @@ def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
 def _returns_itself(call: Call[Module | Wrapper]) -> Values:
     module = call.receiver
     if call.name in ("eval", "train"):
-        mode = call.constant(0, "mode") if call.args or call.keywords else True
-        training = False if call.name == "eval" else (mode if isinstance(mode, bool) else None)
+        asked = call.constant(0, "mode") if call.args or call.keywords else True
+        training = False if call.name == "eval" else (asked if isinstance(asked, bool) else None)
         call.emit(ModeChange, module=module, training=training)
         # `model.train(flag)`: what was known before does not hold any more.
         known = (
             Unknown(Anonymous("mode", call.allocation_site()), "a mode that is not known") if training is None else None
         )
-        call.do.set_own_attribute(module.core, "training", singleton(known or (TRUE if training else FALSE)))
+        mode = singleton(known or (TRUE if training else FALSE))
+        for part in _with_parts(call.do, module.core):
+            call.do.set_own_attribute(part, "training", mode)
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
         to_dtype = {"half": "float16", "float": "float32", "double": "float64"}.get(call.name, call.name)

@@ -189,6 +189,7 @@ class Trainer:
         model.zero_grad()
         self._tell("on_train_begin", train_dataloader=train_dataloader)
         for epoch in range(self.args.num_train_epochs):
+            self.state.epoch = epoch
             self._tell("on_epoch_begin", train_dataloader=train_dataloader)
             for _step, inputs in enumerate(train_dataloader):
                 self._tell("on_step_begin", train_dataloader=train_dataloader)

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.events.acting_place import calls_behind
+from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save, ShardedState
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
@@ -62,7 +63,13 @@ class ShardedStateOnSomeRanks(Rule):
         # Alone, a rank has all parts.
         if not program.world.several_processes:
             return
-        together = list(filter(_takes_all_ranks, program.events(ShardedState, Save)))
+        # Where all ranks wait for each other, whatever each has of the state, that is GPU501.
+        waited = {(each.location, each.call) for each in program.events(Collective)}
+        together = [
+            each
+            for each in program.events(ShardedState, Save)
+            if _takes_all_ranks(each) and (each.location, _name(each)) not in waited
+        ]
         told: set[Location] = set()
         for event in together:
             if not event.rank_guards or event.location in told or _is_answered(event, together):

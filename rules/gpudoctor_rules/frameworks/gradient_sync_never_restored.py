@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import stepped_after
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
@@ -113,13 +114,18 @@ def _used_after(program: Program, off: GradientSync) -> tuple[Backward, Optimize
         if not any(core in program.within(call.module) for call in calls):
             continue
         step = stepped_after(program, backward, core)
-        if step is not None and not off.condition.difference(step.condition):
+        # A batch that is switched off for leaves it so for those behind.
+        left = off.condition.difference(step.condition) if step is not None else ()
+        if step is not None and all(each.atom.divergence & Divergence.BATCH_INDEX for each in left):
             return backward, step
     return None
 
 
-def _reduce_before(off: GradientSync, backward: Backward, step: OptimizerStep) -> Repair:
+def _reduce_before(off: GradientSync, backward: Backward, step: OptimizerStep) -> Repair | None:
     """Ask what decides whether a step follows, where that is asked in the same iteration; else leave the call out."""
+    # What stands under a test of its own would leave that with nothing in it.
+    if off.condition.difference(step.condition):
+        return None
     tests = [each for each in step.condition.difference(off.condition) if each.atom.place is not None]
     asks = len(tests) == 1 and tests[0].holds and same_round(off, step)
     place = tests[0].atom.place if asks else None

@@ -62,7 +62,9 @@ class LossDividedTwice(Rule):
             loss = backward.loss
             if not isinstance(loss, Tensor) or loss.over is None or loss.place in told:
                 continue
-            charge = next((each for each in program.events(UseManaged) if _divides_by(each, backward, loss.over)), None)
+            charge = next(
+                (each for each in program.events(UseManaged) if _divides_by(program, each, backward, loss.over)), None
+            )
             if charge is None:
                 continue
             told.add(loss.place)
@@ -99,14 +101,17 @@ def _title(charge: UseManaged) -> str:
     return "Accelerate" if charge.framework == ACCELERATE else "DeepSpeed"
 
 
-def _divides_by(charge: UseManaged, backward: Backward, number: Value) -> bool:
+def _divides_by(program: Program, charge: UseManaged, backward: Backward, number: Value) -> bool:
     """The framework behind this backward divides the loss by the same number."""
     if charge.framework != backward.managed or charge.condition.excludes(backward.condition):
         return False
     told = accumulation_of(charge)
     if charge.framework == DEEPSPEED:
         chosen = charge.config.get(STEPS) if charge.config is not None else None
-        return asks_engine(number) or (chosen is not None and chosen.single == number != Const(1))
+        told = chosen.single if chosen is not None else None
+        # An option beside the configuration's own number, which is the same where nobody chooses another.
+        alike = told is not None and told != Const(1) and told in (number, program.left_out(number))
+        return asks_engine(number) or alike
     if charge.framework != ACCELERATE or told is None or told == Const(1):
         return False
     return told == number or _asks_accelerator(number)

@@ -15,8 +15,9 @@ the scaler is switched off, `unscale_` does nothing.
 
 ## Silent when
 
-The scaler is off (`enabled=False`); it is passed to code that could not be read, which may unscale; anything was
-unscaled between the last step and this one; what is clipped belongs to another optimizer.
+The scaler is off (`enabled=False`), or the framework is told no FP16; it is passed to code that could not be read,
+which may unscale; anything was unscaled between the last step and this one; what is clipped belongs to another
+optimizer.
 
 ## Sources
 
@@ -31,9 +32,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import FALSE, in_code
+from gpudoctor.lint.domain.value import FALSE, Const, in_code
 from gpudoctor.lint.events.acting_place import parting
-from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall, UnscaleGradients
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.lint.repair.repair import Before, Holds, Repair
@@ -43,6 +45,13 @@ from gpudoctor_rules.gradient._steps import reaches
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+
+
+_SCALED: dict[str, tuple[str, tuple[object, ...], str]] = {
+    "accelerate": ("mixed_precision", ("fp16",), "accelerator.clip_grad_norm_(parameters, max_norm)"),
+    "lightning": ("precision", ("16-mixed", "16", 16), "clip_gradients"),
+}
+"""The setting that has the loss scaled, what it is then, and what clips instead."""
 
 
 class ClipBeforeUnscale(Rule):
@@ -56,6 +65,7 @@ class ClipBeforeUnscale(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
+        yield from self._managed(program, told)
         for step in program.events(ScalerCall) if program.has(ClipGradients) else ():
             optimizer, scaler = step.optimizer, step.scaler
             if step.call != "step" or not isinstance(optimizer, Optimizer) or not isinstance(scaler, Scaler):
@@ -67,6 +77,29 @@ class ClipBeforeUnscale(Rule):
             if clip is not None and clip.location not in told:
                 told.add(clip.location)
                 yield self._finding(clip, step, optimizer, scaler)
+
+    def _managed(self, program: Program, told: set[Location]) -> Iterator[Finding]:
+        """A framework scales the loss for FP16, and the program clips past it."""
+        for clip in program.events(ClipGradients):
+            before = [each for each in program.events(Backward) if each.managed in _SCALED and each.order < clip.order]
+            backward = before[-1] if before else None
+            if backward is None or clip.by is not None or clip.location in told or not same_round(backward, clip):
+                continue
+            # Which of several objects has scaled it is not told.
+            charges = [each for each in program.events(UseManaged) if each.framework == backward.managed]
+            charge = charges[0] if charges and all(_scales(each, backward) for each in charges) else None
+            unscaled = any(backward.order < each.order < clip.order for each in program.events(UnscaleGradients))
+            if charge is None or unscaled or clip.condition.excludes(backward.condition):
+                continue
+            told.add(clip.location)
+            _, _, does_both = _SCALED[charge.framework]
+            yield self.found(
+                clip.location,
+                f"`{clip.call}` clips gradients that are multiplied by the scale of FP16 (65536 at first): what is "
+                "left of them is that many times smaller than the bound.",
+                remedy=f"Call `{does_both}`, which unscales them first.",
+                because=[("FP16 is chosen here", charge.location), ("the loss is scaled here", backward.location)],
+            )
 
     def _finding(self, clip: ClipGradients, step: ScalerCall, optimizer: Optimizer, scaler: Scaler) -> Finding:
         # A helper that clips knows nothing of scalers.
@@ -88,6 +121,15 @@ class ClipBeforeUnscale(Rule):
                 (Before(place, ((Holds(scaler), ".unscale_(", Holds(optimizer), ")"),)),),
             ),
         )
+
+
+def _scales(charge: UseManaged, backward: Backward) -> bool:
+    """It was told to train in FP16, and scales this loss itself."""
+    if "spreading" in charge.otherwise or charge.given.open_ended:
+        return False
+    setting, scaled, _ = _SCALED[charge.framework]
+    only = values.single if (values := charge.setting(setting)) is not None else None
+    return isinstance(only, Const) and only.value in scaled and not charge.condition.excludes(backward.condition)
 
 
 def _clipped_scaled(program: Program, step: ScalerCall, optimizer: Optimizer) -> ClipGradients | None:

@@ -21,6 +21,8 @@ from gpudoctor.manifest.effects import (
     saves,
     shows,
     skips_batches,
+    surely,
+    unscales,
 )
 
 @skips_batches(loader="dataloader")
@@ -77,6 +79,8 @@ class Accelerator:
     def backward(self, loss, **more): ...
     @clips(of="parameters", bound="max_norm")
     def clip_grad_norm_(self, parameters, max_norm, norm_type=2): ...
+    @unscales()
+    def unscale_gradients(self, optimizer=None): ...
     @collective(gathers=True)
     def gather(self, tensor): ...
     @collective(gathers=True, drops_padding=True)
@@ -106,10 +110,28 @@ class Accelerator:
     def main_process_first(self): ...
     @opens()
     def local_main_process_first(self): ...
-    @gives_back(given="function")
-    def on_main_process(self, function=None): ...
-    @gives_back(given="function")
-    def on_local_main_process(self, function=None): ...
+    def on_main_process(self, function=None):
+        def only(*args, **more):
+            if self.is_main_process:
+                return function(*args, **more)
+        return only
+    def on_local_main_process(self, function=None):
+        def only(*args, **more):
+            if self.is_local_main_process:
+                return function(*args, **more)
+        return only
+    def on_last_process(self, function):
+        def only(*args, **more):
+            if self.process_index == self.num_processes - 1:
+                return function(*args, **more)
+        return only
+    def on_process(self, function=None, process_index=None):
+        def only(*args, **more):
+            if self.process_index == process_index:
+                return function(*args, **more)
+        def decorated(function):
+            return self.on_process(function, process_index)
+        return decorated if surely(function is None) else only
     @saves(path="f", checkpoint=True, by_parts=True)
     def save(self, obj, f, safe_serialization=False): ...
     @saves(path="save_directory", checkpoint=True, by_parts=True)

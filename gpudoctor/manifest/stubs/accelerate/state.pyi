@@ -8,9 +8,9 @@ from gpudoctor.manifest.effects import (
     Setting,
     WorldSize,
     collective,
-    gives_back,
     opens,
     shows,
+    surely,
 )
 
 class PartialState:
@@ -27,9 +27,27 @@ class PartialState:
     def main_process_first(self): ...
     @opens()
     def local_main_process_first(self): ...
-    @gives_back(given="function")
-    def on_main_process(self, function=None): ...
-    @gives_back(given="function")
-    def on_local_main_process(self, function=None): ...
+    def on_main_process(self, function=None):
+        def only(*args, **more):
+            if self.is_main_process:
+                return function(*args, **more)
+        return only
+    def on_local_main_process(self, function=None):
+        def only(*args, **more):
+            if self.is_local_main_process:
+                return function(*args, **more)
+        return only
+    def on_last_process(self, function):
+        def only(*args, **more):
+            if self.process_index == self.num_processes - 1:
+                return function(*args, **more)
+        return only
+    def on_process(self, function=None, process_index=None):
+        def only(*args, **more):
+            if self.process_index == process_index:
+                return function(*args, **more)
+        def decorated(function):
+            return self.on_process(function, process_index)
+        return decorated if surely(function is None) else only
     @shows()
     def print(self, **more): ...

@@ -20,6 +20,18 @@ def get_world_size() -> WorldSize: ...
 def get_nproc_per_node() -> LocalWorldSize: ...
 def get_node_rank() -> NodeRank: ...
 def device() -> OwnGpu: ...
+def one_rank_only(rank=0, with_barrier=False):
+    def decorated(function):
+        def only(*args, **more):
+            returned = None
+            if get_rank() == rank:
+                returned = function(*args, **more)
+            if surely(with_barrier):
+                barrier()
+            return returned
+        return only
+    return decorated
+
 @collective(waits=True)
 def barrier(): ...
 @collective(sends="tensor", adds_up=True)
@@ -39,7 +51,8 @@ def auto_model(model, sync_bn=False, **more):
 def auto_optim(optimizer, **more):
     return optimizer
 
-def auto_dataloader(dataset, shuffle=None, sampler=None, batch_size=1, **more):
+def auto_dataloader(dataset, shuffle=None, sampler=None, batch_size=1, pin_memory=True, **more):
+    more["pin_memory"] = pin_memory
     if torch.distributed.is_initialized() and surely(sampler is None):
         if surely(isinstance(dataset, torch.utils.data.IterableDataset)):
             return torch.utils.data.DataLoader(dataset, batch_size=batch_size, **more)

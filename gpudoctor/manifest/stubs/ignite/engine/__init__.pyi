@@ -34,8 +34,10 @@ class Engine:
         self.state.dataloader = data
         self._fire(Events.STARTED, 0)
         for epoch in range(max_epochs):
+            self.state.epoch = epoch
             self._fire(Events.EPOCH_STARTED, epoch)
             for count, batch in enumerate(data):
+                self.state.iteration = count
                 self._fire(Events.GET_BATCH_STARTED, count)
                 self.state.batch = batch
                 self._fire(Events.GET_BATCH_COMPLETED, count)

@@ -6,6 +6,7 @@ from gpudoctor.manifest.effects import (
     FirstRank,
     GlobalRank,
     LocalRank,
+    Nodes,
     Setting,
     WorldSize,
     backpropagates,
@@ -67,9 +68,30 @@ class Trainer:
     current_epoch: Setting
     global_step: Setting
     callback_metrics: Setting
+    logged_metrics: Setting
+    progress_bar_metrics: Setting
+    should_stop: Setting
+    sanity_checking: Setting
+    training: Setting
+    validating: Setting
+    testing: Setting
+    predicting: Setting
+    evaluating: Setting
+    fast_dev_run: Setting
+    num_nodes: Nodes
+    num_devices: Setting
+    max_epochs: Setting
+    max_steps: Setting
+    num_training_batches: Setting
+    estimated_stepping_batches: Setting
+    accumulate_grad_batches: Setting
+    precision: Setting
+    log_dir: Setting
+    default_root_dir: Setting
     def __init__(self, logger=None, *, callbacks=None, **more):
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True)
+    @collective(waits=True)
     def save_checkpoint(self, filepath, weights_only=False, **more): ...
     @prepares(by_itself=True)
     def _prepare(self, given): ...

@@ -7,7 +7,7 @@ from gpudoctor.manifest.effects import (
     LocalWorldSize,
     WorldSize,
     collective,
-    gives_back,
+    followed,
 )
 
 def get_rank(group=None) -> GlobalRank: ...
@@ -16,6 +16,12 @@ def get_world_size(group=None) -> WorldSize: ...
 def get_local_size() -> LocalWorldSize: ...
 def get_dist_info(group=None) -> tuple[GlobalRank, WorldSize]: ...
 def is_main_process(group=None) -> FirstRank: ...
+@followed()
+def master_only(func):
+    def only(*args, **more):
+        if is_main_process():
+            return func(*args, **more)
+    return only
 @collective(waits=True)
 def barrier(group=None): ...
 @collective(writes="data", adds_up=True)

@@ -51,10 +51,12 @@ class Runner:
             self.optim_wrapper = OptimWrapper(torch.optim.SGD(self.model.parameters(), lr=0.1))
         self._tell("before_run")
         self._tell("before_train")
-        for _epoch in range(self.max_epochs):
+        for epoch in range(self.max_epochs):
+            self.epoch = epoch
             self._tell("before_train_epoch")
             model.train()
             for batch_idx, data_batch in enumerate(self.train_dataloader):
+                self.iter = batch_idx
                 self._tell("before_train_iter", batch_idx=batch_idx, data_batch=data_batch)
                 outputs = self.model.train_step(data_batch, optim_wrapper=self.optim_wrapper)
                 self._tell("after_train_iter", batch_idx=batch_idx, data_batch=data_batch, outputs=outputs)
