@@ -287,6 +287,25 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU209",),
     ),
     ErrorText(
+        r"can't convert \w+:\d+ device type tensor to numpy",
+        _OWN,
+        "numpy was to read a tensor that is on a GPU.",
+        "Copy it to the CPU first: `tensor.cpu().numpy()`, with `.detach()` where it has a gradient.",
+    ),
+    ErrorText(
+        r"'lengths' argument should be a 1D CPU int64 tensor",
+        _OWN,
+        "The lengths of a packed sequence are on a GPU, and PyTorch wants them on the CPU.",
+        "Pass `lengths.cpu()`. A wrapper with `device_ids` moves all that it is called with to the GPU.",
+    ),
+    ErrorText(
+        r"Expected a '\w+' device type for generator but found",
+        _OWN,
+        "A random generator of one device was to draw numbers on another; a `DataLoader` that shuffles draws on the "
+        "default device.",
+        "Give it a generator of that device: `generator=torch.Generator(device=...)`.",
+    ),
+    ErrorText(
         r"invalid device ordinal|device index less than the number of accelerators available",
         _OWN,
         "A rank asked for a GPU that this node does not have, or does not show to it.",

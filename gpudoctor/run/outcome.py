@@ -4,6 +4,7 @@ are made of it."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -92,21 +93,30 @@ def shown_by_the_end(
 ) -> frozenset[Finding]:
     """The findings whose rules predict the error with which the job ended; `errors_of` gives those of a code.
 
-    Of several, those that name a line which it came through; where none does, the only one that predicts it.
+    Of several, those that name a line which it came through; where none does, the only one that predicts it, if the
+    error is known to mean something.
     """
     first = _first_crash(recording)
-    meaning = meaning_of(f"{first[1].type}: {first[1].text}") if first is not None else None
-    if first is None or meaning is None:
+    if first is None:
         return frozenset()
+    text = f"{first[1].type}: {first[1].text}"
+    meaning = meaning_of(text)
 
     def predicted(code: str) -> bool:
+        if meaning is None:
+            return any(_without_names(each) == _without_names(text) for each in errors_of(code))
         usual = code == meaning.code or code in meaning.likely
         return usual or any(meaning_of(each) is meaning for each in errors_of(code))
 
     candidates = [each for each in findings if predicted(each.code)]
     on_its_way = [each for each in candidates if _named_by(each, first[1])]
-    alone = len({each.code for each in candidates}) == 1
+    alone = meaning is not None and len({each.code for each in candidates}) == 1
     return frozenset(on_its_way or (candidates if alone else ()))
+
+
+def _without_names(text: str) -> str:
+    """An error's text, whatever it names."""
+    return re.sub(r"'[^']*'", "''", text)
 
 
 def _named_by(finding: Finding, crash: Crash) -> bool:

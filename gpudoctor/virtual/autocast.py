@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from gpudoctor.virtual.operands import Operands
-    from gpudoctor.virtual.tensor_mode import TorchAnswer
 
 
 def install() -> None:
@@ -33,24 +28,6 @@ def install() -> None:
         return leave(self, *error)
 
     kind.__enter__, kind.__exit__ = entered, left
-
-
-def answers(operands: Operands) -> Iterator[tuple[Any, TorchAnswer]]:
-    """Functions that are computed otherwise: oneDNN has no LSTM in half precision, and torch has one of its own."""
-
-    def recurrent(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        half = torch.is_autocast_enabled("cpu") and torch.get_autocast_dtype("cpu") is torch.float16
-        if not half and args[0].dtype is not torch.float16:
-            return operands.computed(func, args, kwargs)
-        # Not by `torch.backends.mkldnn.flags`, which sets more, and warns.
-        before = torch._C._get_mkldnn_enabled()
-        torch._C._set_mkldnn_enabled(False)
-        try:
-            return operands.computed(func, args, kwargs)
-        finally:
-            torch._C._set_mkldnn_enabled(before)
-
-    yield torch._VF.lstm, recurrent
 
 
 def _states(autocast: Any) -> list[tuple[bool, torch.dtype]]:

@@ -160,6 +160,10 @@ class CudaSurface:
         }
 
     def _properties(self, device: Any = None) -> VirtualProperties:
+        self._gpus.begin()
+        if self._gpus.numbered(device) >= self._gpus.count:
+            # Torch looks itself, before it asks CUDA.
+            raise AssertionError("Invalid device id")
         self._gpus.index_of(device)
         return VirtualProperties()
 

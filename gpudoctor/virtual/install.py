@@ -18,6 +18,8 @@ from gpudoctor.virtual import (
     nested_tensors,
     optimizer_steps,
     process_groups,
+    profilers,
+    recurrent_layers,
     replica_copies,
     serialization,
     shared_tensors,
@@ -53,7 +55,7 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
 
     answers.update(TensorAnswers(gpus, in_mode).table())
     answers.update(Transfers(gpus, operands).table())
-    answers.update(autocast.answers(operands))
+    answers.update(recurrent_layers.answers(operands))
     CudaSurface(gpus, Streams(gpus), random).install()
     accept_streams()
     legacy_types.install(lambda: gpus.current)
@@ -69,6 +71,7 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
     optimizer_steps.install()
     version_counters.install()
     compiled_regions.install()
+    profilers.install()
     process_groups.install(gpus)
     replica_copies.install(gpus)
     batchnorm_kernels.install()

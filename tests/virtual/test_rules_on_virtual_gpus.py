@@ -28,11 +28,14 @@ BAD = [
     ("device/tensor_not_a_buffer/bad_page.py", "GPU211", RANKS),
     ("device/layers_in_plain_list/bad_list_of_layers.py", "GPU212", RANKS),
     ("device/tensor_made_on_cpu/bad_page.py", "GPU213", RANKS),
+    ("device/super_init_missing/bad_page.py", "GPU214", RANKS),
     ("device/activation_crosses_devices/bad_page.py", "GPU215", ALONE),
     ("device/cuda_in_loader_worker/bad_page.py", "GPU216", RANKS),
     ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
     ("launch/backend_for_other_device/bad_device_option.py", "GPU407", RANKS),
+    ("wrap/nested_wrappers/bad_both_in_a_loop.py", "GPU105", RANKS),
     ("wrap/data_parallel_loss_not_reduced/bad_page.py", "GPU108", ALONE),
+    ("wrap/data_parallel_state_lost/bad_attribute_made_in_forward.py", "GPU109", ALONE),
     ("wrap/sync_batchnorm_misplaced/bad_on_cpu.py", "GPU110", RANKS),
 ]
 GOOD = [
@@ -66,6 +69,19 @@ def test_a_mistake_is_confirmed(
     states = {each["code"]: each["state"] for each in seen.report["suspicions"]}
     assert states.get(code) == "confirmed", seen.err[-3000:]
     assert seen.status != 0
+
+
+SAVED = "import torch; torch.save(torch.nn.Linear(8, 1).cuda(1).state_dict(), 'checkpoint.pt')"
+
+
+def test_a_checkpoint_of_a_gpu_that_this_node_lacks_needs_a_map_location(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch(tmp_path, "--virtual-gpus=2", "--no-lint", "--", sys.executable, "-c", SAVED, cold=True)
+    seen = started(tmp_path, monkeypatch, "device/load_without_map_location/bad_page.py", NODES)
+    assert "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1" in seen.err
+    states = {each["code"]: each["state"] for each in seen.report["suspicions"]}
+    assert states.get("GPU209") == "confirmed", seen.err[-3000:]
 
 
 OVER_GLOO = """\

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gpudoctor.run.instruments.backend_threads import let_backends_rest
 from gpudoctor.run.instruments.listener import collectives
 from gpudoctor.run.instruments.models import tell_searches
 from gpudoctor.run.places import is_own
@@ -90,3 +91,4 @@ def _over(state: State) -> None:
         state.write(
             "over", steps=state.steps, backwards=state.backwards, backward=state.backward_at, cost=state.recorder.cost
         )
+        let_backends_rest()

@@ -25,6 +25,8 @@ from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
 _SENTENCE = 200
 _METRIC = 64
 """Numbers that a metric has at most."""
+_NO_METRIC = ("all_to_all", "alltoall", "reduce_scatter", "_reduce_scatter")
+"""How no metric is computed, of whatever size."""
 
 
 @dataclass(frozen=True)
@@ -646,9 +648,11 @@ class Recording:
 
     @cached_property
     def averages_by_hand(self) -> bool:
-        """Besides what wrappers do, the ranks exchange tensors larger than a metric while they train."""
+        """Besides what wrappers do, ranks exchange parts of tensors, or ones larger than a metric, while they train."""
         called = (each for rank in self.ranks for each in rank.collectives if not each.of_wrapper)
-        return any(each.place is not None and each.elements > _METRIC for each in called)
+        return any(
+            each.place is not None and (each.elements > _METRIC or each.name.startswith(_NO_METRIC)) for each in called
+        )
 
     def named(self, ranks: Sequence[int]) -> str:
         """`Every rank`, `Rank 1`, `Ranks 0 and 2`, or `The process`, to begin a sentence with."""

@@ -29,7 +29,8 @@ innnky/so-vits-svc#70.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -80,7 +81,7 @@ class SamplerRankHardCoded(Rule):
         if not recording.distributed or len(told) < len(recording.ranks) or told[0].made is None:
             return
         shares = [(each.replicas, each.sampler_rank) for each in told if each.sampler_rank is not None]
-        if len(shares) == len(told) and len(set(shares)) < len(shares):
+        if len(shares) == len(told) and len(set(shares)) < len(shares) and not _whole_for_groups(shares):
             yield self.found(
                 told[0].made,
                 f"The samplers of {len(shares)} ranks were made for rank "
@@ -265,3 +266,10 @@ def _is_own_number(value: Value) -> bool:
 def _differs(seed: Values | None) -> bool:
     # `seed + rank` is right for augmentation and wrong here: the shares are cut from one common order.
     return seed is not None and seed.all(lambda value: bool(value.divergence & Divergence.RANK))
+
+
+def _whole_for_groups(shares: Sequence[tuple[int | None, int]]) -> bool:
+    """Each shard is read by equally many ranks, as where a model is divided among those."""
+    readers = Counter(shares)
+    replicas = {count for count, _ in shares}
+    return len(replicas) == 1 and len(readers) > 1 and replicas == {len(readers)} and len(set(readers.values())) == 1

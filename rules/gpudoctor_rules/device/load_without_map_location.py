@@ -51,7 +51,11 @@ class LoadWithoutMapLocation(Rule):
     code = "GPU209"
     name = "load-without-map-location"
     severity = Severity.WARNING
-    errors = OUT_OF_MEMORY
+    errors = (
+        *OUT_OF_MEMORY,
+        "RuntimeError: Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1. Please "
+        "use torch.load with map_location to map your storages to an existing device.",
+    )
     fix_safety = Safety.SAFE
     needs = (Load,)
 

@@ -29,7 +29,14 @@ refused(lambda: net(batch), RuntimeError, apart)
 refused(lambda: nn.functional.cross_entropy(net(batch.cuda()), torch.zeros(3).long()), RuntimeError, apart)
 refused(lambda: net(batch.cuda()) + torch.ones(3, 2), RuntimeError, apart)
 refused(lambda: batch.cuda().numpy(), TypeError, "can't convert cuda")
+lengths = torch.tensor([3, 1]).cuda()
+refused(
+    lambda: nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 4).cuda(), lengths),
+    RuntimeError,
+    f"'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:{rank} Long tensor",
+)
 refused(lambda: torch.cuda.set_device(rank + 4), RuntimeError, "invalid device ordinal")
+refused(lambda: nn.DataParallel(net, device_ids=[0, 1, 2]), AssertionError, "Invalid device id")
 refused(lambda: DistributedDataParallel(nn.Linear(4, 2), device_ids=[rank]), ValueError, "device_ids")
 refused(lambda: dist.all_reduce(torch.ones(2)), RuntimeError, "No backend type associated with device type cpu")
 

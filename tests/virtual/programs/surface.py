@@ -3,6 +3,7 @@
 import io
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 
 # What only names a device begins nothing: a mesh looks whether a program has chosen its GPU.
 chosen = torch.cuda.device(1)
@@ -40,6 +41,25 @@ layers = torch.nn.LSTM(2, 2).cuda()
 assert layers(torch.ones(1, 1, 2).cuda())[0].is_cuda
 with torch.autocast("cuda", dtype=torch.float16):
     layers(torch.ones(1, 1, 2).cuda())[0].sum().backward()
+lengths = torch.tensor([1, 3])
+packed = torch.nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 2).cuda(), lengths, enforce_sorted=False)
+for recurrent in (layers, torch.nn.GRU(2, 2).cuda()):
+    unpacked, again = torch.nn.utils.rnn.pad_packed_sequence(recurrent(packed)[0])
+    assert unpacked.is_cuda
+    assert not again.is_cuda
+    assert again.tolist() == [1, 3]
+    unpacked.sum().backward()
+
+# Of a GPU the profiler records nothing, and says nothing of that either.
+for activities in ([ProfilerActivity.CPU, ProfilerActivity.CUDA], [ProfilerActivity.CUDA]):
+    with profile(activities=activities, record_shapes=True) as recorded:
+        torch.ones(2, device="cuda").sum()
+    assert "aten::sum" in recorded.key_averages().table(sort_by="cuda_time_total")
+with torch.autograd.profiler.profile(use_device="cuda") as events:
+    torch.ones(2, device="cuda").sum()
+assert len(events.key_averages()) > 1
+with torch.autograd.profiler.emit_nvtx():
+    torch.ones(2, device="cuda").sum()
 file = io.BytesIO()
 torch.save(layers.state_dict(), file)
 for there in (lambda storage, _: storage.cuda(1), {"cuda:0": "cuda:1"}, "cuda:1"):
