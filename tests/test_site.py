@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.cli.command import COMMANDS
-from gpudoctor.logs.error_texts import ERROR_TEXTS, ErrorText, meaning_of
+from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
 from gpudoctor.registry import find_rules, load
 from tests.support.sources import ROOT
 from tests.tools import make_site
@@ -21,6 +21,8 @@ from tests.tools.site_markdown import page
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpudoctor.logs.error_texts.error_text import ErrorText
 
 CARDS = [card for card in find_rules().cards if card.module.startswith("gpudoctor_rules.")]
 # A page for each of them, and no other that all pages link to.

@@ -137,11 +137,10 @@ def _who(failure: LoggedFailure) -> str:
 
 
 def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Iterator[str]:
-    meaning = first.meaning
+    meaning = first.explained
     if meaning is None:
         yield from wrap("gpudoctor has no entry for this error: it is shown as it is.", style.width, "  ")
-        for card in rules_that_declare(first.text):
-            yield from _rule("perhaps", card, style)
+        yield from _possible(first, style)
         yield ""
         return
     yield from wrap(meaning.means, style.width, "  ")
@@ -156,7 +155,14 @@ def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Ite
         for code in meaning.likely:
             if code in cards:
                 yield from _rule("often", cards[code], style)
+    if first.meaning is None:
+        yield from _possible(first, style)
     yield ""
+
+
+def _possible(first: LoggedFailure, style: Style) -> Iterator[str]:
+    for card in rules_that_declare(first.text):
+        yield from _rule("perhaps", card, style)
 
 
 def _rule(label: str, card: RuleCard, style: Style) -> Iterator[str]:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from gpudoctor.logs.endings import ABORTED, LEFT_BEHIND, OUT_OF_MEMORY, SIGKILL, STOOD_APART, VAGUE
-from gpudoctor.logs.error_texts import OF_LAUNCHERS, ErrorText, FailureRole, meaning_of
+from gpudoctor.logs.endings import CUT, LEFT_BEHIND, OUT_OF_MEMORY, SIGKILL, STOOD_APART, VAGUE, meaning_of_end
+from gpudoctor.logs.error_texts import ABORTED, OF_LAUNCHERS, meaning_by_kind, meaning_of
+from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
     LogFact,
@@ -33,11 +34,15 @@ _RANK_IN_TEXT = re.compile(
 """Errors in which a process says its own rank."""
 _LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Options with which a launcher tells a process its local rank."""
+_OF_RAY = re.compile(
+    r"(?:Worker IP address: (?P<host>[\d.]+) .*)?Worker PID: (?P<pid>\d+)|^\s*pid: (?P<actor>\d+)$", re.M
+)
+"""How Ray names a worker that has ended."""
+_NO_HOST = (None, "0.0.0.0", "127.0.0.1")
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
 _RENDEZVOUS = re.compile(r"elastic\.rendezvous\b.*Rendezvous\w*Error")
 """What only a launcher raises."""
-_CUT = "a traceback that is cut off before its error"
 _HANDLERS = ("sigkill_handler", "_terminate_process_handler")
 """What launchers do when they are told to end, in which they may fail."""
 _RAISED = "exit code 1"
@@ -79,6 +84,11 @@ class LoggedFailure:
     root: bool = False
     exit: bool = False
     cut: bool = False
+
+    @property
+    def explained(self) -> ErrorText | None:
+        """What it means, or at least what its kind says."""
+        return self.meaning or meaning_of_end(self.text, exit=self.exit) or meaning_by_kind(self.text)
 
     @property
     def summary(self) -> str:
@@ -187,15 +197,18 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
 
 
 def _crash(crash: LoggedCrash) -> LoggedFailure:
-    # Of a chain, the first error that is understood says most: others were raised while it was handled.
+    # Of a chain, the first error that is understood says most: others were raised while it was handled. Libraries that
+    # catch what a service or a file tells them say what it was for.
     chain = [crash]
     while (earlier := chain[-1].raised_first) is not None:
         chain.append(earlier)
-    told = next((each for each in reversed(chain) if meaning_of(f"{each.type}: {each.text}")), crash)
+    meant = [(each, meaning_of(f"{each.type}: {each.text}", each.calls)) for each in chain]
+    telling = next((each for each, meaning in meant if meaning is not None and meaning.tells_more), None)
+    told = telling or next((each for each, meaning in reversed(meant) if meaning is not None), crash)
     if not told.type:
-        return LoggedFailure(crash.by, crash.at, _CUT, FailureRole.OWN, place=crash.place, cut=True)
+        return LoggedFailure(crash.by, crash.at, CUT, FailureRole.OWN, place=crash.place, cut=True)
     text = f"{told.type}: {told.text}" if told.text else told.type
-    meaning = meaning_of(text)
+    meaning = meaning_of(text, told.calls)
     role = meaning.role if meaning else FailureRole.OWN
     if crash.frames and crash.frames[-1].function in _HANDLERS:
         role, meaning = FailureRole.STOPPED, meaning_of("SIGTERM")
@@ -212,8 +225,12 @@ def _ranked(by: Speaker, text: str) -> Speaker:
         return by
     if ranked := _RANK_IN_TEXT.search(text):
         return replace(by, rank=int(ranked[1] or ranked[2]))
-    local = _LOCAL_RANK_IN_TEXT.search(text)
-    return replace(by, local_rank=int(local[1])) if local else by
+    if local := _LOCAL_RANK_IN_TEXT.search(text):
+        return replace(by, local_rank=int(local[1]))
+    if worker := _OF_RAY.search(text):
+        host = worker["host"] if worker["host"] not in _NO_HOST else by.host
+        return replace(by, tag=f"pid={worker['pid'] or worker['actor']}", host=host)
+    return by
 
 
 def _timeout(fact: Timeout, stacks: Sequence[CollectiveStack]) -> LoggedFailure:
@@ -307,8 +324,9 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     kept = list(told)
     for each in [one for one in told if one.cut]:
         others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
+        others = [one for one in others if one.meaning is None or one.meaning.library != "ray" or one.by == each.by]
         if not others:
-            if each.place is None and each.text == _CUT and not each.by.is_known:
+            if each.place is None and each.text == CUT and not each.by.is_known:
                 kept.remove(each)
             continue
         kept.remove(each)
@@ -318,9 +336,18 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             # Whoever's it is: those that wait for each other in one collective stand at one line.
             mine = others
         bare = [one for one in mine if not (one.place and one.place.own)]
-        if each.text == _CUT and each.place is not None and (alike or len(bare) == 1):
+        if each.text == CUT and each.place is not None and (alike or len(bare) == 1):
             for one in bare:
                 kept[kept.index(one)] = replace(one, place=each.place)
+    for each in [one for one in kept if one.cut and one.by.rank is not None and one.place is not None]:
+        # NCCL names the GPU, and Python the rank.
+        whole = [one for one in kept if not one.cut]
+        if len(whole) == 1 and _is_why(whole[0]) and whole[0].by.rank is None and whole[0].place is None:
+            local = whole[0].by.local_rank
+            if local is not None and _may_have(each.by, local):
+                kept.remove(each)
+                by = replace(each.by, local_rank=local, host=whole[0].by.host)
+                kept[kept.index(whole[0])] = replace(whole[0], by=by, place=each.place)
     for each in [one for one in kept if not one.by.is_known and not one.by.tag]:
         twins = [one for one in kept if one.by.is_known and _one_error(one, each)]
         if len(twins) > 1 and each.meaning in VAGUE:

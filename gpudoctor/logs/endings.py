@@ -1,6 +1,10 @@
 """What no text says, but how processes have ended, and records of `error_texts` that the verdict treats apart."""
 
-from gpudoctor.logs.error_texts import ERROR_TEXTS, ErrorText, FailureRole
+import re
+
+from gpudoctor.logs.error_texts import ERROR_TEXTS
+from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+from gpudoctor.logs.error_texts.nccl_texts import VAGUE_NCCL_TEXTS
 
 SIGKILL = ErrorText(
     r"killed by SIGKILL",
@@ -26,9 +30,49 @@ STOOD_APART = ErrorText(
     "Nothing has failed, and the processes did not stand at the same line when their stacks were taken.",
     "Look at what keeps those that stand apart: a loader, a file, a lock, or a collective that the others do not call.",
 )
+_RAISED = ErrorText(
+    r"exit code 1$",
+    FailureRole.OWN,
+    "This process ended with an error of its own, which is not in the log: Python ends so after a traceback.",
+    "Look for it further up, or in the file of this rank: `torchrun --log-dir LOGS --tee 3` keeps one for each, and "
+    "`@record` around the main function brings it into the launcher's table.",
+)
+_CUT_OFF = ErrorText(
+    r"",
+    FailureRole.OWN,
+    "The log has the calls that led to the error, and not the error itself.",
+    "Read the whole log, with the lines after this traceback.",
+)
+_CODES = (
+    _RAISED,
+    ErrorText(
+        r"exit code 2$",
+        FailureRole.OWN,
+        "This process was started in a way that it refuses: Python ends so where an option or the script is wrong.",
+        "Look for `error:` or `can't open file` further up.",
+    ),
+    ErrorText(
+        r"exit code 12[67]$",
+        FailureRole.OWN,
+        "The shell did not find the command to start, or may not execute it.",
+        "Activate the environment in the job's script, or give the whole path.",
+    ),
+)
+CUT = "a traceback that is cut off before its error"
+"""The text of an error that is not in the log."""
+
+
+def meaning_of_end(text: str, *, exit: bool) -> ErrorText | None:
+    """What it says that a process ended like this, where its error is not in the log."""
+    if text == CUT:
+        return _CUT_OFF
+    return next((each for each in _CODES if exit and re.match(each.pattern, text)), None)
+
+
 OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oom[-_]kill"))
 """How the kernel and SLURM tell that they have killed for memory."""
-VAGUE = tuple(each for each in ERROR_TEXTS if each.pattern.startswith(("nccl", "CUDA error: (?:the )?launch")))
+VAGUE = (
+    *(each for each in VAGUE_NCCL_TEXTS if each.pattern.startswith("nccl")),
+    *(each for each in ERROR_TEXTS if each.pattern.startswith("CUDA error: (?:the )?launch")),
+)
 """Errors for which another line of the log has the reason."""
-ABORTED = ERROR_TEXTS[-1]
-"""How a process ends that has told its error in native code."""

@@ -79,6 +79,12 @@ class LoggedCrash:
     ignored: bool = False
 
     @property
+    def calls(self) -> str:
+        """Its calls, one a line, as `file.py:function`."""
+        names = ((frame.path.replace("\\", "/").rpartition("/")[2], frame.function) for frame in self.frames)
+        return "\n".join(f"{file}:{function}" for file, function in names)
+
+    @property
     def place(self) -> LoggedFrame | None:
         """The innermost line of the user's own code, or of the package in which the program is installed."""
         beside = tuple(found[1] for frame in self.frames if (found := _ROOT.match(frame.path)))

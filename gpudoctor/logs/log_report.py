@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.logs.declared_texts import rules_that_declare
-from gpudoctor.logs.error_texts import FailureRole
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def log_report_of(diagnosis: LogDiagnosis) -> LogReport:
 
 
 def _failure(failure: LoggedFailure, ranks: Sequence[int]) -> FailureEntry:
-    meaning, place = failure.meaning, failure.place
+    meaning, place = failure.explained, failure.place
     return FailureEntry(
         rank=failure.by.rank,
         local_rank=failure.by.local_rank,
@@ -93,7 +93,7 @@ def _failure(failure: LoggedFailure, ranks: Sequence[int]) -> FailureEntry:
         help=meaning.do if meaning else "",
         code=meaning.code if meaning else "",
         likely=tuple(meaning.likely) if meaning else (),
-        perhaps=tuple(card.code for card in rules_that_declare(failure.text)) if meaning is None else (),
+        perhaps=tuple(card.code for card in rules_that_declare(failure.text)) if failure.meaning is None else (),
         path=place.path if place else None,
         line=place.line if place else None,
         log=LogLineEntry(failure.at.path, failure.at.line),

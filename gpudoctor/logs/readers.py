@@ -91,6 +91,16 @@ _TELLING = re.compile(
             r"connectFullMesh failed",
             r": line \d+:\s+\d+ (?:Killed|Aborted|Terminated) ",
             r"Pod: \S+ exited with code [1-9]",
+            r"\bLoss is (?:nan|inf), stopping",
+            r"(?:free|malloc)\(\): |double free or|corrupted (?:size|double)|munmap_chunk|stack smashing det",
+            r": (?:command )?not found$",
+            r"version `GLIBC",
+            r"python[\d.]*: No module named",
+            r"Error response from daemon|nvidia-container-cli: ",
+            r"ErrImagePull|ImagePullBackOff|node was low on resource",
+            r"enough slots available",
+            r"Permission denied \(publickey|Host key verification failed",
+            r"Got fatal signal from worker processes",
             r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
             r"^\s+rank\s+: \d+ \(local_rank",
@@ -161,6 +171,23 @@ _WORDS = (
     "exited with code",
     "(local_rank",
     "\\n  File",
+    ", stopping",
+    "(): ",
+    "double free",
+    "corrupted ",
+    "stack smashing",
+    "munmap_chunk",
+    "not found",
+    "`GLIBC",
+    "No module named",
+    "from daemon",
+    "container-cli",
+    "ImagePull",
+    "low on resource",
+    "enough slots",
+    "publickey",
+    "Host key",
+    "fatal signal",
 )
 """In each line that `_TELLING` finds is one of these. They are looked for first: patterns take ten times as long."""
 _STRETCHES = tuple(
@@ -171,10 +198,12 @@ _STRETCHES = tuple(
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: "),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
-        *("Terminated ", "exited with code", "MPI_A", "rrorcode", " died, exit"),
+        *("Terminated ", "exited with code", "MPI_A", "rrorcode", " died, exit", ", stopping", "(): ", "double free"),
+        *("corrupted ", "fatal signal"),
     )
 )
-"""Fewer, for whole stretches of a file: one of these stands in or beside each line that tells."""
+"""Fewer, for whole stretches of a file: one of these stands in or beside each line that tells, but for what is told
+before a program begins, in the first stretch, which is read."""
 _CPP_RANK = re.compile(r"\[(?:PG (?:ID )?\S+(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? )?Rank (?P<rank>\d+)\]")
 _TIMEOUT = re.compile(
     r"Watchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<number>\d+), )?OpType=(?P<operation>\w+)"
@@ -345,6 +374,15 @@ _NOTICE = re.compile(
     r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
     r"Horovod has been shut down|Watchdog caught co|connectFullMesh failed|has been marked as ready twice|"
     r"can't open file '[^']*': |"
+    r"\bLoss is (?:nan|inf), stopping|"
+    r"^(?:free|malloc)\(\): |^double free or |^corrupted (?:size|double)|^munmap_chunk|stack smashing detected|"
+    r"^(?:\S+: )?(?:line \d+: )?(?:torchrun|python3?|accelerate|deepspeed|srun|mpirun|horovodrun|conda): "
+    r"(?:command )?not found$|"
+    r"version `GLIBC\S* not found|^\S*python[\d.]*: No module named|"
+    r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
+    r"enough slots available|Permission denied \(publickey|Host key verification failed|"
+    r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch failed)|"
+    r"slurmstepd: error: couldn't chdir|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
@@ -417,12 +455,12 @@ def _code(found: re.Match[str]) -> int:
         return _given(found["aborted"])
     if code := found["exit"] or found["left"]:
         return _of_shell(int(code))
-    return int(next(found[name] for name in _CODES if found[name]))
+    return _of_shell(int(next(found[name] for name in _CODES if found[name])))
 
 
 def _of_shell(code: int) -> int:
-    """Above 128 it is a signal."""
-    return code if code <= 128 else 128 - code
+    """Above 128 it is a signal, where a shell or a container ran the process."""
+    return 128 - code if 0 < code - 128 < signal.NSIG else code
 
 
 def _given(code: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
-from gpudoctor.logs.error_texts import meaning_of
+from gpudoctor.logs.error_texts import meaning_by_kind, meaning_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.recording import Recording
@@ -81,7 +81,8 @@ def unexplained(recording: Recording) -> str:
     process, crash = first
     who = f"Rank {process.rank}" if process.rank is not None else "The script"
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
-    meaning = meaning_of(f"{crash.type}: {crash.text}")
+    text = f"{crash.type}: {crash.text}"
+    meaning = meaning_of(text) or meaning_by_kind(text)
     told = f"{meaning.means} {meaning.do}".rstrip() if meaning else "No rule knows this error."
     if crash.lost_connection and (gone := _gone(recording)):
         told = gone

@@ -16,7 +16,8 @@ from gpudoctor import cli
 from gpudoctor.errors import UsageError
 from gpudoctor.logs import lines, readers
 from gpudoctor.logs.endings import OUT_OF_MEMORY
-from gpudoctor.logs.error_texts import ERROR_TEXTS, FailureRole, meaning_of
+from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.logs.speakers import Speaker, said, speaker_of
 from gpudoctor.registry import find_rules, load
@@ -749,6 +750,96 @@ def test_who_cannot_connect_tries_again(tmp_path: Path) -> None:
     assert "KeyError" in str(read(tmp_path, tries, TRACEBACK).first)
 
 
+DIED = (
+    "(raylet) A worker died or was killed while executing a task. Worker ID: f8ab Worker IP address: 10.0.0.7 Worker "
+    "port: 10110 Worker PID: 912 Worker exit type: SYSTEM_ERROR\n"
+)
+
+
+def test_a_worker_of_ray_that_ended_is_not_the_driver(tmp_path: Path) -> None:
+    found = read(tmp_path, DIED + TRACEBACK.rpartition("KeyError")[0])
+    assert found.first is not None
+    assert (found.first.by.tag, found.first.by.host, found.first.place) == ("pid=912", "10.0.0.7", None)
+
+
+def test_nccl_names_the_gpu_and_python_the_rank(tmp_path: Path) -> None:
+    warning = "node1:22:22 [0] bootstrap.cc:48 NCCL WARN Bootstrap : no socket interface found\n"
+    first = read(tmp_path, warning + prefixed("[rank0]: ", TRACEBACK.rpartition("KeyError")[0])).first
+    assert first is not None
+    assert (first.by.rank, first.by.host, first.place and first.place.line) == (0, "node1", 20)
+    assert "interface" in first.meaning.means if first.meaning else False
+
+
+def test_an_error_that_is_quoted(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "I got\n`RuntimeError: ``sharded_state_dict`` can only be used when parameters are flatten`\n"
+    ).first
+    assert first is not None
+    assert first.meaning is not None
+
+
+def test_of_a_chain_the_library_says_what_it_was_for(tmp_path: Path) -> None:
+    refused = TRACEBACK.replace("KeyError: 'label'", "socket.gaierror: [Errno -2] Name or service not known")
+    handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    hub = TRACEBACK.replace("KeyError: 'label'", "OSError: We couldn't connect to 'https://huggingface.co' to load it")
+    first = read(tmp_path, refused + handled + hub).first
+    assert first is not None
+    assert first.role is FailureRole.OWN
+    assert first.meaning is not None
+    assert "Hugging Face Hub" in first.meaning.means
+
+
+def test_where_an_error_was_raised_says_what_it_means(tmp_path: Path) -> None:
+    raised = TRACEBACK.replace("KeyError: 'label'", "FileNotFoundError: [Errno 2] No such file or directory: 'a'")
+    inside = raised.replace("FileNotF", '  File "/usr/lib/python3.11/shutil.py", line 7, in _rmtree_safe_fd\nFileNotF')
+    told = [read(tmp_path, text).first for text in (raised, inside)]
+    assert [each.meaning.likely[-1] for each in told if each and each.meaning] == ["GPU610", "GPU608"]
+
+
+@pytest.mark.parametrize(
+    ("end", "word"),
+    [
+        ("exitcode: 1", "error of its own"),
+        ("exitcode: 2", "refuses"),
+        ("exitcode: 127", "command"),
+        ("exitcode: 137", "killed"),
+    ],
+)
+def test_what_an_exit_code_says(end: str, word: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"ERROR:torch.distributed.elastic:failed ({end}) local_rank: 1 (pid: 7)\n").first
+    assert first is not None
+    assert first.explained is not None
+    assert word in first.explained.means
+
+
+def test_a_traceback_that_is_cut_off_says_so(tmp_path: Path) -> None:
+    first = read(tmp_path, TRACEBACK.rpartition("KeyError")[0]).first
+    assert first is not None
+    assert first.explained is not None
+    assert "not the error itself" in first.explained.means
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Loss is nan, stopping training",
+        "free(): invalid pointer",
+        "double free or corruption (!prev)",
+        "/var/spool/slurmd/job9/slurm_script: line 12: torchrun: command not found",
+        "python: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.28' not found (required by /x/python)",
+        "/usr/bin/python3: No module named torch.distributed.run",
+        "docker: Error response from daemon: could not select device driver with capabilities: [[gpu]].",
+        "There are not enough slots available in the system to satisfy the 8 slots",
+        "node1: Permission denied (publickey,password).",
+        "srun: error: Unable to create step for job 12: Requested nodes are busy",
+    ],
+)
+def test_a_line_that_says_by_itself_why_nothing_was_trained(line: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"epoch 1\n{line}\n").first
+    assert first is not None
+    assert first.meaning is not None
+
+
 def test_a_package_that_runs_from_its_repository_is_no_line_of_the_program(tmp_path: Path) -> None:
     below = '  File "/work/fairscale/fairscale/nn/flatten.py", line 242, in load\n    load()\nKeyError'
     first = read(tmp_path, TRACEBACK.replace("KeyError", below)).first
@@ -1053,7 +1144,7 @@ def test_what_an_error_means(text: str, word: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["KeyError: 'label'", "ValueError: shapes (3,) and (4,) not aligned", "AssertionError", "TypeError: forward()"],
+    ["KeyError: 'label'", "ValueError: lr must be positive", "AssertionError", "TypeError: forward()"],
 )
 def test_an_error_of_the_program_itself_is_not_explained(text: str) -> None:
     assert meaning_of(text) is None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpudoctor.logs.error_texts import FailureRole
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
 from tests.support import warm
 

@@ -84,7 +84,7 @@ def _errors(parts: Parts) -> Iterator[Assumption]:
         wanted = ", ".join(facts["rules"]) or "no rule"
         last = next((line for line in reversed(facts["text"].splitlines()) if "Error" in line), "")
         state = HOLDS if right else FAILS
-        yield Assumption(f"the error of `{name}` is explained, by {wanted}", "logs/error_texts.py", state, last[:300])
+        yield Assumption(f"the error of `{name}` is explained, by {wanted}", "logs/error_texts", state, last[:300])
 
 
 def _speed(parts: Parts) -> Iterator[Assumption]:
@@ -132,7 +132,7 @@ def _nccl(parts: Parts) -> Iterator[Assumption]:
     yield _judged("its name is the function's", where, name, lambda seen: seen == "all_reduce")
     watchdog = facts.get("watchdog", {}).get("text")
     said = None if watchdog is None else bool(re.search("Watchdog caught collective operation timeout", watchdog))
-    yield _judged("the watchdog writes what it is known for", "logs/error_texts.py", said, bool)
+    yield _judged("the watchdog writes what it is known for", "logs/error_texts", said, bool)
     ras = facts.get("ras")
     yield _judged("RAS answers at its address", "NCCL 2.24 and later", ras, lambda seen: "answer" in seen)
     yield _judged("its answer is read: nobody is behind", "run/ras.py", ras, lambda seen: seen.get("read") == [])

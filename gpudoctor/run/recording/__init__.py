@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import permutations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, FailureRole, meaning_of
+from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, meaning_of
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass, field
 from gpudoctor.run.recording.call_counts import Again, Clip, GatheredIntoOne, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.framework_facts import (

@@ -1,0 +1,88 @@
+"""What the errors of distributed training mean, as data: one record a text, in a file for each subject.
+
+`pattern` is searched in the text of an error with its type in front (`RuntimeError: ...`), so it holds what is the same
+on every machine: no address, number or path. The first record that matches counts; special ones stand before general
+ones, in each file and in the order of the files. `since` and `until` are versions of the library that raises it, and
+empty where the text has always been so. What a kind of error says by itself stands in `program_texts`, and counts only
+where no other record does.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from gpudoctor.logs.error_texts.checkpoint_texts import CHECKPOINT_TEXTS
+from gpudoctor.logs.error_texts.data_texts import DATA_TEXTS
+from gpudoctor.logs.error_texts.device_texts import DEVICE_TEXTS
+from gpudoctor.logs.error_texts.ending_texts import ENDING_TEXTS
+from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+from gpudoctor.logs.error_texts.framework_texts import FRAMEWORK_TEXTS
+from gpudoctor.logs.error_texts.group_texts import GROUP_TEXTS
+from gpudoctor.logs.error_texts.memory_texts import MEMORY_TEXTS
+from gpudoctor.logs.error_texts.nccl_texts import NCCL_TEXTS, VAGUE_NCCL_TEXTS
+from gpudoctor.logs.error_texts.program_texts import PROGRAM_TEXTS
+from gpudoctor.logs.error_texts.scheduler_texts import SCHEDULER_TEXTS
+from gpudoctor.logs.error_texts.service_texts import SERVICE_TEXTS
+from gpudoctor.logs.error_texts.sharding_texts import SHARDING_TEXTS
+from gpudoctor.logs.error_texts.startup_texts import STARTUP_TEXTS
+from gpudoctor.logs.error_texts.waiting_texts import WAITING_TEXTS
+from gpudoctor.logs.error_texts.wrapper_texts import WRAPPER_TEXTS
+
+ABORTED = ErrorText(
+    r"SIGABRT|Aborted",
+    FailureRole.OWN,
+    "Native code ended the process: the lines before this one say why.",
+)
+"""How a process ends that has told its error in native code."""
+ERROR_TEXTS: tuple[ErrorText, ...] = (
+    *SERVICE_TEXTS,
+    *NCCL_TEXTS,
+    *MEMORY_TEXTS,
+    *CHECKPOINT_TEXTS,
+    *SHARDING_TEXTS,
+    *WRAPPER_TEXTS,
+    *FRAMEWORK_TEXTS,
+    *DEVICE_TEXTS,
+    *GROUP_TEXTS,
+    *WAITING_TEXTS,
+    *SCHEDULER_TEXTS,
+    *STARTUP_TEXTS,
+    *DATA_TEXTS,
+    *VAGUE_NCCL_TEXTS,
+    *ENDING_TEXTS,
+    ABORTED,
+)
+
+OF_LAUNCHERS = (
+    "ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException",
+)  # fmt: skip
+"""Exceptions by which a launcher says that one of its processes failed."""
+QUOTES_ITS_RANK = "ProcessRaisedException"
+"""The one of them that holds the traceback of the process."""
+
+
+@cache
+def _compiled(texts: tuple[ErrorText, ...]) -> tuple[tuple[re.Pattern[str], ErrorText], ...]:
+    return tuple((re.compile(each.pattern), each) for each in texts)
+
+
+def meaning_of(text: str, calls: str = "") -> ErrorText | None:
+    """The record that a text matches, None where nobody has declared it. `calls` are those that raised it, one a line,
+    as `file.py:function`."""
+    return _first_of(ERROR_TEXTS, text, calls)
+
+
+def meaning_by_kind(text: str) -> ErrorText | None:
+    """What the kind of an error says that no record explains, None where it says nothing."""
+    return _first_of(PROGRAM_TEXTS, text, "")
+
+
+def _first_of(texts: tuple[ErrorText, ...], text: str, calls: str) -> ErrorText | None:
+    return next((each for pattern, each in _compiled(texts) if _means(each, pattern.search(text), calls)), None)
+
+
+def _means(each: ErrorText, found: re.Match[str] | None, calls: str) -> bool:
+    if found is None or (each.inside and re.search(each.inside, calls) is None):
+        return False
+    return not each.more_came or int(found["came"]) > int(found["expected"])

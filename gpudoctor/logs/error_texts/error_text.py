@@ -1,0 +1,42 @@
+"""The record of one text."""
+
+from __future__ import annotations
+
+import enum
+
+from gpudoctor.record import dataclass
+
+
+class FailureRole(enum.Enum):
+    """What an error says of the order in which ranks failed."""
+
+    OWN = "own"
+    """This process did, or met, something wrong itself."""
+    PEER = "peer"
+    """Another process had gone before."""
+    WAIT = "wait"
+    """Others did not come in time, or this process did not go on."""
+    STOPPED = "stopped"
+    """The launcher, the scheduler or a person ended it."""
+
+
+@dataclass(frozen=True)
+class ErrorText:
+    """One text. `code` is the rule of the mistake behind it, where there is one and no other cause; `likely` names
+    rules that are only the usual causes. `more_came`: it is meant only where more processes (`came`) have come than
+    were `expected`, as groups of the pattern say. `inside` is searched in the calls that raised it,
+    as `file.py:function`. `tells_more`: of a chain of errors it says more than those that led
+    to it."""
+
+    pattern: str
+    role: FailureRole
+    means: str
+    do: str = ""
+    code: str = ""
+    likely: tuple[str, ...] = ()
+    library: str = "torch"
+    since: str = ""
+    until: str = ""
+    more_came: bool = False
+    inside: str = ""
+    tells_more: bool = False

@@ -1,0 +1,127 @@
+"""What a kind of error of Python says by itself, for texts that no record explains: errors of the program as such."""
+
+from __future__ import annotations
+
+from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+
+_OWN = FailureRole.OWN
+
+PROGRAM_TEXTS: tuple[ErrorText, ...] = (
+    ErrorText(
+        r"CheckpointException: CheckpointException ranks",
+        _OWN,
+        "A distributed checkpoint could not be read or written by some ranks.",
+        "The lines below it say which rank met what.",
+    ),
+    ErrorText(
+        r"[Nn]o such file|does not exist|doesn't exist|do not exist|not exists?\b|[Cc]annot find|[Cc]ould not find|"
+        r"[Nn]ot found\b|NotFoundError",
+        _OWN,
+        "Something that the program needs is not there: the path or name is wrong, or this node does not have it.",
+        "Look for it on the node of this rank.",
+        library="python",
+    ),
+    ErrorText(
+        r"got an unexpected keyword argument|takes? (?:from \d+ to )?\d+ positional arguments? but|"
+        r"missing \d+ required (?:positional|keyword-only) argument|got multiple values for (?:keyword )?argument",
+        _OWN,
+        "A function was called with other arguments than it takes: often the program is written for another version "
+        "of the library.",
+        "Compare the call with the function in the installed version.",
+        library="python",
+    ),
+    ErrorText(
+        r"'NoneType' object|NoneType has no",
+        _OWN,
+        "Something is None where an object was expected: a function returned nothing, or nothing was found or loaded.",
+        "Look where this value comes from, and whether it is so on this rank only.",
+        library="python",
+    ),
+    ErrorText(
+        r"UnboundLocalError|NameError: ",
+        _OWN,
+        "A name has no value here: what sets it was not run on this rank, or is missing.",
+        "Look for a test, of the rank for example, around the line that sets it.",
+        likely=("GPU470",),
+        library="python",
+    ),
+    ErrorText(
+        r"module '[\w.]+' has no attribute",
+        _OWN,
+        "A module does not have this name: often it is of another version than the program is written for, or a file "
+        "of the same name is found before it.",
+        "Print its `__file__` and its version.",
+        library="python",
+    ),
+    ErrorText(
+        r"object has no attribute",
+        _OWN,
+        "The object does not have this attribute: it is of another class than expected, or of another version of its "
+        "library.",
+        "Print its type at this line; wrappers (`DDP`, `compile`) hide the attributes of the model inside.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)KeyError\b",
+        _OWN,
+        "A dictionary does not have this key: a column, a setting or the name of a parameter differs from what the "
+        "code expects.",
+        "Print its keys at this line.",
+        library="python",
+    ),
+    ErrorText(
+        r"SyntaxError|IndentationError|TabError",
+        _OWN,
+        "The file is not valid for this version of Python.",
+        "`python -m py_compile FILE`; start with the version that the program needs.",
+        library="python",
+    ),
+    ErrorText(
+        r"RecursionError|maximum recursion depth exceeded",
+        _OWN,
+        "A function calls itself forever; so does an attribute that `__getattr__` looks for in itself, as when a "
+        "wrapped model is unpickled.",
+        "The lines that repeat in the traceback are the circle.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)(?:ImportError)\b",
+        _OWN,
+        "An import failed: a package is missing, or has another version than is needed.",
+        "Install what the text names in the environment of the job, on each node.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)NotImplementedError\b",
+        _OWN,
+        "The program asked for something that the library, or a class of the program, does not do.",
+        library="python",
+    ),
+    ErrorText(
+        r"MisconfigurationException|ConfigError|ConfigurationError|ValidationError|ArgumentError|UsageError",
+        _OWN,
+        "A library refuses the settings it was given; the text says which.",
+        library="python",
+    ),
+    ErrorText(
+        r"AssertionError",
+        _OWN,
+        "The program, or a library, checks a condition at this line, and it does not hold.",
+        "Print what the condition compares, on this rank.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)IndexError\b",
+        _OWN,
+        "An index is outside of its range.",
+        "Print the index and the length at this line, on this rank.",
+        library="python",
+    ),
+    ErrorText(
+        r"ZeroDivisionError",
+        _OWN,
+        "Something was divided by zero: often the length of a loader or a shard that has nothing in it.",
+        "Print what is counted at this line, on this rank.",
+        library="python",
+    ),
+)

@@ -1,0 +1,142 @@
+"""Errors of processes that waited for others, lost them, or were told to end."""
+
+from __future__ import annotations
+
+from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
+
+_OWN, _PEER, _WAIT, _STOPPED = FailureRole.OWN, FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED
+
+WAITING_TEXTS: tuple[ErrorText, ...] = (
+    ErrorText(
+        r"setting up NCCL communicator and retrieving ncclUniqueId from \[\d+\].*store->get|"
+        r"store->get\('\d+\S*'\) got error",
+        _WAIT,
+        "This rank began the first collective of a group, and the first rank of that group never came to it: it has "
+        "ended, is still busy, or calls another collective.",
+        "Look at what the rank does from which the text wants to get the key.",
+        likely=("GPU501", "GPU508", "GPU412"),
+        library="nccl",
+    ),
+    ErrorText(
+        r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
+        r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
+        r"No route to host|Name or service not known|getaddrinfo|Connection refused",
+        _WAIT,
+        "Not all processes have found each other: one was never started, died before, or has another address or port.",
+        "Compare `--nnodes`, `--node-rank` and the address on all nodes, and look for the one that is missing.",
+        likely=("GPU429", "GPU403"),
+    ),
+    ErrorText(
+        r"watchdog got stuck|Heartbeat monitor timed out",
+        _WAIT,
+        "NCCL's own thread did not get to work: a kernel or a call of CUDA is stuck, or a thread keeps Python's lock.",
+        "Take stacks of the rank (`py-spy dump --native`) while it is stuck.",
+        library="nccl",
+        since="2.2",
+    ),
+    ErrorText(
+        r"Some NCCL operations have failed or timed out|"
+        r"Watchdog caught co|collective operation timeout|Timed out waiting \d+ms for|"
+        r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
+        r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
+        _WAIT,
+        "A collective did not end in its time: some rank did not call it, came late, or the network hung.",
+        likely=("GPU501", "GPU502", "GPU503", "GPU412"),
+    ),
+    ErrorText(
+        r"waiting for remainder of ranks|(?:missing|ready) ranks: ",
+        _WAIT,
+        "Some ranks did not submit a tensor that the others wait for: they stand elsewhere, have ended, or submit "
+        "others.",
+        "Look at what the missing ranks do at this time.",
+        likely=("GPU501", "GPU512"),
+        library="horovod",
+    ),
+    ErrorText(
+        r"RendezvousClosedError",
+        _PEER,
+        "The launchers of the nodes had closed their rendezvous: the launcher of another node had ended before.",
+    ),
+    ErrorText(
+        r"RendezvousGracefulExitError",
+        _STOPPED,
+        "The launcher left its rendezvous because it was told to end.",
+    ),
+    ErrorText(
+        r"RPC call to \w+ timed out|sample_tokens timed out|TimeoutError: RPC",
+        _WAIT,
+        "A process of the inference engine did not answer in its time.",
+        "Look at what its ranks did: a kernel, a collective, or an error that ended one.",
+        library="vllm",
+    ),
+    ErrorText(
+        r"A worker died or was killed|Worker unexpectedly exits with a connection error",
+        _OWN,
+        "A process of Ray ended without an exception: killed by the kernel for memory, by somebody, or by native code.",
+        "Look into its own log (`/tmp/ray/session_latest/logs/worker-*`) and the kernel's (`dmesg`).",
+        library="ray",
+    ),
+    ErrorText(
+        r"ray\.exceptions\.(?:RayActorError|ActorDiedError|WorkerCrashedError|NodeDiedError|LocalRayletDiedError)|"
+        r"The actor (?:died|is dead)|The actor is temporarily unavailable",
+        _PEER,
+        "A process of Ray had ended before: its own log says why.",
+        "Look into `/tmp/ray/session_latest/logs/worker-*` on its node, and into the kernel's log (`dmesg`).",
+        library="ray",
+    ),
+    ErrorText(
+        r"Received 1 death signal|got signal: 1\b",
+        _STOPPED,
+        "The terminal or the connection that the job was started in was closed (SIGHUP).",
+        "Start it in `tmux` or under a scheduler: `nohup` does not help, because torch's launcher listens to this "
+        "signal itself.",
+    ),
+    ErrorText(
+        r"NET/IB\b.*Got completion .*with (?:status=|error )(?:5|12|13|14)\b",
+        _WAIT,
+        "The other side of an InfiniBand connection did not answer: its process has ended, or its port or the link is "
+        "down.",
+        "Look for a process that failed before; where there is none, examine the ports of both nodes (`ibstat`, "
+        "`perfquery`).",
+        library="nccl",
+    ),
+    ErrorText(
+        r"NET/IB\b.*(?:Got completion .*with (?:status=|error )[1-9]|[Aa]sync (?:fatal )?event)",
+        _OWN,
+        "InfiniBand has refused or lost a transfer between two nodes: the adapter, its driver, or memory that it may "
+        "not read.",
+        "`NCCL_IB_DISABLE=1` and `NCCL_NET_GDR_LEVEL=LOC` tell these apart; compare drivers and settings of the nodes.",
+        library="nccl",
+    ),
+    ErrorText(
+        r"Horovod has been shut down|"
+        r"ncclRemoteError|remote process (?:has )?exit|Connection closed by (?:remote )?peer|Connection reset by peer|"
+        r"Broken pipe|Connection was likely closed|Did the remote server shutdown|socketProgress|socketPollConnect|"
+        r"Call to recv from .* failed|Read error \[|Socket closed|peer .* (?:has )?(?:died|left)|"
+        r"NCCL communicator was aborted|ncclCommAbort|sendBytes failed|recvValue failed|failed to recv, got 0 bytes",
+        _PEER,
+        "Another process of the job had ended before, or, between nodes, the connection broke: look for the one that "
+        "failed first.",
+    ),
+    ErrorText(
+        r"DUE TO NODE FAILURE|Node failure on|srun: error: Node failure|NODE_FAIL",
+        _OWN,
+        "SLURM lost a node of the job: it crashed, restarted or did not answer.",
+        "Ask the administrators for its log, leave it out (`--exclude=NODE`), and start again from a checkpoint.",
+        library="slurm",
+    ),
+    ErrorText(
+        r"DUE TO PREEMPTION|PREEMPTED",
+        _STOPPED,
+        "SLURM gave the nodes to a job of higher priority.",
+        "Save a checkpoint on the signal that comes before (`--signal=B:USR1@120`), and let the job be queued again.",
+        library="slurm",
+    ),
+    ErrorText(
+        r"SignalException: Process \d+ got signal|KeyboardInterrupt|got signal: (?:15|2)|SIGTERM|DUE TO TIME LIMIT|"
+        r"Received \d+ death signal|"
+        r"CANCELLED AT|terminated with signal SIGTERM",
+        _STOPPED,
+        "The process was told to end: by its launcher, the scheduler or a person.",
+    ),
+)
