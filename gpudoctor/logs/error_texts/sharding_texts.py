@@ -129,14 +129,14 @@ SHARDING_TEXTS: tuple[ErrorText, ...] = (
         r"state_dict`+ can only be used when parameters are flatten|"
         r"load_sharded_state_dict can only be called when parameters are flattened",
         _OWN,
-        "A sharded state is asked of a model that FSDP does not shard: there is one process, the strategy is NO_SHARD, "
+        "A sharded state is wanted from a model that FSDP does not shard: one process, the strategy NO_SHARD, "
         "or this part of it is not wrapped.",
         "Start several ranks, or ask for `FULL_STATE_DICT`.",
     ),
     ErrorText(
         r"KeyError: None",
         _OWN,
-        "A state of FSDP is asked for before the model is wrapped by it.",
+        "A state of FSDP is wanted before the model is wrapped by it.",
         "Wrap (`prepare`) the model first, then load the checkpoint.",
         inside=r"fully_sharded_data_parallel\.py:(?:set_state_dict_type|state_dict_type)",
     ),
