@@ -25,6 +25,7 @@ class HangKind(enum.Enum):
     RANK_MISSING = "rank missing"
     COLLECTIVES_DIFFER = "collectives differ"
     KERNEL_STUCK = "kernel stuck"
+    NOBODY_SENDS = "nobody sends"
     NO_COLLECTIVE = "no collective open"
 
 
@@ -55,6 +56,9 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
         return HangVerdict(HangKind.INTERPRETER_STUCK, mute, f"{_named(mute)} cannot answer: {why}.")
     if not any(each.waits for each in waiting):
         return _outside(waiting)
+    if all(each.receives for each in waiting):
+        text = "Each rank waits for what another one sends, and none sends first: let one side send while the other"
+        return HangVerdict(HangKind.NOBODY_SENDS, (), f"{text} receives.")
     elsewhere = [each for each in waiting if not each.waits and each.collective is None]
     if elsewhere:
         ranks = tuple(each.rank for each in elsewhere)

@@ -100,7 +100,8 @@ class HangEntry:
 @dataclass(frozen=True)
 class HangVerdictEntry:
     """What kept the ranks from advancing: `rank ended`, `interpreter stuck`, `rank missing`, `collectives differ`,
-    `kernel stuck` or `no collective open`; and the ranks that are the cause, none where all wait alike."""
+    `kernel stuck`, `nobody sends` or `no collective open`; and the ranks that are the cause, none where all wait
+    alike."""
 
     kind: str
     ranks: tuple[int, ...]

@@ -7,7 +7,7 @@ import pytest
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import replace
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
-from gpudoctor.run.recording import RecordedCollective, Waiting
+from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
 
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 
@@ -25,6 +25,11 @@ def at_the_lock(rank: int) -> Waiting:
     return Waiting(rank, HERE, "lock", None, ())
 
 
+def receiving(rank: int) -> Waiting:
+    inner = StackFrame(Location("torch/distributed/distributed_c10d.py", 2400), "recv", own=False)
+    return Waiting(rank, HERE, "step", None, (inner,), waits=True)
+
+
 def silent(rank: int, why: str) -> Waiting:
     return Waiting(rank, None, "", None, (), silence=why)
 
@@ -39,6 +44,8 @@ def silent(rank: int, why: str) -> Waiting:
         ([in_collective(0), in_collective(1), in_collective(2, 4)], HangKind.COLLECTIVES_DIFFER, (2,)),
         ([in_collective(0), in_collective(1, name="broadcast")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0), in_collective(1)], HangKind.KERNEL_STUCK, ()),
+        ([receiving(0), receiving(1)], HangKind.NOBODY_SENDS, ()),
+        ([receiving(0), elsewhere(1)], HangKind.RANK_MISSING, (1,)),
         ([elsewhere(0), elsewhere(1)], HangKind.NO_COLLECTIVE, ()),
         ([elsewhere(0), elsewhere(1), at_the_lock(2), elsewhere(3)], HangKind.NO_COLLECTIVE, (2,)),
         # Who has ended explains the others, wherever they are.

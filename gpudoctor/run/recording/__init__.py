@@ -534,6 +534,11 @@ class Waiting:
         """The program has called what puts a sharded state together."""
         return _asks_for_state(self.stack)
 
+    @property
+    def receives(self) -> bool:
+        """It waits for what one other rank sends."""
+        return self.waits and any(frame.function == "recv" and not frame.own for frame in self.stack)
+
 
 @dataclass(frozen=True)
 class Recording:

@@ -39,8 +39,8 @@ def _stuck(recording: Recording) -> Stuck | None:
     if recording.uneven is not None:
         return None
     waits = [each for each in recording.hang if each.waits and each.place is not None and not _joins(each.stack)]
-    # Who waits for parts of a sharded state is told by GPU605.
-    if any(each.asks_for_state for each in waits):
+    # Who waits for parts of a sharded state is told by GPU605, and ranks that all receive by the verdict on the hang.
+    if any(each.asks_for_state for each in waits) or (recording.hang and all(each.receives for each in recording.hang)):
         return None
     if not waits:
         return _torn(recording)
