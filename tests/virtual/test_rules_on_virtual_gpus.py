@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.watching import Watched, watch
+from tests.support.watching import REST, Watched, watch
 
 pytest.importorskip("torch")
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
@@ -58,7 +58,7 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, launc
         ALONE: ("--virtual-gpus=2", "--", sys.executable, script),
         NODES: ("--virtual-gpus=1", "--virtual-nodes=2", script),
     }
-    return watch(tmp_path, "--hang-after=30", "--kill-on-hang", *ways[launch], cold=True)
+    return watch(tmp_path, "--hang-after=30", "--kill-on-hang", *ways[launch])
 
 
 @pytest.mark.parametrize(("program", "code", "launch"), BAD, ids=[code for _, code, _ in BAD])
@@ -77,14 +77,14 @@ SAVED = "import torch; torch.save(torch.nn.Linear(8, 1).cuda(1).state_dict(), 'c
 def test_a_checkpoint_of_a_gpu_that_this_node_lacks_needs_a_map_location(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch(tmp_path, "--virtual-gpus=2", "--no-lint", "--", sys.executable, "-c", SAVED, cold=True)
+    watch(tmp_path, "--virtual-gpus=2", "--no-lint", "--", sys.executable, "-c", SAVED)
     seen = started(tmp_path, monkeypatch, "device/load_without_map_location/bad_page.py", NODES)
     assert "Attempting to deserialize object on CUDA device 1 but torch.cuda.device_count() is 1" in seen.err
     states = {each["code"]: each["state"] for each in seen.report["suspicions"]}
     assert states.get("GPU209") == "confirmed", seen.err[-3000:]
 
 
-OVER_GLOO = """\
+OVER_GLOO = f"""\
 import os
 import torch
 import torch.distributed as dist
@@ -99,13 +99,13 @@ for _ in range(3):
     optimizer.zero_grad()
     model(torch.randn(4, 8).cuda()).pow(2).mean().backward()
     optimizer.step()
-dist.destroy_process_group()
+{REST}dist.destroy_process_group()
 """
 
 
 def test_a_slow_backend_that_trains_to_its_end_is_not_cleared(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(OVER_GLOO)
-    seen = watch(tmp_path, "--virtual-gpus=2", "train.py", cold=True)
+    seen = watch(tmp_path, "--virtual-gpus=2", "train.py")
     assert [(each["code"], each["line"], each["state"]) for each in seen.report["suspicions"]] == [
         ("GPU407", 8, "confirmed")
     ], seen.err[-3000:]

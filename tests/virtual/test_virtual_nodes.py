@@ -33,7 +33,7 @@ def test_ranks_are_on_two_nodes(tmp_path: Path, command: tuple[str, ...]) -> Non
         pytest.skip("this machine has an `srun` of its own")
     if "torchrun" in command and not shutil.which("torchrun"):
         pytest.skip("`torchrun` is not on the path")
-    seen = watch(tmp_path, "--virtual-gpus", "1", "--no-lint", *command, cold=True)
+    seen = watch(tmp_path, "--virtual-gpus", "1", "--no-lint", *command)
     assert seen.out.count("done") == 2, seen.err[-3000:]
     assert seen.status == 0, seen.err[-3000:]
     assert [each["rank"] for each in seen.report["ranks"]] == [0, 1]
