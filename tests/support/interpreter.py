@@ -190,13 +190,14 @@ def _run(program: Program) -> None:
         sys.argv = [program.what, *program.arguments]
         if not safe:
             sys.path.insert(0, os.path.dirname(os.path.realpath(program.what)))
-        runpy.run_path(program.what, run_name="__main__")
+        # What the program holds when it ends lives until Python ends, as in a process that was started.
+        _kept.append(runpy.run_path(program.what, run_name="__main__"))
         return
     if program.kind == "-m":
         sys.argv = [program.what, *program.arguments]
         if not safe:
             sys.path.insert(0, os.getcwd())
-        runpy.run_module(program.what, run_name="__main__", alter_sys=True)
+        _kept.append(runpy.run_module(program.what, run_name="__main__", alter_sys=True))
         return
     sys.argv = ["-c", *program.arguments]
     if not safe:
