@@ -32,9 +32,6 @@ def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int)
     """Their own assertions are the test; the rank that fails says at which line."""
     script = str(PROGRAMS / f"{program}.py")
     command = ["--nproc-per-node", "2", script] if ranks > 1 else ["--", sys.executable, script]
-    # In ranks that were forked from a process with torch, the first of them was seen to stand still.
-    seen = watch(
-        tmp_path, "--virtual-gpus", "2", "--no-lint", "--hang-after", "20", "--kill-on-hang", *command
-    )
+    seen = watch(tmp_path, "--virtual-gpus", "2", "--no-lint", "--hang-after", "20", "--kill-on-hang", *command)
     assert seen.out.count("done") == ranks, seen.err[-3000:]
     assert seen.status == 0, seen.err[-3000:]
