@@ -346,7 +346,7 @@ class SettingState:
     """The functions that subparsers put under this name, one for each command. By `argument_parsers`."""
     can_be: ValueCell[Unknown] = ValueCell()
     """Of a setting that was read: the tuple of its choices. Written by `attributes`, read by `builtin`."""
-    merged: ValueCell[Unknown] = ValueCell()
+    merged: ValueCell[Unknown | Namespace] = ValueCell()
     """The mapping that a configuration was updated with. Written by `unread_code`, read by `interp.library`."""
     items: ValueTable[Unknown] = ValueTable()
     """What the program has put under a key of something unknown. Written and read by `interp.library`."""

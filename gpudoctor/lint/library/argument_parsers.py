@@ -26,6 +26,7 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, SettingRead
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.choosing import one_of
 from gpudoctor.lint.library.missing_attributes import declares
 from gpudoctor.lint.library_call import MODELS, Call, singleton
@@ -348,6 +349,10 @@ def _simple(call: Call) -> Values:
     made = Namespace(call.allocation_site(), call.place, call.label, "namespace")
     for name, values in call.keywords.items():
         call.do.set_own_attribute(made, name, values)
+    # `Namespace(**config)`: what the program has put into the configuration is known by name.
+    held = [value for values in call.rest for value in values if isinstance(value, Unknown)]
+    if held:
+        call.do.set_state(made, SettingState.merged, ValueSet([Binding(value) for value in held]))
     return singleton(made)
 
 
@@ -360,6 +365,10 @@ def setting(call: Call[Namespace]) -> Values:
     declared = call.do.entry(owner, SettingState.declared, call.name)
     if declared is not None:
         return declared
+    for config in call.do.state(owner, SettingState.merged) or ():
+        put = call.do.entry(config, SettingState.items, call.name) if isinstance(config, Unknown) else None
+        if put is not None:
+            return put
     kind = kind_of(call.do, owner, call.name)
     label, among = call.do.text(call.node, 40), choices_of(call.do, owner, call.name)
     divergence = Divergence.NONE if declares(call.do, owner, call.name) else hidden_in(call.do, owner)

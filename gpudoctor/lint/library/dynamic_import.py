@@ -79,9 +79,16 @@ def _modules(call: Call, name: Value, before: str) -> list[str]:
 
 def _modules_in_settings(call: Call, name: Value) -> list[str]:
     """`import_module(config["model"]["target"].rsplit(".", 1)[0])`: what the setting files of the project name so."""
-    named = (each.rpartition(".")[0] for each in call.do.modules.named_in_settings(keys_of(name)))
+    named = (each.rpartition(".")[0] for each in _told_in_settings(call.do, name))
     own = [each for each in dict.fromkeys(named) if call.do.modules.has_module(each)]
     return own[:MAX_MODULES]
+
+
+def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:
+    """What setting files of the project name where this text stands. A `target` of which nothing else is known may be
+    any of theirs, and only one that stands by itself is told."""
+    keys = keys_of(name)
+    return do.modules.named_in_settings(keys) if len(keys) != 1 else do.modules.named_by_itself(keys[0])
 
 
 def keys_of(value: object) -> list[str]:
@@ -246,9 +253,7 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
         if choice_name(each).startswith(start) and choice_name(each).endswith(end)
     ]
     # `getattr(import_module(module), cls)`, both cut out of one text that stands in a setting file.
-    told = (
-        {each.rpartition(".")[2] for each in do.modules.named_in_settings(keys_of(name))} if name is not None else set()
-    )
+    told = {each.rpartition(".")[2] for each in _told_in_settings(do, name)} if name is not None else set()
     if exactly := [each for each in named if choice_name(each) in told]:
         return one_of(call, exactly[:MAX_MODULES])
     # `f"init_dist_{launcher}"` means functions of that kind; a bare setting means a class, or what makes its objects.

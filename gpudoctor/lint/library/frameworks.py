@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.abstract_state import (
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.function import Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import CallResult
@@ -215,13 +215,21 @@ def _several_processes(call: Call) -> bool:
     """`Trainer(devices=4)`, `Trainer(strategy="ddp")`, `DDPStrategy(...)`: it is meant for several, or may be."""
     devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
     # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
-    given = (call.keywords.get(name, ()) for name in ("strategy", "distributed_backend", "accelerator"))
+    given = (_setting(call, name) or () for name in ("strategy", "distributed_backend", "accelerator"))
     names = [text_of(value) or _made_by(value) for each in given for value in each]
     spreads = any(name.lower().startswith(("ddp", "fsdp", "deepspeed")) for name in names)
     # The runner of OpenMMLab: what has started the processes.
     launched = call.constant(-1, "launcher") not in (None, "none")
     every = devices in ("auto", -1, "-1") and not any(name.startswith("single") for name in names)
     return spreads or launched or every or any(isinstance(each, int) and each > 1 for each in (devices, nodes))
+
+
+def _setting(call: Call, name: str) -> Values | None:
+    """A setting that is given by name, or that stands among the options of `from_argparse_args`."""
+    options = single_of(call.arg(0, "args")) if call.name.endswith(".from_argparse_args") else None
+    if name in call.keywords or not isinstance(options, Namespace):
+        return call.keywords.get(name)
+    return call.do.attribute(options, name, call.node)
 
 
 def _made_by(value: Value) -> str:

@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -36,11 +37,17 @@ def _train_or_evaluate(call: Call[ManagedObject]) -> Values:
 
 def _follow(call: Call[ManagedObject], model: Value) -> Values:
     if isinstance(model, Module):
-        behind = {name: values for name, values in call.keywords.items() if name != "model"}
-        others = call.args if "model" in call.keywords else call.args[1:]
+        behind = {name: _where_given(values) for name, values in call.keywords.items() if name != "model"}
+        others = tuple(map(_where_given, call.args if "model" in call.keywords else call.args[1:]))
         given = Arguments((singleton(model), *others), behind, call.arguments.rest)
         follow(replace(call, arguments=given), call.full_name, call.receiver)
     return singleton(NONE)
+
+
+def _where_given(values: Values) -> Values:
+    """Data that are None on some paths only: where they are, nothing is trained."""
+    given = ValueSet([each for each in values.bindings if each.value != NONE])
+    return given if given.bindings else values
 
 
 @MODELS.method(Class, "load_from_checkpoint")

@@ -1,0 +1,3 @@
+"""The trainer, where others look for it."""
+
+from lightning.pytorch import Trainer as Trainer

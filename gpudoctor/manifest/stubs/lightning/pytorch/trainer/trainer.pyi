@@ -1,0 +1,3 @@
+"""The trainer, where it is."""
+
+from lightning.pytorch import Trainer as Trainer
