@@ -16,6 +16,7 @@ import jsonschema
 import pytest
 import yaml
 
+from tests.support.installs import require_torch
 from tests.support.sarif_schema import LOG
 
 if TYPE_CHECKING:
@@ -134,3 +135,44 @@ def test_gitlab_ci(snippets: dict[str, list[str]], checkout: Path, tmp_path: Pat
     assert issue["location"] == {"path": "src/train.py", "lines": {"begin": 5, "end": 5}}
     # A job that fails keeps its report only when it is told to.
     assert job["artifacts"]["when"] == "always"
+
+
+TRAINS = """\
+import argparse
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, required=True)
+parser.parse_args()
+gpu = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(gpu)
+dist.init_process_group("nccl")
+model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda(), device_ids=[gpu])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(4):
+    optimizer.zero_grad()
+    (model(torch.randn(32, 8).cuda()) - torch.randn(32, 1).cuda()).square().mean().backward()
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_a_training_is_tried(repository: Path, checkout: Path, tmp_path: Path) -> None:
+    require_torch()
+    page = (repository / "docs" / "ci.md").read_text(encoding="utf-8").partition("\n## Try the training itself\n")[2]
+    github, gitlab = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    workflow = {"on": ["push"], "jobs": {"try": {"runs-on": "ubuntu-latest", "steps": yaml.safe_load(github)}}}
+    valid_for("vendor.github-workflows", yaml.safe_dump(workflow), tmp_path)
+    valid_for("vendor.gitlab-ci", gitlab, tmp_path)
+    (job,) = yaml.safe_load(gitlab).values()
+    assert run_steps(yaml.safe_load(github)) == job["script"]
+    *installing, line = job["script"]
+    assert all(each.startswith("pip install ") for each in installing)
+    for text, status in ((TRAINS, 0), (TRAINS.replace("torch.randn(32, 1).cuda()", "torch.randn(32, 1)"), 1)):
+        (checkout / "train.py").write_text(text, encoding="utf-8")
+        run = run_line(line, checkout)
+        assert run.returncode == status, run.stderr
+        assert (len(run.stderr.splitlines()) == 1) == (status == 0), run.stderr

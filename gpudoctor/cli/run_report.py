@@ -175,8 +175,14 @@ def _share(seconds: float | None, whole: float) -> str:
 
 
 def in_one_line(watched: Watched) -> str:
-    """What is left to say where nothing is wrong."""
-    return f"gpudoctor run: no mistake was seen; {what_ran(watched.recording)}"
+    """What is left to say where nothing is wrong; with what lint suspects and the run could not show."""
+    open_ones = [
+        f"{each.finding.code} at {each.finding.location.path}:{each.finding.location.line}"
+        for each in watched.suspicions
+        if each.state == NOT_REACHED and each.finding.severity.weight >= Severity.WARNING.weight
+    ]
+    told = f" Not shown by this run, but suspected by lint: {', '.join(open_ones)}." if open_ones else ""
+    return f"gpudoctor run: no mistake was seen; {what_ran(watched.recording)}{told}"
 
 
 def document(watched: Watched) -> str:
