@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import ChosenCall, Class, Generator
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.flow.condition import Condition, Literal
+    from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 
 Owner = TypeVar("Owner", bound=Value)
 
@@ -89,6 +89,11 @@ class Launch(Protocol):
     @property
     def under_main_guard(self) -> bool:
         """No process that is started comes here by importing the program."""
+
+    @property
+    def found_apart(self) -> Divergence:
+        """How far ranks disagree about what is found out here, as the time: what the one process has found that starts
+        them all, it hands on."""
 
     @property
     def in_main_module(self) -> bool:

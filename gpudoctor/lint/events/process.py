@@ -128,12 +128,14 @@ def _is_above(name: str, error: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class NameMissing(Event):
-    """All ranks read a name here, which is bound only where `guard` fails, and nothing is asked before."""
+    """All ranks read a name here, which is bound only where `guard` fails, and nothing is asked before; or they ask an
+    attribute of what is None where `guard` holds."""
 
     name: str
     guard: Literal
     error: str
     """What Python raises where it is not bound."""
+    is_none: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

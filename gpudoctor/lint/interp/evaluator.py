@@ -25,6 +25,7 @@ from gpudoctor.lint.interp.execution_state import ExecutionState
 from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame, PathExit, Within
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.interp.function_traits import Registrar
     from gpudoctor.lint.library_context import Execution, Launch, LibraryContext, ProjectModules
-    from gpudoctor.lint.program import LaunchWorld
 else:
     # Nobody needs to run what only says which members there are.
     LibraryContext = object
@@ -384,6 +384,14 @@ class Evaluator(ExecutionState, LibraryContext):
         self.job_aborted = failed
         self.stop = Stop(by, at)
         self.raised.append("")
+
+    @property
+    def found_apart(self) -> Divergence:
+        # What a started process does, or each of them when it imports the program.
+        if self.started_here or not self.under_main_guard:
+            return Divergence.LOCAL
+        self.launcher_matters = True
+        return Divergence.NONE if self._world is LaunchWorld.SPAWN else Divergence.LOCAL
 
     @property
     def under_main_guard(self) -> bool:

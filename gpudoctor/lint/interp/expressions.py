@@ -25,6 +25,7 @@ from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.value import (
     FALSE,
+    NONE,
     UNBOUND,
     Anonymous,
     Const,
@@ -94,6 +95,8 @@ def _attribute(m: Evaluator, node: ast.Attribute) -> Values:
     if owner.is_definite:
         held = attribute(m, owner.bindings[0].value, node.attr, node, asked=True)
         return held if held.is_definite and not held.bindings[0].value.is_tested else as_told(m, held, node)
+    if any([each.value == NONE for each in owner.bindings]):  # noqa: C419, as above
+        _note_none(m, owner, node)
     ended: list[Value] = []
 
     def ask(value: Value) -> Values:
@@ -583,6 +586,12 @@ def _is_surely_unbound(m: Evaluator, scope: Hashable, name: str, found: Values) 
     from gpudoctor.lint.interp.unbound_names import is_surely_unbound
 
     return is_surely_unbound(m, scope, name, found)
+
+
+def _note_none(m: Evaluator, owner: Values, node: ast.Attribute) -> None:
+    from gpudoctor.lint.interp.unbound_names import note_none
+
+    note_none(m, owner, node)
 
 
 def _bound(m: Evaluator, scope: Hashable, name: str, found: Values, node: ast.AST) -> Values:

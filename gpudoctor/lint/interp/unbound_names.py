@@ -1,4 +1,4 @@
-"""Names that are surely unbound on a path, so that Python ends it there."""
+"""Names that are surely unbound on a path, or bound to None there, so that Python ends it where they are used."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ import builtins
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.symbols import AllOf
+from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.interning import for_one_program
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.source.syntax_walk import parts_of, walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.interp.evaluator import Evaluator
 
 _NAMESPACES = frozenset({"exec", "globals", "locals", "vars"})
@@ -46,20 +50,44 @@ def is_surely_unbound(m: Evaluator, scope: Hashable, name: str, missing: Values)
 
 def note_missing(m: Evaluator, scope: Hashable, name: str, missing: Values, node: ast.AST) -> None:
     """Log that ranks come here on which the name is not bound, where a test on the rank alone has left it out."""
-    frame = m.frame
+    frame, guard = m.frame, _left_out_by(m, missing)
+    if guard is None or scope != frame.scope or frame.name == "<class>":
+        return
     tree = frame.function.node if frame.function is not None else frame.file.source.tree
-    # A test around the reading may ask for the rank in other words.
-    if scope != frame.scope or frame.name == "<class>" or m.path.literals - frame.path.literals:
-        return
-    guards = [each.condition.difference(m.path).literals for each in missing.bindings]
-    if len(guards) != 1 or len(guards[0]) != 1 or name not in _bound_plainly(tree):
-        return
-    (guard,) = guards[0]
     cells = frame.file.source.cells
     taken = frame.function is None and (hasattr(builtins, name) or _takes_names(tree) or cells is not None)
-    if guard.atom.ranks and guard.atom.divergence is Divergence.RANK and not taken:
+    if name in _bound_plainly(tree) and not taken:
         error = "UnboundLocalError" if frame.function is not None else "NameError"
         m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error=error)
+
+
+def note_none(m: Evaluator, owner: Values, node: ast.Attribute) -> None:
+    """Log that an attribute is asked of what is None on some ranks, where a test on the rank alone has made it so."""
+    here = owner.restrict(m.path).bindings
+    missing = [each for each in here if each.value == NONE]
+    guard = _left_out_by(m, ValueSet(missing)) if 0 < len(missing) < len(here) else None
+    if guard is not None and not hasattr(None, node.attr):
+        name = m.text(node.value, 40)
+        m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error="AttributeError", is_none=True)
+
+
+def _left_out_by(m: Evaluator, missing: Values) -> Literal | None:
+    """The test on the rank alone that leads to these values; None where anything was asked since the call began, which
+    may have asked for the rank in other words."""
+    if m.path.literals - m.frame.path.literals:
+        return None
+    conditions = [each.condition.difference(m.path).literals for each in missing.bindings]
+    guards = [each for condition in conditions for each in condition if not _says_nothing(each, condition)]
+    if len(conditions) != 1 or len(guards) != 1:
+        return None
+    (guard,) = guards
+    return guard if guard.atom.ranks and guard.atom.divergence is Divergence.RANK else None
+
+
+def _says_nothing(literal: Literal, beside: frozenset[Literal]) -> bool:
+    """`if writer:`, which only who has one passes, was not passed by those who have none."""
+    parts = literal.atom.key.literals if isinstance(literal.atom.key, AllOf) and not literal.holds else ()
+    return any(each.negated() in beside for each in parts)
 
 
 @for_one_program

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Function, Library, Partial, ProjectModule
-from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult
+from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult, Setting
 from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
@@ -78,16 +78,20 @@ def _modules(call: Call, name: Value, before: str) -> list[str]:
 
 
 def _modules_in_settings(call: Call, name: Value) -> list[str]:
-    """`import_module(config["model"]["target"].rsplit(".", 1)[0])`: what the setting files of the project name so."""
-    named = (each.rpartition(".")[0] for each in _told_in_settings(call.do, name))
-    own = [each for each in dict.fromkeys(named) if call.do.modules.has_module(each)]
+    """`import_module(config["model"]["target"].rsplit(".", 1)[0])`, `import_module(config.model.type)`: what the
+    setting files of the project name so, a module or what lies in one."""
+    has = call.do.modules.has_module
+    named = (each if has(each) else each.rpartition(".")[0] for each in _told_in_settings(call.do, name))
+    own = [each for each in dict.fromkeys(named) if has(each)]
     return own[:MAX_MODULES]
 
 
 def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:
     """What setting files of the project name where this text stands. A `target` of which nothing else is known may be
     any of theirs, and only one that stands by itself is told."""
-    keys = keys_of(name)
+    keys, section = keys_of(name), _section(name)
+    if section and (told := do.modules.named_in_settings([*section, *keys])):
+        return told
     return do.modules.named_in_settings(keys) if len(keys) != 1 else do.modules.named_by_itself(keys[0])
 
 
@@ -106,6 +110,14 @@ def keys_of(value: object) -> list[str]:
         case MethodResult(of, "get", (ValueSet() as given, *_)):
             return [*keys_of(of), *_texts(given)]
     return []
+
+
+def _section(value: Value) -> list[str]:
+    """The setting that all of it is a part of, which may be a section of a file or the whole of it."""
+    while isinstance(value, Unknown) and isinstance(value.term, (Attribute, Item)) and isinstance(value.term.of, Value):
+        value = value.term.of
+    term = value.term if isinstance(value, Unknown) else None
+    return [term.name] if isinstance(term, Setting) else []
 
 
 def _texts(given: Values) -> list[str]:

@@ -49,14 +49,14 @@ def _clock(call: Call) -> Values:
     identity = call.allocation_site()
     call.emit(ClockRead, call=call.name, identity=identity)
     # Ranks disagree by milliseconds: a break by the clock leaves the others in the all-reduce.
-    return call.unknown(ClockReading(identity), "a clock", Divergence.LOCAL)
+    return call.unknown(ClockReading(identity), "a clock", call.do.launch.found_apart)
 
 
 @MODELS.callable("uuid.uuid1", "uuid.uuid4")
 def _unique(call: Call) -> Values:
     identity = call.allocation_site()
     call.emit(ReadOwn, call=call.name, identity=identity)
-    return call.unknown(OwnReading(identity), "a unique name", Divergence.LOCAL)
+    return call.unknown(OwnReading(identity), "a unique name", call.do.launch.found_apart)
 
 
 @MODELS.callable("queue.*")
@@ -67,7 +67,8 @@ def _queue_of_threads(call: Call) -> Values:
 
 @MODELS.callable("random.*", "numpy.random.*")
 def _random(call: Call) -> Values:
-    return call.unknown(Anonymous("random number", call.allocation_site()), "a random number", Divergence.LOCAL)
+    drawn = Anonymous("random number", call.allocation_site())
+    return call.unknown(drawn, "a random number", call.do.launch.found_apart)
 
 
 @MODELS.callable("functools.partial")

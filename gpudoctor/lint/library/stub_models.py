@@ -107,7 +107,7 @@ def returns_kind(call: Call) -> Values:
             return call.unknown(CallResult(call.name, form), "the date")
         identity = call.allocation_site()
         call.emit(ReadOwn, call=call.name, identity=identity)
-        return call.unknown(OwnReading(identity), "a clock", Divergence.LOCAL, escaped_from=call.name)
+        return call.unknown(OwnReading(identity), "a clock", call.do.launch.found_apart, escaped_from=call.name)
     if kind == "Setting":
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)

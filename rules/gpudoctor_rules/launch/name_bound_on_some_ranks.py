@@ -5,8 +5,9 @@
 All ranks (the processes of a distributed program) run the same code, and each has variables of its own. What stands
 under `if rank == 0:` is assigned on rank 0 alone: the others have no such name, and where they read it they end with
 `UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value`, or in a module with
-`NameError: name 'writer' is not defined`. The launcher then ends the job. With one GPU there is only rank 0, and the
-program works.
+`NameError: name 'writer' is not defined`. With `writer = SummaryWriter() if rank == 0 else None`, they end with
+`AttributeError: 'NoneType' object has no attribute 'close'` where they use it. The launcher then ends the job. With one
+GPU there is only rank 0, and the program works.
 
 ## Fix
 
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
 
+ELSEWHERE = "Use it under the same test."
+
 
 class NameBoundOnSomeRanks(Rule):
     """A variable is assigned on some ranks only, and all of them read it."""
@@ -49,6 +52,7 @@ class NameBoundOnSomeRanks(Rule):
     errors = (
         "UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value",
         "NameError: name 'writer' is not defined",
+        "AttributeError: 'NoneType' object has no attribute 'close'",
     )
     stops = True
     since = "0.1"
@@ -66,12 +70,10 @@ class NameBoundOnSomeRanks(Rule):
                 continue
             # The ranks end at the first of them: what one test has left out is one mistake.
             told.add(event.guard.atom.key)
-            where = event.guard.atom.ranks if not event.guard.holds else f"the ranks besides {event.guard.atom.ranks}"
             yield self.found(
                 at=event.location,
-                message=f"`{event.name}` is assigned on {where} only, and all ranks read it here: the others end with "
-                f"`{event.error}`.",
-                remedy=REMEDY,
+                message=_told(event),
+                remedy=ELSEWHERE if event.is_none else REMEDY,
                 because=[("this test lets only some ranks assign it", event.guard.atom.place)],
             )
 
@@ -79,6 +81,17 @@ class NameBoundOnSomeRanks(Rule):
         if self.code in recording.suspected:
             for error in ("is not associated with a value", "referenced before assignment", "is not defined"):
                 yield from self.crashed(recording, error, remedy=REMEDY)
+            yield from self.crashed(recording, "'NoneType' object has no attribute", remedy=ELSEWHERE)
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
+
+
+def _told(event: NameMissing) -> str:
+    atom, holds = event.guard.atom, event.guard.holds
+    left_out, others = (atom.ranks, f"the ranks besides {atom.ranks}")[:: 1 if holds else -1]
+    if event.is_none:
+        return f"`{event.name}` is None on {left_out}, and all ranks use it here: these end with `{event.error}`."
+    return (
+        f"`{event.name}` is assigned on {others} only, and all ranks read it here: the others end with `{event.error}`."
+    )

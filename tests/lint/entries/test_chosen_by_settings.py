@@ -197,10 +197,29 @@ BY_HAND = """
         files = [OmegaConf.load(each) for each in parser.parse_args().settings]
         made_of(OmegaConf.merge(*files).job).run()
     """
+BY_MODULE = """
+    import argparse
+    import importlib
+    import yaml
+
+    def opened(given):
+        found = argparse.Namespace()
+        for key, value in given.items():
+            setattr(found, key, opened(value) if isinstance(value, dict) else value)
+        return found
+
+    if __name__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("settings")
+        with open(parser.parse_args().settings) as file:
+            settings = opened(yaml.safe_load(file))
+        importlib.import_module(settings.job.module).Runner(settings.job.rounds).run()
+    """
 IN_SETTINGS = {
     "nested": (BY_HYDRA, "conf/main.yaml", "job:\n  _target_: kit.runner.Runner\n  rounds: 5\n"),
     "quoted": (BY_HYDRA, "conf/main.yaml", "# all\njob:\n    rounds: 5  # many\n    _target_: 'kit.runner.Runner'\n"),
     "a group": (BY_HYDRA, "conf/job/long.yaml", "_target_: kit.runner.Runner\n"),
+    "a module": (BY_MODULE, "settings/base.yaml", "job:\n  module: kit.runner\n  rounds: 3\n"),
     "by hand": (BY_HAND, "settings/base.yaml", "job:\n  target: kit.runner.Runner\n  params:\n    rounds: 3\n"),
 }
 
