@@ -326,7 +326,7 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
         others = [one for one in others if one.meaning is None or one.meaning.library != "ray" or one.by == each.by]
         if not others:
-            if each.place is None and each.text == CUT and not each.by.is_known:
+            if each.place is None and each.text == CUT and not each.by.is_known and len(kept) > 1:
                 kept.remove(each)
             continue
         kept.remove(each)
@@ -340,13 +340,13 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             for one in bare:
                 kept[kept.index(one)] = replace(one, place=each.place)
     for each in [one for one in kept if one.cut and one.by.rank is not None and one.place is not None]:
-        # NCCL names the GPU, and Python the rank.
+        # NCCL names the GPU, a kernel nothing, and Python the rank.
         whole = [one for one in kept if not one.cut]
-        if len(whole) == 1 and _is_why(whole[0]) and whole[0].by.rank is None and whole[0].place is None:
-            local = whole[0].by.local_rank
-            if local is not None and _may_have(each.by, local):
+        if len(whole) == 1 and _native(whole[0]) and len(kept) == 2:
+            local, host = whole[0].by.local_rank, whole[0].by.host
+            if local is None or _may_have(each.by, local):
                 kept.remove(each)
-                by = replace(each.by, local_rank=local, host=whole[0].by.host)
+                by = replace(each.by, local_rank=local, host=host or each.by.host)
                 kept[kept.index(whole[0])] = replace(whole[0], by=by, place=each.place)
     for each in [one for one in kept if not one.by.is_known and not one.by.tag]:
         twins = [one for one in kept if one.by.is_known and _one_error(one, each)]
@@ -356,6 +356,13 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             kept.remove(each)
             kept[kept.index(twins[0])] = replace(twins[0], place=each.place, text=_telling(twins[0], each).text)
     return kept
+
+
+def _native(each: LoggedFailure) -> bool:
+    """A line of native code that may be of any rank."""
+    if each.by.rank is not None or each.place is not None or each.exit or each.meaning is None:
+        return False
+    return each.meaning.library in ("nccl", "cuda", "driver") and (_is_why(each) or each.by.local_rank is None)
 
 
 def _waits_alike(one: LoggedFailure, other: LoggedFailure) -> bool:
@@ -517,6 +524,9 @@ def _left_behind(gone: Sequence[LoggedFailure]) -> LoggedFailure:
 def _same(one: LoggedFailure, other: LoggedFailure | None) -> bool:
     """The same error at the same line, in another process."""
     if other is None:
+        return False
+    if one.exit and other.exit and one.text == other.text == _RAISED and one.time != other.time:
+        # One that ended later may have lost the first.
         return False
     if one.place and other.place and one.place.line == other.place.line and one.place.path == other.place.path:
         return _kind(one) == _kind(other)

@@ -27,7 +27,7 @@ _TELLING = re.compile(
     "|".join(
         (
             r"Traceback \(most recent",
-            r'File "[^"]+", line \d',
+            r'File "[^"]+", line \d|", line \d+, in ',
             r"Exception ignored in",
             r"most recent call first",
             r"Fatal Python error",
@@ -64,7 +64,7 @@ _TELLING = re.compile(
             r"NVRM: Xid",
             r"Heartbeat monitor timed out",
             r"terminate called after",
-            r"^\s+what\(\):",
+            r"^\s*what\(\):",
             r"Segmentation fault",
             r"Bus error",
             r"OOMKilled",
@@ -93,7 +93,7 @@ _TELLING = re.compile(
             r"Pod: \S+ exited with code [1-9]",
             r"\bLoss is (?:nan|inf), stopping",
             r"(?:free|malloc)\(\): |double free or|corrupted (?:size|double)|munmap_chunk|stack smashing det",
-            r": (?:command )?not found$",
+            r": (?:command )?not found$|未找到命令",
             r"version `GLIBC",
             r"python[\d.]*: No module named",
             r"Error response from daemon|nvidia-container-cli: ",
@@ -105,13 +105,14 @@ _TELLING = re.compile(
             r"\\n(?:['\"], ['\"])?\s+File ",
             r"^\s+rank\s+: \d+ \(local_rank",
             # The last line of a traceback is all that some logs keep of one.
-            r"(?:Error|Exception|Exit)\s*: ",
+            r"(?:Error|Exception|Exit)\s*:(?: |$)",
         )
     )
 )
 _WORDS = (
     "Traceback",
     'File "',
+    '", line ',
     "Error",
     "Exception",
     "Exit: ",
@@ -178,6 +179,7 @@ _WORDS = (
     "stack smashing",
     "munmap_chunk",
     "not found",
+    "未找到命令",
     "`GLIBC",
     "No module named",
     "from daemon",
@@ -377,7 +379,7 @@ _NOTICE = re.compile(
     r"\bLoss is (?:nan|inf), stopping|"
     r"^(?:free|malloc)\(\): |^double free or |^corrupted (?:size|double)|^munmap_chunk|stack smashing detected|"
     r"^(?:\S+: )?(?:line \d+: )?(?:torchrun|python3?|accelerate|deepspeed|srun|mpirun|horovodrun|conda): "
-    r"(?:command )?not found$|"
+    r"(?:command )?not found$|未找到命令|"
     r"version `GLIBC\S* not found|^\S*python[\d.]*: No module named|"
     r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
     r"enough slots available|Permission denied \(publickey|Host key verification failed|"

@@ -61,6 +61,9 @@ _FRONTS = (
     re.compile(r"\[(?:RANK |rank: )(?P<rank>\d+)\]\s?"),
     # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
     re.compile(r"\[(?!rank)(?P<role>[A-Za-z_][\w-]*?)(?P<local>\d+)\]:\s?"),
+    re.compile(r"\[std(?:err|out)\]\s?"),
+    # horovodrun
+    re.compile(r"\[(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # mpirun --tag-output
     re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # Ray

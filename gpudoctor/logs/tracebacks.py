@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from gpudoctor.logs.log_facts import LoggedCrash, LoggedFrame, LogPlace
+from gpudoctor.logs.speakers import Speaker
 from gpudoctor.record import replace
 
-if TYPE_CHECKING:
-    from gpudoctor.logs.speakers import Speaker
-
 BEGIN = "Traceback (most recent call last)"
-_FRAME = re.compile(r'(?:.*\s\s|\s*)File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
-ERROR_ALONE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit): \S")
+_FRAME = re.compile(
+    r'(?:(?:.*\s\s|\s*)File "|"|(?=[^"\s]+", line \d+, in ))(?P<path>[^"]+)", line (?P<line>\d+)'
+    r"(?:, in (?P<function>.+))?\s*$"
+)
+ERROR_ALONE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit):(?: \S|\s*$)")
 """The last line of a traceback that stands alone."""
 _IGNORED = "Exception ignored in"
 _BOX = "│╭╰❱┃┏┗ "
 """What rich draws around a traceback."""
 _BOXED_FRAME = re.compile(r"│ (?P<path>\S+):(?P<line>\d+) in (?P<function>\S+)")
+_NOTEBOOK_FRAME = re.compile(
+    r"(?:File (?P<path>\S+?):(?P<line>\d+), in (?P<function>[\w.<>]+)|(?P<cell>Cell In ?\[\d+\]), line (?P<at>\d+)"
+    r"|(?P<file>[~/]\S+\.py|<ipython-input-\d+-\w+>) in (?P<within>[\w<>]+))"
+)
+_NOTEBOOK_LINE = re.compile(r"-+> (?P<line>\d+)\b")
+"""The line of a call, in the source that older notebooks show below its file."""
 _ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?:\s*:\s?(?P<text>.*))?\s*$")
 _ERROR_NAME = re.compile(
     r"(?:Error|Exception|Interrupt|ProcessExit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
@@ -65,6 +71,29 @@ class _OpenTraceback:
         self.called_by: LoggedCrash | None = None
         self.source = ""
         self.frames: list[LoggedFrame] = []
+        self.unnumbered: tuple[str, str] | None = None
+
+    def add(self, frame: LoggedFrame) -> None:
+        """One more call."""
+        if len(self.frames) < _MOST_FRAMES:
+            self.frames.append(frame)
+            self.source = ""
+
+    def notebook(self, text: str) -> bool:
+        """A line as notebooks show calls, and the source below each."""
+        if found := _NOTEBOOK_FRAME.match(text):
+            if found["file"]:
+                self.unnumbered = (found["file"], found["within"])
+            elif found["cell"]:
+                self.add(LoggedFrame(found["cell"], int(found["at"]), "<module>"))
+            else:
+                self.add(LoggedFrame(found["path"], int(found["line"]), found["function"].rpartition(".")[2]))
+            return True
+        if self.unnumbered is not None and (found := _NOTEBOOK_LINE.match(text)):
+            self.add(LoggedFrame(self.unnumbered[0], int(found["line"]), self.unnumbered[1]))
+            self.unnumbered = None
+            return True
+        return False
 
     def ordered(self) -> tuple[LoggedFrame, ...]:
         """The calls, outermost first: some editors show them the other way round."""
@@ -100,6 +129,7 @@ class TracebackReader:
         self._texts: dict[Speaker, _OpenError] = {}
         self._earlier: dict[Speaker, LoggedCrash] = {}
         self._spawned: int | None = None
+        self._named_at: LogPlace | None = None
         self._ignored: Speaker | None = None
 
     @property
@@ -116,7 +146,9 @@ class TracebackReader:
         if spawned := _SPAWNED.search(text):
             # `mp.spawn` tells in the parent what happened in a rank.
             self._spawned = int(spawned["rank"])
+            self._named_at = at
             self._texts.pop(by, None)
+            self._open.pop(by, None)
             return
         if text.startswith(_IGNORED):
             self._ignored = by
@@ -140,6 +172,10 @@ class TracebackReader:
         for by, opened in self._open.items():
             yield self._cut(opened, self._earlier.pop(by, None))
         yield from self._earlier.values()
+        if self._spawned is not None and self._named_at is not None:
+            # The log ends before the traceback of this rank.
+            yield LoggedCrash(Speaker(rank=self._spawned), self._named_at, "", "", ())
+            self._spawned = None
         self._open.clear()
         self._texts.clear()
         self._earlier.clear()
@@ -188,9 +224,9 @@ class TracebackReader:
 
     def _inside(self, opened: _OpenTraceback, by: Speaker, text: str) -> None:
         if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
-            if len(opened.frames) < _MOST_FRAMES:
-                opened.frames.append(LoggedFrame(found["path"], int(found["line"]), found["function"] or ""))
-                opened.source = ""
+            opened.add(LoggedFrame(found["path"], int(found["line"]), found["function"] or ""))
+            return
+        if opened.notebook(text):
             return
         if opened.frames and not opened.source:
             opened.source = text

@@ -221,6 +221,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: trying to initialize the default process group twice!", "second time"),
     ("ValueError: Error initializing torch.distributed using tcp:// rendezvous: rank parameter missing",
      "not told its rank"),
+    ("AttributeError: 'Namespace' object has no attribute 'local_rank'", "asks for its rank"),
     ("ValueError: Invalid rank 2, rank should be in the interval [0, 1]", "does not exist"),
     ("ValueError: the new group's world size should be less or equal to the world size set by init_process",
      "does not have"),
@@ -280,6 +281,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ImportError: /x/b.so: undefined symbol: PyUnicode_AsUTF8AndSize2", "loaded"),
     ("AttributeError: module 'numpy' has no attribute 'int'.", "NumPy"),
     ("TypeError: Descriptors cannot be created directly.", "protobuf"),
+    ("ModuleNotFoundError: No module named 'torch.distributed.run'; 'torch.distributed' is not a package", "this name"),
     ("ModuleNotFoundError: No module named 'amp_C'", "Apex"),
     ("ImportError: cannot import name 'Store' from 'torch.distributed' (/x/torch/distributed/__init__.py)",
      "has no `torch.dis"),
@@ -323,6 +325,7 @@ INSIDE: tuple[tuple[str, str, str], ...] = (
 """Errors of which the calls say what they mean: text, a call, a word."""
 
 OF_A_KIND: tuple[tuple[str, str], ...] = (
+    ("RuntimeError: Caught RuntimeError in replica 1 on device 1.", "not whole"),
     ("TypeError: forward() got an unexpected keyword argument 'mask'", "other arguments"),
     ("AttributeError: 'NoneType' object has no attribute 'shape'", "is None"),
     ("UnboundLocalError: cannot access local variable 'x' where it is not associated with a value", "no value here"),

@@ -65,6 +65,8 @@ def prefixed(prefix: str, text: str) -> str:
         ("[trainer3]:", Speaker(local_rank=3, tag="trainer3")),
         ("3: ", Speaker(rank=3)),
         ("[1,3]<stderr>:", Speaker(rank=3)),
+        ("[3]<stderr>:", Speaker(rank=3)),
+        ("[stderr]", Speaker()),
         ("(RayTrainWorker pid=912, ip=10.0.0.7) ", Speaker(host="10.0.0.7", tag="RayTrainWorker pid=912")),
         ("(pid=912) ", Speaker(tag="pid=912")),
         ("gpu-node7: [rank3]: ", Speaker(rank=3, host="gpu-node7")),
@@ -768,6 +770,66 @@ def test_nccl_names_the_gpu_and_python_the_rank(tmp_path: Path) -> None:
     assert first is not None
     assert (first.by.rank, first.by.host, first.place and first.place.line) == (0, "node1", 20)
     assert "interface" in first.meaning.means if first.meaning else False
+
+
+def test_a_kernel_names_no_rank_and_python_does(tmp_path: Path) -> None:
+    kernel = "/x/Indexing.cu:1284: indexSelect: block: [37,0,0] Assertion `srcIndex < size` failed.\n"
+    first = read(tmp_path, kernel + prefixed("[rank3]: ", TRACEBACK.rpartition("KeyError")[0])).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (3, 20)
+    assert "Assertion" in first.text
+
+
+@pytest.mark.parametrize(
+    ("frames", "path", "line"),
+    [
+        ("Cell In[16], line 29\n---> 29 trainer.train()\n\nFile /x/site-packages/a/b.py:7, in T.f(x)", "Cell In[16]", 29),
+        ("<ipython-input-9-f1> in <module>\n      1 a\n----> 2 fit()\n\n~/x/site-packages/b.py in f(x)\n--> 7 y()",
+         "<ipython-input-9-f1>", 2),
+    ],
+)  # fmt: skip
+def test_a_traceback_of_a_notebook(frames: str, path: str, line: int, tmp_path: Path) -> None:
+    text = f"RuntimeError      Traceback (most recent call last)\n{frames}\n\nRuntimeError: element 0 of tensors does not\n"
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line, first.summary) == (
+        path,
+        line,
+        "RuntimeError: element 0 of tensors does not",
+    )
+
+
+def test_a_text_on_the_line_after_its_type(tmp_path: Path) -> None:
+    first = read(tmp_path, "RuntimeError:\nDistributedDataParallel is not needed when a module doesn't have any "
+                 "parameter that requires a gradient.\n").first  # fmt: skip
+    assert first is not None
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU118"
+
+
+def test_a_call_whose_begin_is_cut_off(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "job/train.py\", line 18, in <module>\n    import a\nModuleNotFoundError: No module named 'a'"
+    ).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line) == ("job/train.py", 18)
+
+
+def test_a_spawned_rank_is_named_where_its_traceback_is_cut_off(tmp_path: Path) -> None:
+    parent = '  Traceback (most recent call last):\n    File "train.py", line 9, in main\n    spawn()\n  Exception:\n\n'
+    first = read(tmp_path, f"{parent}  -- Process 7 terminated with the following error:\n  Traceb").first
+    assert first is not None
+    assert (first.by.rank, first.place) == (7, None)
+
+
+def test_an_exit_that_came_later_is_not_alike(tmp_path: Path) -> None:
+    one = "  time      : 2024-08-13_10:20:5{0}\n  rank      : {1} (local_rank: {1})\n  exitcode  : 1 (pid: 7)\n"
+    text = f"[1]:\n{one.format(9, 3)}Root Cause (first observed failure):\n[0]:\n{one.format(4, 1)}"
+    found = read(tmp_path, text)
+    assert found.first is not None
+    assert (found.first.by.rank, found.alike) == (1, (1,))
 
 
 def test_an_error_that_is_quoted(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ _OWN, _WAIT = FailureRole.OWN, FailureRole.WAIT
 
 GROUP_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
-        r"Default process group has not been initialized",
+        r"Default process group (?:has not been|is not) initialized",
         _OWN,
         "Something needs the process group, which was never made, or not yet.",
         "Call `torch.distributed.init_process_group()` first, and start with torchrun.",
@@ -36,6 +36,14 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "The program must be started by a launcher, and was started by `python`.",
         "Start it with `torchrun --nproc-per-node=N`.",
+        likely=("GPU403", "GPU422"),
+    ),
+    ErrorText(
+        r"'(?:Namespace|Args|Arguments|Config|CfgNode|EasyDict|AttrDict)' object has no attribute "
+        r"'(?:rank|local_rank|world_size|distributed|gpu|dist_backend|dist_url)'",
+        _OWN,
+        "The program asks for its rank, which it sets only where a launcher has started it.",
+        "Start it with `torchrun --nproc-per-node=N`, or set the option.",
         likely=("GPU403", "GPU422"),
     ),
     ErrorText(

@@ -14,6 +14,13 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         "The lines below it say which rank met what.",
     ),
     ErrorText(
+        r"Caught \w+ in (?:DataLoader worker process|replica) \d+",
+        _OWN,
+        "The error was raised in a worker of a loader, or in a replica of DataParallel, and its own traceback, which "
+        "follows, is not whole.",
+        "Read on below this line; with `num_workers=0` the error of a worker is raised in the rank itself.",
+    ),
+    ErrorText(
         r"[Nn]o such file|does not exist|doesn't exist|do not exist|not exists?\b|[Cc]annot find|[Cc]ould not find|"
         r"[Nn]ot found\b|NotFoundError",
         _OWN,

@@ -50,7 +50,8 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"(?:torchrun|accelerate|deepspeed|python3?|srun|mpirun|horovodrun|conda|module|nvidia-smi|\S+): "
-        r"(?:command )?not found(?:\s|$)|CondaError|CommandNotFoundError|has not been properly configured to use "
+        r"(?:command )?not found(?:\s|$)|未找到命令|CondaError|"
+        r"CommandNotFoundError|has not been properly configured to use "
         r"'conda|EnvironmentNameNotFound|No module named torch\.distributed\.(?:run|launch)",
         _OWN,
         "The shell did not find a command: the environment of the program is not activated on this node.",

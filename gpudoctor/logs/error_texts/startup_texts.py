@@ -62,6 +62,13 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         library="protobuf",
     ),
     ErrorText(
+        r"No module named '[\w.]+'; '[\w.]+' is not a package",
+        _OWN,
+        "Something else of this name is found before the package: a file beside the script, or another package.",
+        "Print its `__file__`, and rename the file or remove the other package.",
+        library="python",
+    ),
+    ErrorText(
         r"UnencryptedCookieSessionFactoryConfig|No module named '(?:amp_C|apex|fused_layer_norm_cuda|"
         r"fused_weight_gradient_mlp_cuda)'",
         _OWN,
