@@ -128,7 +128,8 @@ class LogDiagnosis:
 def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     """Put the facts of all logs of one job in order."""
     known = list(facts)
-    failures = _joined(list(_failures(known)))
+    told = list(_failures(known))
+    failures = _joined(told) or told[:1]
     # Who could not connect tries again.
     failures = [each for each in failures if not (each.cut and each.role is FailureRole.WAIT)] or failures
     missing = missing_from(known)
@@ -180,6 +181,8 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
     for fact in facts:
         if isinstance(fact, LoggedCrash):
+            if fact.ignored and not fact.type:
+                continue
             told = _crash(fact)
             # Of an error whose traceback is not in the log, nobody knows whether it ended the process.
             bare = fact.headless and not fact.frames and told.meaning is None
@@ -326,7 +329,7 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
         others = [one for one in others if one.meaning is None or one.meaning.library != "ray" or one.by == each.by]
         if not others:
-            if each.place is None and each.text == CUT and not each.by.is_known and len(kept) > 1:
+            if each.place is None and each.text == CUT and not each.by.is_known:
                 kept.remove(each)
             continue
         kept.remove(each)

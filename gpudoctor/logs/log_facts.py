@@ -45,18 +45,19 @@ class LoggedFrame:
 _FOREIGN = (
     "/site-packages/", "/dist-packages/", "/lib/python3", "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
-    "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
+    "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
 )  # fmt: skip
 _ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
 """Where torch lies, other packages do, too, whatever the folder is called."""
 _TOOLS = frozenset(
-    "torch torchvision torchaudio torch_xla torchmetrics torchdata accelerate deepspeed lightning pytorch_lightning "
-    "lightning_fabric transformers ray horovod hydra omegaconf fire click typer absl numpy scipy pandas sklearn "
-    "pyarrow triton megatron colossalai fairscale apex xformers peft bitsandbytes flash_attn vllm datasets evaluate "
-    "diffusers huggingface_hub tokenizers sentencepiece safetensors tensorboard tensorboardX wandb mlflow comet_ml clearml "
-    "wrapt tqdm rich loguru yaml fsspec aiohttp httpx httpcore requests urllib3 multiprocess dill cloudpickle joblib PIL cv2 "
-    "h5py lmdb decord webdataset timm einops mmcv mmengine fvcore iopath jsonargparse typing_extensions pydantic six "
-    "ignite composer streaming tensorflow jax pkg_resources setuptools importlib_metadata".split()
+    "torch torchvision torchaudio torch_xla torchmetrics torchdata accelerate deepspeed lightning "
+    "pytorch_lightning lightning_fabric transformers ray horovod hydra omegaconf fire click typer absl numpy "
+    "scipy pandas sklearn pyarrow triton megatron colossalai fairscale apex xformers peft bitsandbytes "
+    "flash_attn vllm datasets evaluate diffusers huggingface_hub tokenizers sentencepiece safetensors "
+    "tensorboard tensorboardX wandb mlflow comet_ml clearml wrapt tqdm rich loguru yaml fsspec aiohttp httpx "
+    "httpcore requests urllib3 multiprocess dill cloudpickle joblib PIL cv2 h5py lmdb decord webdataset timm "
+    "einops mmcv mmengine fvcore iopath jsonargparse typing_extensions pydantic six ignite composer streaming "
+    "tensorflow jax pkg_resources setuptools importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
 _CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/\1/")

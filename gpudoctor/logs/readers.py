@@ -255,6 +255,9 @@ def _tells(text: str) -> bool:
 
 
 _BEHIND_BAR = re.compile(r".*[\w?]/(?:s|it)(?:, [^\[\]]*)?\](?=\s*\S)")
+_RUN_ON = 'Traceback (most recent call last): File "'
+_CALLS = re.compile(r'(?P<call>File "[^"]+", line \d+, in \S+) ?(?P<source>.*?)(?=\s*File "|$)')
+_ERROR_AT_END = re.compile(r"\s(?P<error>[A-Za-z_][\w.]*(?:Error|Exception): .*)$")
 _FOLDS = re.compile(r"\\n(?:['\"], ['\"])?")
 _FOLDED = re.compile(rf'{_FOLDS.pattern}\s+File \\?"')
 
@@ -266,12 +269,27 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.search(line.text)) is not None:
             yield replace(line, text=line.text[: behind.end()])
             line = replace(line, text=line.text[behind.end() :])
+        if _RUN_ON in line.text:
+            yield from (replace(line, text=part) for part in _apart(line.text))
+            continue
         if _FOLDED.search(line.text) is None:
             yield line
             continue
         text = line.text.replace('\\"', '"').replace("\\'", "'")
         for part in _FOLDS.split(text):
             yield replace(line, text=part)
+
+
+def _apart(text: str) -> Iterator[str]:
+    """The lines of a traceback in which something has put blanks in the place of their ends."""
+    before, _, after = text.partition(_RUN_ON)
+    yield f"{before}{_RUN_ON.partition(' File')[0]}"
+    ended = _ERROR_AT_END.search(after)
+    for call in _CALLS.finditer(f'File "{after[: ended.start()] if ended else after}'):
+        yield f"  {call['call']}"
+        yield f"    {call['source']}"
+    if ended:
+        yield ended["error"]
 
 
 class LogReader:

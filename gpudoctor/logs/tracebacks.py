@@ -14,7 +14,7 @@ _FRAME = re.compile(
     r'(?:(?:.*\s\s|\s*)File "|"|(?=[^"\s]+", line \d+, in ))(?P<path>[^"]+)", line (?P<line>\d+)'
     r"(?:, in (?P<function>.+))?\s*$"
 )
-ERROR_ALONE = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit):(?: \S|\s*$)")
+ERROR_ALONE = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)|Exception):(?: \S|\s*$)")
 """The last line of a traceback that stands alone."""
 _IGNORED = "Exception ignored in"
 _BOX = "│╭╰❱┃┏┗ "
@@ -40,6 +40,8 @@ _ENDS = re.compile(
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
+_INDENT = 2
+"""Blanks before a call."""
 _MOST_LINES = 24
 """Lines of an exception's text that are kept."""
 _MOST_FRAMES = 2_000
@@ -72,9 +74,12 @@ class _OpenTraceback:
         self.source = ""
         self.frames: list[LoggedFrame] = []
         self.unnumbered: tuple[str, str] | None = None
+        self.indent = 0
 
-    def add(self, frame: LoggedFrame) -> None:
-        """One more call."""
+    def add(self, frame: LoggedFrame, before: int = _INDENT) -> None:
+        """One more call, with the blanks before it: where there are more than Python writes, all is indented."""
+        if not self.frames:
+            self.indent = max(0, before - _INDENT)
         if len(self.frames) < _MOST_FRAMES:
             self.frames.append(frame)
             self.source = ""
@@ -215,7 +220,7 @@ class TracebackReader:
     @staticmethod
     def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
         """The log ends before the error; where another had led to it, that one is known."""
-        crash = LoggedCrash(opened.by, opened.at, "", "", opened.ordered(), mixed=opened.mixed)
+        crash = LoggedCrash(opened.by, opened.at, "", "", opened.ordered(), mixed=opened.mixed, ignored=opened.ignored)
         if crash.place is None and opened.outer is not None:
             return opened.outer
         if earlier is None:
@@ -224,8 +229,10 @@ class TracebackReader:
 
     def _inside(self, opened: _OpenTraceback, by: Speaker, text: str) -> None:
         if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
-            opened.add(LoggedFrame(found["path"], int(found["line"]), found["function"] or ""))
+            frame = LoggedFrame(found["path"], int(found["line"]), found["function"] or "")
+            opened.add(frame, len(text) - len(text.lstrip(" ")))
             return
+        text = text.removeprefix(" " * opened.indent)
         if opened.notebook(text):
             return
         if opened.frames and not opened.source:

@@ -783,20 +783,21 @@ def test_a_kernel_names_no_rank_and_python_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("frames", "path", "line"),
     [
-        ("Cell In[16], line 29\n---> 29 trainer.train()\n\nFile /x/site-packages/a/b.py:7, in T.f(x)", "Cell In[16]", 29),
+        ("Cell In[16], line 29\n---> 29 trainer.train()\n\nFile /x/site-packages/a/b.py:7, in T.f(x)",
+         "Cell In[16]", 29),
         ("<ipython-input-9-f1> in <module>\n      1 a\n----> 2 fit()\n\n~/x/site-packages/b.py in f(x)\n--> 7 y()",
          "<ipython-input-9-f1>", 2),
     ],
 )  # fmt: skip
 def test_a_traceback_of_a_notebook(frames: str, path: str, line: int, tmp_path: Path) -> None:
-    text = f"RuntimeError      Traceback (most recent call last)\n{frames}\n\nRuntimeError: element 0 of tensors does not\n"
+    text = f"RuntimeError      Traceback (most recent call last)\n{frames}\n\nRuntimeError: no gradient\n"
     first = read(tmp_path, text).first
     assert first is not None
     assert first.place is not None
     assert (first.place.path, first.place.line, first.summary) == (
         path,
         line,
-        "RuntimeError: element 0 of tensors does not",
+        "RuntimeError: no gradient",
     )
 
 
@@ -822,6 +823,35 @@ def test_a_spawned_rank_is_named_where_its_traceback_is_cut_off(tmp_path: Path) 
     first = read(tmp_path, f"{parent}  -- Process 7 terminated with the following error:\n  Traceb").first
     assert first is not None
     assert (first.by.rank, first.place) == (7, None)
+
+
+@pytest.mark.parametrize("mark", ["`", '"', "'", "> ", "**", "“"])
+def test_an_error_behind_a_mark(mark: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{mark}Exception: Could not find the transformer layer class to wrap in the model.\n").first
+    assert first is not None
+    assert first.meaning is not None
+
+
+def test_a_curly_apostrophe(tmp_path: Path) -> None:
+    told = "RuntimeError: Lightning can\u2019t create new processes if CUDA is already initialized.\n"
+    first = read(tmp_path, told).first
+    assert first is not None
+    assert first.meaning is not None
+
+
+@pytest.mark.parametrize("before", ["    ", "  ", ""])
+def test_a_traceback_that_is_indented_below_its_first_line(before: str, tmp_path: Path) -> None:
+    first, *rest = TRACEBACK.splitlines()
+    found = read(tmp_path, "\n".join([first, *(before + line for line in rest)]) + "\n\nAny idea?\n").first
+    assert found is not None
+    assert (found.summary, found.place and found.place.line) == ("KeyError: 'label'", 20)
+
+
+def test_a_traceback_that_blanks_run_on(tmp_path: Path) -> None:
+    told = " ".join(line.strip() for line in TRACEBACK.splitlines() if "~" not in line)
+    first = read(tmp_path, f"> the same here. {told}\n").first
+    assert first is not None
+    assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)
 
 
 def test_an_exit_that_came_later_is_not_alike(tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ def meaning_by_kind(text: str) -> ErrorText | None:
 
 
 def _first_of(texts: tuple[ErrorText, ...], text: str, calls: str) -> ErrorText | None:
-    return next((each for pattern, each in _compiled(texts) if _means(each, pattern.search(text), calls)), None)
+    straight = text.replace("\u2019", "'")
+    return next((each for pattern, each in _compiled(texts) if _means(each, pattern.search(straight), calls)), None)
 
 
 def _means(each: ErrorText, found: re.Match[str] | None, calls: str) -> bool:

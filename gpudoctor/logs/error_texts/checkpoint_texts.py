@@ -16,7 +16,8 @@ CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
         code="GPU603",
     ),
     ErrorText(
-        r"copying a param with shape torch\.Size\(\[0\]\) from checkpoint",
+        r"copying a param with shape torch\.Size\(\[0\]\) from checkpoint|"
+        r"shape torch\.Size\(\[1\]\) from checkpoint, the shape in current model is torch\.Size\(\[\d+, ",
         _OWN,
         "The checkpoint holds empty parameters: it was written from a model that DeepSpeed's ZeRO-3 had partitioned, "
         "without gathering it.",
