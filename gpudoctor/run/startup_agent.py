@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 # Loaded now, while the clocks are those of Python.
 from gpudoctor.run import clock  # noqa: F401
 from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.protocol import VIRTUAL_NODE
+
+if TYPE_CHECKING:
+    from gpudoctor.virtual.backward_pass import InMode
 
 FOLDER = "GPUDOCTOR_RUN_FOLDER"
 """The environment variable that names the folder of the recording."""
@@ -56,10 +60,10 @@ def wait_for_torch() -> None:
     when_imported("torch", _install)
 
 
-def _make_shards_virtual() -> None:
+def _make_shards_virtual(in_mode: InMode) -> None:
     from gpudoctor.virtual import sharded_attention, sharded_draws
 
-    sharded_draws.install()
+    sharded_draws.install(in_mode)
     sharded_attention.install()
 
 
@@ -72,8 +76,8 @@ def _install() -> None:
         if VIRTUAL_GPUS in os.environ:
             from gpudoctor.virtual.install import make_gpus_virtual
 
-            make_gpus_virtual(int(os.environ[VIRTUAL_GPUS]), os.environ.get(VIRTUAL_NODE, ""))
-            when_imported("torch.distributed.tensor", _make_shards_virtual)
+            in_mode = make_gpus_virtual(int(os.environ[VIRTUAL_GPUS]), os.environ.get(VIRTUAL_NODE, ""))
+            when_imported("torch.distributed.tensor", lambda: _make_shards_virtual(in_mode))
         from gpudoctor.run.instruments import install
     finally:
         sys.path[:] = now

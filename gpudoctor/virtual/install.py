@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.overrides import _get_current_function_mode_stack
 
@@ -37,11 +37,15 @@ from gpudoctor.virtual.streams import Streams, accept_streams
 from gpudoctor.virtual.tensor_mode import TorchAnswer, VirtualMode
 from gpudoctor.virtual.transfers import Transfers
 
+if TYPE_CHECKING:
+    from gpudoctor.virtual.backward_pass import InMode
 
-def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
+
+def make_gpus_virtual(count: int, node: str = "") -> InMode:
     """Give this process a machine with so many virtual GPUs; the mode stays in place until the process ends.
 
-    `node` names the machine where there are several virtual ones.
+    `node` names the machine where there are several virtual ones. Returns what puts the mode in place for a while, in
+    code that C++ calls.
     """
     gpus = VirtualGpus(count, node)
     random = DeviceRandom(gpus)
@@ -77,4 +81,4 @@ def make_gpus_virtual(count: int, node: str = "") -> VirtualGpus:
     batchnorm_kernels.install()
     threads.install(in_mode)
     in_mode().__enter__()
-    return gpus
+    return in_mode

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
 
 
-_ENDED: list[Any] = []
+_UNTIL_THE_END: list[Any] = []
+"""What exchanges. Before torch 2.8 or so it ends with Python locked, for which its own threads may still wait: it ends
+with the process, not with its group."""
 
 
 class NcclConfig:
@@ -92,6 +94,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         self._timeout = self.options._timeout
         # It may be made under another `torch.device`, and never looks at one.
         self._gloo: Any = ProcessGroupGloo(PrefixStore("gloo", store), rank, size, timeout=self._timeout)
+        _UNTIL_THE_END.append(self._gloo)
         # Since torch 2.7.
         if hasattr(self._gloo.options, "group_name"):
             self._gloo.options.global_ranks_in_group = self.options.global_ranks_in_group
@@ -147,8 +150,9 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         return False
 
     def _shutdown(self) -> None:
-        """Torch 2.6 ends gloo with Python locked, for which its threads may still wait: let it end with the process."""
-        _ENDED.append(self._gloo)
+        """Nothing: what exchanges lives on."""
+
+    shutdown = _shutdown
 
     def supports_tensor_alloc(self, device: torch.device) -> bool:
         return False

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from gpudoctor.virtual.backward_pass import InMode
 
 _SEEDS = 2**62
 
 
-def install() -> None:
+def install(in_mode: InMode) -> None:
     """Put it where PyTorch looks for its own; `torch.distributed.tensor` has been imported."""
     from torch.distributed.tensor import _api, _op_schema, _random
 
@@ -24,7 +27,9 @@ def install() -> None:
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             own = torch.cuda.get_rng_state()
-            super().__init__(*args, **kwargs)
+            # Torch 2.7 makes one in the midst of an operation, and moves its state to the GPU.
+            with in_mode():
+                super().__init__(*args, **kwargs)
             # That of the first rank, where PyTorch has made all alike.
             self._common = torch.Generator()
             # Torch 2.6 keeps it beside that of the GPU, which may be seeded without it.
