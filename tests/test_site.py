@@ -53,6 +53,14 @@ def _text(file: Path) -> str:
     return " ".join(unescape(re.sub(r"<[^>]*>", "", body)).split())
 
 
+def test_no_folder_is_deleted_that_holds_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.py").touch()
+    with pytest.raises(SystemExit, match="2"):
+        make_site.main([str(tmp_path)])
+    assert "holds something else than a site" in capsys.readouterr().err
+    assert (tmp_path / "train.py").exists()
+
+
 @pytest.mark.slow
 def test_links_lead_somewhere(built: Path) -> None:
     assert make_site.broken_links(built) == []

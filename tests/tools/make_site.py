@@ -7,6 +7,7 @@ Python 3.11 and no network; `pip install -c constraints.txt -e '.[docs]'` brings
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -51,11 +52,17 @@ GUIDE_TITLES = {
 }
 _FOLDERS = {"rules": "rules/index", "run-matrix": "rules/run-matrix"}
 _REFERENCE = ("settings", "json", "environment")
+_ONLY_A_SITE_HAS = "404.html"
 
 
 def main(arguments: list[str]) -> int:
     """Build the site, and say which links of it lead nowhere."""
-    out = Path(arguments[0]) if arguments else ROOT / "build" / "site"
+    parser = argparse.ArgumentParser(prog="make_site.py", description=__doc__)
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "site", metavar="FOLDER")
+    out: Path = parser.parse_args(arguments).folder
+    # Made anew: what is deleted must be a site.
+    if out.is_dir() and any(out.iterdir()) and not (out / _ONLY_A_SITE_HAS).is_file():
+        parser.error(f"{out} holds something else than a site: name a folder that is empty or new")
     build(out)
     broken = broken_links(out)
     print(*broken, sep="\n", file=sys.stderr)
