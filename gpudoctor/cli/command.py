@@ -45,7 +45,15 @@ class Command:
 
 def help_formatter(prog: str) -> argparse.HelpFormatter:
     """Help in the width of the terminal. Left to itself, argparse imports compression libraries to learn the width."""
-    return argparse.HelpFormatter(prog, width=width_of(sys.stdout) - 2)
+    return _HelpFormatter(prog, width=width_of(sys.stdout) - 2)
+
+
+class _HelpFormatter(argparse.HelpFormatter):
+    """What takes all that remains has a name, too: argparse shows dots alone."""
+
+    def _format_args(self, action: argparse.Action, default_metavar: str) -> str:
+        told = super()._format_args(action, default_metavar)
+        return f"{action.metavar} {told}" if action.nargs == argparse.REMAINDER and action.metavar else told
 
 
 class CommandParser(argparse.ArgumentParser):

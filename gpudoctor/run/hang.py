@@ -16,14 +16,17 @@ from typing import Any
 
 from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, state_of
 from gpudoctor.record import dataclass, replace
-from gpudoctor.run.protocol import ANSWER, ENOUGH, QUESTION
+from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
 from gpudoctor.run.ras import ranks_apart
 from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
 from gpudoctor.run.recording_reader import collective_of, frames_of, lines_of
 from gpudoctor.run.unresponsive import stack_of
 
 _PATIENCE = 3.0
-"""Seconds that a rank may take to answer."""
+"""Seconds that a rank may take to begin to answer."""
+_WHOLE = 15.0
+"""Seconds that it may take for the whole answer: where calls keep Python's lock again and again, or the machine is
+loaded, each step of it waits."""
 _MUCH_LONGER = 4
 """Times the patience, after which ranks do not advance even if all of them are at the same place, or one is at work."""
 _AT_WORK = 0.5
@@ -260,7 +263,8 @@ class Watch:
         there = [each for each in ranks if state_of(each.pid)]
         for each in there:
             with contextlib.suppress(OSError):
-                (self._folder / ANSWER.format(pid=each.pid)).unlink(missing_ok=True)
+                for name in (HEARD, ANSWER):
+                    (self._folder / name.format(pid=each.pid)).unlink(missing_ok=True)
                 # Where nobody listens any more, opening fails at once instead of waiting.
                 pipe = os.open(self._folder / QUESTION.format(pid=each.pid), os.O_WRONLY | os.O_NONBLOCK)
                 os.write(pipe, b"?")
@@ -276,13 +280,19 @@ class Watch:
 
     def _answers(self, ranks: Sequence[_FollowedRank]) -> dict[int, dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
-        deadline = time.monotonic() + _PATIENCE
-        while len(found) < len(ranks) and time.monotonic() < deadline:
-            for each in ranks:
+        asked = time.monotonic()
+        while missing := [each for each in ranks if each.pid not in found]:
+            for each in missing:
                 with contextlib.suppress(OSError, ValueError):
                     found[each.pid] = json.loads((self._folder / ANSWER.format(pid=each.pid)).read_text())
+            waited = time.monotonic() - asked
+            if waited > _WHOLE or (waited > _PATIENCE and not any(map(self._hears, missing))):
+                break
             time.sleep(0.02)
         return found
+
+    def _hears(self, rank: _FollowedRank) -> bool:
+        return (self._folder / HEARD.format(pid=rank.pid)).exists() and bool(state_of(rank.pid))
 
 
 def _computes(each: _FollowedRank) -> bool:

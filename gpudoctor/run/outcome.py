@@ -18,6 +18,10 @@ from gpudoctor.run.untried import untried
 if TYPE_CHECKING:
     from gpudoctor.run.recording import Crash, Process, Waiting
 
+_REFUSED = 2
+"""The exit code with which argparse, and Python itself, refuse how they were started."""
+_OF_SIGNALS = 128
+"""From here on an exit code stands for a signal."""
 CONFIRMED, CLEARED, NOT_REACHED = "confirmed", "cleared", "not reached"
 
 
@@ -77,7 +81,7 @@ def unexplained(recording: Recording) -> str:
         return end.text
     first = _first_crash(recording)
     if first is None:
-        return ""
+        return _ended_itself(recording)
     process, crash = first
     who = f"Rank {process.rank}" if process.rank is not None else "The script"
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
@@ -87,6 +91,23 @@ def unexplained(recording: Recording) -> str:
     if crash.lost_connection and (gone := _gone(recording)):
         told = gone
     return f"{who} ended with {crash.summary}{at}. {told}"
+
+
+def _ended_itself(recording: Recording) -> str:
+    """Of ranks that came to their end before the first step, and raised nothing: they have printed why, and left."""
+    if not recording.status or not 0 < recording.status < _OF_SIGNALS or any(each.made for each in recording.ranks):
+        return ""
+    left = [each.rank for each in recording.ranks if each.over and each.rank is not None]
+    if recording.ranks and not left:
+        return ""
+    who = recording.named(left) if left else "The program"
+    told = f"{who} ended before the first step, and raised no error that was seen"
+    if recording.ranks or recording.status == _REFUSED:
+        return (
+            f"{told}: a program ends so where it refuses an option, or lacks one. It has said above which; its own "
+            "options stand after its name, those of gpudoctor before it."
+        )
+    return f"{told}: it ended itself, and has said why above."
 
 
 def shown_by_the_end(

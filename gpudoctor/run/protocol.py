@@ -2,6 +2,8 @@
 
 QUESTION = "ask-{pid}"
 """The pipe through which the question comes, in the folder of the recording."""
+HEARD = "heard-{pid}"
+"""The file that is there once the process has begun to answer: whose it is gets to work, however slowly."""
 ANSWER = "answer-{pid}.json"
 STEPS = "steps"
 """A file in the folder of the recording that holds the steps after which a rank waits to be ended."""

@@ -84,6 +84,14 @@ def test_options_are_frozen(command: str, capsys: pytest.CaptureFixture[str]) ->
     assert sorted(set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))) == sorted(OPTIONS[command].split())
 
 
+def test_help_names_what_takes_all_that_remains(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["run", "--help"])
+    shown = capsys.readouterr().out
+    assert "-m MODULE ..." in shown
+    assert "SCRIPT ..." in shown
+
+
 def test_help_names_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--help"])

@@ -99,6 +99,13 @@ def test_a_rank_in_a_call_that_keeps_the_lock_is_found_all_the_same(tmp_path: Pa
     assert watched.codes == set()
 
 
+def test_a_rank_whose_calls_keep_the_lock_again_and_again_is_not_stuck(tmp_path: Path) -> None:
+    keeps = "        while dist.get_rank() == 1:\n            __import__('ctypes').PyDLL(None).sleep(2)\n"
+    watched = hang(tmp_path, TRAINING + keeps)
+    assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [1]}
+    assert [each["silence"] for each in watched.report["hang"]] == ["", ""]
+
+
 LOCKED = """
 import os
 import threading

@@ -30,6 +30,23 @@ def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Pa
         assert timing["step_seconds"] > 0
 
 
+@pytest.mark.parametrize(
+    ("end", "told"),
+    [
+        ("import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr', required=True)\n"
+         "parser.parse_args()", "refuses an option"),
+        ("raise SystemExit('usage: train.py DATA')", "has said why"),
+    ],
+)  # fmt: skip
+def test_a_program_that_ends_itself_before_it_trains_is_told(end: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(f"import torch\n{end}\n")
+    ended = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "train.py")
+    assert ended.returncode
+    text = " ".join(ended.stderr.split())
+    assert "The program ended before the first step, and raised no error that was seen" in text
+    assert told in text
+
+
 def test_a_suspicion_of_lint_is_confirmed(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(TRAINING.replace("    sampler.set_epoch(epoch)\n", ""))
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")

@@ -27,13 +27,19 @@ def summary(inventory: Inventory, width: int = 80) -> list[str]:
     lines = [line for label, text in rows for line in _row(label, text, width)]
     points = weak_points(inventory)
     grave = [point for point in points if point.severity is not Severity.INFO]
-    lines += ["", f"Weak points: {len(grave)}" if grave else "No weak point was found."]
+    lines += ["", f"Weak points: {len(grave)}" if grave else _none_found(inventory)]
     lines += [line for point in grave[:_MOST_POINTS] for line in _point(point, width)]
     if len(grave) > _MOST_POINTS:
         lines.append(f"  and {len(grave) - _MOST_POINTS} more")
     notes = [point for point in points if point.severity is Severity.INFO]
     lines += ["  · " + textwrap.shorten(note.what, width - 4, placeholder=" ...") for note in notes[:_MOST_NOTES]]
     return lines
+
+
+def _none_found(inventory: Inventory) -> str:
+    if inventory.driver.version.known:
+        return "No weak point was found."
+    return "No weak point was found without the driver, which knows of GPUs and links."
 
 
 def _row(label: str, text: str, width: int) -> list[str]:

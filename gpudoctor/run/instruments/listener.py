@@ -19,7 +19,7 @@ import torch
 
 from gpudoctor.run import clock
 from gpudoctor.run.places import PACKAGE, is_own
-from gpudoctor.run.protocol import ANSWER, ASKED_BY, QUESTION
+from gpudoctor.run.protocol import ANSWER, ASKED_BY, HEARD, QUESTION
 from gpudoctor.run.unresponsive import SIGNAL, STACK
 
 if TYPE_CHECKING:
@@ -69,6 +69,9 @@ def _prepare_for_silence(folder: str) -> None:
 
 def _answer(state: State, main: int) -> None:
     stack = _stack(sys._current_frames().get(main))
+    os.close(
+        os.open(os.path.join(state.recorder.folder, HEARD.format(pid=os.getpid())), os.O_WRONLY | os.O_CREAT, 0o600)
+    )
     said = {
         "at": clock.time(),
         "pid": os.getpid(),

@@ -30,6 +30,7 @@ from gpudoctor.probe.inventory.findings.judge import weak_points as judged
 from gpudoctor.probe.inventory.overview import summary
 from gpudoctor.probe.inventory.subprocess_query import Answers, Errand
 from gpudoctor.probe.inventory.take import put_together
+from gpudoctor.record import replace
 from tests.support.inventories import EIGHT_H100
 
 Fleet = Mapping[str, Inventory]
@@ -169,6 +170,14 @@ def test_the_summary_of_eight_equal_gpus_is_short(fleet: Fleet) -> None:
     assert "GPUs       8 x NVIDIA H100 80GB HBM3, 79.6 GiB, capability 9.0" in lines
     assert "links      28 pairs: NV18; peer access: ok" in lines
     assert lines[-1] == "No weak point was found."
+
+
+@pytest.mark.parametrize("absence", [Absence.NOT_INSTALLED, Absence.NO_DRIVER])
+def test_a_driver_that_was_not_asked_has_no_weak_points_to_deny(fleet: Fleet, absence: Absence) -> None:
+    healthy = fleet["eight-h100"]
+    driver = replace(healthy.driver, version=absent("it is not there", absence))
+    told = summary(replace(healthy, driver=driver, gpus=(), pairs=()))
+    assert not any(line == "No weak point was found." for line in told)
 
 
 _INTERRUPTED = """
