@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import ModuleState, SettingState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Namespace, Partial
@@ -48,7 +48,10 @@ def _settings_classes() -> tuple[str, ...]:
     return tuple(name for name in found if TRAINING_SETTINGS.fits(name))
 
 
-@MODELS.callable(*_settings_classes())
+_SETTINGS = frozenset(_settings_classes())
+
+
+@MODELS.callable(*_SETTINGS)
 def _training_arguments(call: Call) -> Values:
     """Some of the settings say that the trainer is started in several processes."""
     several = any(name in call.keywords for name in SEVERAL)
@@ -68,6 +71,7 @@ def _training_arguments(call: Call) -> Values:
 
 
 def _settings_of(call: Call, name: str) -> ManagedObject:
+    _ask_for_device(call)
     made = ManagedObject(call.allocation_site(), call.place, call.label, "transformers", name, name)
     call.do.set_own_attribute(made, "n_gpu", singleton(_gpus(call)))
     return made
@@ -78,6 +82,12 @@ def _as_launched(call: Call, made: ManagedObject) -> None:
     steps = call.do.launch.option((f"--{_STEPS}",))
     if isinstance(steps, str) and steps.isdecimal():
         call.do.set_own_attribute(made, _STEPS, singleton(Const(int(steps))))
+
+
+def _ask_for_device(call: Call) -> None:
+    """As soon as they are made, such settings ask for the device of the process, and make the process group for it."""
+    if call.do.several_processes:
+        call.do.set_flag(PROCESS, ProcessState.group)
 
 
 def _gpus(call: Call) -> Value:
@@ -111,6 +121,8 @@ def _chosen(call: Call, cls: Value | None) -> Values:
         made = _settings_of(call, cls.name)
         _as_launched(call, made)
         return singleton(made)
+    if isinstance(cls, Class) and not _SETTINGS.isdisjoint(cls.library_bases):
+        _ask_for_device(call)
     if not isinstance(cls, Class):
         return call.unknown(Anonymous("configuration", call.allocation_site()), "a configuration", config=True)
     return chosen_object(call, cls)
