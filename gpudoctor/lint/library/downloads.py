@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+
+from gpudoctor.lint.contents import known_items
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.symbols import OpenFile
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.library.checkpoint_files import opened_for_writing
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -31,6 +36,47 @@ def _download(call: Call, effect: DownloadEffect) -> Values:
     if path is not None and path.single != NONE:
         call.emit(Download, call=call.name, path=path)
     return singleton(call.result(fresh=True))
+
+
+_FETCH = {"wget": ("-O", "--output-document", "-P"), "curl": ("-o", "--output"), "gdown": ("-O", "--output")}
+"""Commands that fetch a file, with no lock, and the options that say where to."""
+
+
+@MODELS.callable("shlex.split")
+def _split_command(call: Call) -> Values:
+    words = _words_of(call.first)
+    return singleton(TupleOf(tuple(map(singleton, words)))) if words else NOT_ANSWERED
+
+
+@MODELS.callable(
+    "os.system", *(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen"))
+)
+def _run_command(call: Call) -> Values:
+    """`subprocess.run(["wget", url, "-O", path])`."""
+    items = known_items(call.do, call.first)
+    words = [each.single for each in items] if items is not None else _words_of(call.first)
+    name = (text_of(words[0]) or "").rpartition("/")[2] if words else ""
+    for flag, target in itertools.pairwise(words):
+        if text_of(flag) in _FETCH.get(name, ()) and target is not None:
+            call.emit(Download, call=name, path=singleton(target))
+    return NOT_ANSWERED
+
+
+def _words_of(text: Value | None) -> list[Value]:
+    """The words of a command that stand in a text, of which parts may not be known; none where it quotes any."""
+    parts = text.parts if isinstance(text, Text) else (text,) if isinstance(text, Const) else ()
+    found: list[list[Value]] = [[]]
+    for part in parts:
+        known = part.value if isinstance(part, Const) else None
+        if not isinstance(known, str):
+            found[-1].append(part)
+            continue
+        if any(quote in known for quote in "\"'\\$`;|&"):
+            return []
+        first, *others = re.split(r"\s+", known)
+        found[-1] += [Const(first)] if first else []
+        found += [[Const(each)] if each else [] for each in others]
+    return [each[0] if len(each) == 1 else Text(tuple(each)) for each in found if each]
 
 
 @MODELS.callable("torch.hub.load")

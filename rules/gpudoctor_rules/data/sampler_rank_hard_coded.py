@@ -68,8 +68,9 @@ class SamplerRankHardCoded(Rule):
     needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # A framework may number its processes in another way, or set the sampler's rank later.
-        if program.managed_by:
+        # A framework may number its processes in another way, or set the sampler's rank later. What these leave to the
+        # program, they read as it is.
+        if program.managed_by - program.leaving("loaders"):
             return
         for event in program.events(MakeSampler):
             sampler = event.sampler
