@@ -23,8 +23,9 @@ _TELLING = (
     (r"CUDA_HOME environment variable is not set|[Uu]nable to find nvcc|No such file or directory: '\S*nvcc'",
      "an extension that is compiled for CUDA here"),
     (r"Found no NVIDIA driver|CUDA driver version is insufficient|No CUDA GPUs are available|no CUDA-capable device"
-     "|Torch not compiled with CUDA",
+     r"|Torch not compiled with CUDA|module 'torch\._C' has no attribute '_cuda_|not linked with support for cuda",
      "a call of CUDA itself"),
+    (r"Cannot use ReduceOp\.(PREMUL_SUM) with Gloo", "`{}`, a sum that NCCL alone computes,"),
 )  # fmt: skip
 """Parts of errors' texts, as torch, Triton and the system's loader write them, and what each was asked for."""
 

@@ -87,6 +87,9 @@ class CudaSurface:
         # As a build without CUDA says it, also where this one has it and the machine no driver.
         torch.cuda.CUDAGraph.__new__ = _no_graph
         torch.backends.cudnn.is_available = lambda: True
+        for name in ("preferred_linalg_library", "preferred_blas_library"):
+            if hasattr(torch.backends.cuda, name):
+                setattr(torch.backends.cuda, name, _preferred(getattr(torch.backends.cuda, name)))
         # Layers of old ask before they lay their weights out for it.
         torch.backends.cudnn.is_acceptable = lambda tensor: False
         vars(torch.cuda.memory).update(
@@ -131,6 +134,9 @@ class CudaSurface:
             "memory_stats_as_nested_dict": lambda device=None: {},
             "cudart": _Runtime,
             "_cudart": _Runtime(),
+            "get_allocator_backend": lambda: "native",
+            "get_per_process_memory_fraction": lambda device=None: 1.0,
+            "host_memory_stats": dict,
             "memory_snapshot": lambda *_: [],
             "memory_summary": lambda device=None, abbreviated=False: "memory of a virtual GPU is not counted",
             "list_gpu_processes": lambda device=None: "",
@@ -166,6 +172,11 @@ class CudaSurface:
             raise AssertionError("Invalid device id")
         self._gpus.index_of(device)
         return VirtualProperties()
+
+
+def _preferred(ask: Callable[..., Any]) -> Callable[..., Any]:
+    # Which library computes is all the same here.
+    return lambda backend=None: ask()
 
 
 class _Runtime:

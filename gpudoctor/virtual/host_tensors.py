@@ -1,4 +1,4 @@
-"""Tensors that are made of memory of the host, by functions that no mode hears of."""
+"""Tensors that are made of memory that is there already, by functions that no mode hears of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gpudoctor.virtual.residence import HOST, settle
+from gpudoctor.virtual.residence import HOST, place_of, settle
 
 _MAKERS = ("from_numpy", "frombuffer", "from_file")
 
@@ -16,6 +16,15 @@ def install() -> None:
     """Have what these functions return be known to live on the host."""
     for name in _MAKERS:
         setattr(torch, name, _on_host(getattr(torch, name)))
+    share = torch.from_dlpack
+
+    @functools.wraps(share)
+    def shared(ext_tensor: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
+        made = share(ext_tensor, *args, **kwargs)
+        settle(made, place_of(ext_tensor) if isinstance(ext_tensor, torch.Tensor) else HOST)
+        return made
+
+    torch.from_dlpack = shared
 
 
 def _on_host(make: Any) -> Any:

@@ -21,6 +21,7 @@ from gpudoctor.virtual import (
     profilers,
     recurrent_layers,
     replica_copies,
+    scripted_modules,
     serialization,
     shared_tensors,
     storages,
@@ -76,6 +77,7 @@ def make_gpus_virtual(count: int, node: str = "") -> InMode:
     version_counters.install()
     compiled_regions.install()
     profilers.install()
+    scripted_modules.install()
     process_groups.install(gpus)
     replica_copies.install(gpus)
     batchnorm_kernels.install()

@@ -6,10 +6,12 @@ On GPUs they would take whole lists of tensors at once; the results may differ i
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.optim import optimizer
 
 from gpudoctor.virtual.device_errors import scattered_state
 from gpudoctor.virtual.residence import UNKNOWN, place_of, settle
@@ -21,6 +23,7 @@ def install() -> None:
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and "step" in vars(kind):
             kind.step = _on_cpu(kind.step)  # type: ignore[attr-defined]
+    _capture_on_cpu()
     clear = torch.optim.Optimizer.zero_grad
 
     @functools.wraps(clear)
@@ -29,6 +32,20 @@ def install() -> None:
             clear(self, set_to_none)
 
     torch.optim.Optimizer.zero_grad = zero_grad
+
+
+def _capture_on_cpu() -> None:
+    """Steps that a graph of CUDA could record (`capturable=True`) are made on the CPU, too."""
+    name = "_get_capturable_supported_devices"
+    devices = vars(optimizer)[name]
+
+    @functools.wraps(devices)
+    def supported(*args: Any, **kwargs: Any) -> list[str]:
+        return [*devices(*args, **kwargs), "cpu"]
+
+    for module in [module for at, module in list(sys.modules.items()) if at.startswith("torch.optim.")]:
+        if vars(module).get(name) is devices:
+            setattr(module, name, supported)
 
 
 def _on_cpu(step: Any) -> Any:
@@ -55,21 +72,21 @@ def _on_cpu(step: Any) -> Any:
     return stepped
 
 
-def _check(optimizer: Any) -> None:
+def _check(steps: Any) -> None:
     """A state that was loaded before the model was moved stays behind."""
-    for parameter, place, value in _states(optimizer):
+    for parameter, place, value in _states(steps):
         if parameter.grad is not None and place != place_of(value) is not UNKNOWN and place is not UNKNOWN:
             raise scattered_state()
 
 
-def _settle_state(optimizer: Any) -> None:
-    for _, place, value in _states(optimizer):
+def _settle_state(steps: Any) -> None:
+    for _, place, value in _states(steps):
         settle(value, place)
 
 
-def _states(optimizer: Any) -> Iterator[tuple[torch.Tensor, Any, torch.Tensor]]:
+def _states(steps: Any) -> Iterator[tuple[torch.Tensor, Any, torch.Tensor]]:
     """The tensors that an optimizer keeps: of which parameter, where that lives, and the tensor."""
-    for parameter, state in optimizer.state.items():
+    for parameter, state in steps.state.items():
         if isinstance(parameter, torch.Tensor) and isinstance(state, dict):
             place = place_of(parameter)
             for value in state.values():

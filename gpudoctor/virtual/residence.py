@@ -121,6 +121,9 @@ def _place_without_storage(tensor: torch.Tensor) -> DevicePlace:
 
 
 def _parts(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
+        # One of a batch in `vmap`, or with its tangent.
+        return (torch._C._functorch.get_unwrapped(tensor),)
     if tensor.layout == torch.sparse_coo:
         return tensor._values(), tensor._indices()
     by_rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)

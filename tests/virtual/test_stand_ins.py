@@ -26,6 +26,7 @@ PROGRAMS = Path(__file__).parent / "programs"
         ("surface", 1),
         ("layouts", 1),
         ("random_numbers", 1),
+        ("transforms", 1),
     ],
 )
 def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int) -> None:

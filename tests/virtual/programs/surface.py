@@ -60,6 +60,8 @@ with torch.autograd.profiler.profile(use_device="cuda") as events:
 assert len(events.key_averages()) > 1
 with torch.autograd.profiler.emit_nvtx():
     torch.ones(2, device="cuda").sum()
+assert torch.cuda.get_allocator_backend() == "native"
+torch.backends.cuda.preferred_linalg_library("cusolver")
 file = io.BytesIO()
 torch.save(layers.state_dict(), file)
 for there in (lambda storage, _: storage.cuda(1), {"cuda:0": "cuda:1"}, "cuda:1"):
