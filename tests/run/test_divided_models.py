@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
 from gpudoctor.run.recording import Process, RecordedCollective, Recording
+from tests.support.installs import require_torch
 from tests.support.made_runs import PLACE, healthy, sick
 
 
@@ -51,3 +55,27 @@ def test_experts_of_a_rank_are_its_own(call: str, told: bool) -> None:
     recording = sick().recording
     ranks = tuple(replace(each, wraps=(), collectives=(exchanged,)) for each in recording.ranks)
     assert bool(found("GPU101", replace(recording, ranks=ranks))) == told
+
+
+def test_before_torch_2_8_the_calls_of_the_program_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_torch()
+    import torch
+
+    from gpudoctor.run.instruments import listener
+    from gpudoctor.run.instruments.collective_calls import Exchanges
+    from gpudoctor.run.recording_reader import collective_of
+
+    monkeypatch.setattr(listener, "_DUMPS", ("there is none",))
+    monkeypatch.setattr(listener, "CALLED", listener.CALLED.copy())
+    state: Any = SimpleNamespace(recorder=SimpleNamespace(place=lambda: ["train.py", 9]))
+    exchanges = Exchanges(state)
+    exchanges._note("all_gather", ([torch.ones(40), torch.ones(40)], torch.ones(40), None))
+    exchanges._note("all_reduce", (torch.ones(100),))
+    noted = [collective_of(entry) for entry in listener.collectives()]
+    assert [(each.name, each.elements, each.done) for each in noted] == [
+        ("all_gather", 40, True),
+        ("all_reduce", 100, True),
+    ]
+    assert exchanges._notes
+    recording = Recording((replace(healthy().recording.ranks[0], collectives=tuple(noted)),), seconds=1.0)
+    assert recording.averages_by_hand

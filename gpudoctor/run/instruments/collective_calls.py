@@ -7,7 +7,7 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +16,8 @@ from torch.distributed import distributed_c10d as c10d
 
 from gpudoctor.manifest.compiled import declared, functions
 from gpudoctor.manifest.effects import CollectiveEffect
+from gpudoctor.run.instruments import listener
+from gpudoctor.run.places import called_by_own
 
 if TYPE_CHECKING:
     from gpudoctor.manifest.compiled import Declared
@@ -104,6 +106,7 @@ class Exchanges:
         self._at: dict[tuple[Any, ...], int] = {}
         self.sums: deque[SumOnDevice] = deque(maxlen=_KEPT)
         self.under_way: dict[int, tuple[weakref.ref[Any], str, list[Any]]] = {}
+        self._notes = dist.is_available() and not listener.records_all()
 
     def install(self) -> None:
         """Watch the functions of torch.distributed, and the handles that some of them return."""
@@ -152,6 +155,8 @@ class Exchanges:
         self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not work}
 
     def _begin(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> SumOnDevice | None:
+        if self._notes and called_by_own():
+            self._note(name, (*args, *keywords.values()))
         if name in _LISTS:
             self._look_for_one_tensor(name, args, keywords)
         if name not in _SUMS:
@@ -175,6 +180,13 @@ class Exchanges:
         noted = SumOnDevice(self._made, name, _op_of(given.get("op")), _dst_of(given), self._state.steps, place)
         noted.before = tensor.detach().clone()
         return noted
+
+    def _note(self, name: str, given: Iterable[Any]) -> None:
+        """Remember a call that PyTorch does not record, with the numbers of its largest tensor."""
+        parts = [part for each in given for part in (each if isinstance(each, list) else [each])]
+        elements = max((part.numel() for part in parts if isinstance(part, torch.Tensor)), default=0)
+        entry = {"name": name, "number": 0, "group": "", "elements": elements, "of_wrapper": False, "done": True}
+        listener.CALLED.append({**entry, "began": 0.0, "place": self._state.recorder.place()})
 
     def _look_for_one_tensor(self, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         """Write a line where a list has the same tensor for each rank."""

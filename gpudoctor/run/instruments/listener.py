@@ -13,6 +13,7 @@ import os
 import pickle
 import signal
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,6 +32,8 @@ _MOST_ENTRIES = 400
 _DUMPS = ("_dump_fr_trace", "_dump_nccl_trace")
 """Functions that tell what was recorded: of all backends, since torch 2.8, and of NCCL, which may have its own."""
 _KEEPS = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+CALLED: deque[dict[str, Any]] = deque(maxlen=_MOST_ENTRIES)
+"""What the program itself has called, where PyTorch records nothing of the backend, as if all of it were done."""
 _RENAMED = (2, 9)
 _KEPT = 2_000
 """Collectives, as many as newer versions keep by default."""
@@ -107,12 +110,17 @@ def collectives() -> list[dict[str, Any]]:
         entries = pickle.loads(dump()).get("entries", []) if dump is not None else []
         if entries:
             return [_collective(entry) for entry in entries[-_MOST_ENTRIES:]]
-    return []
+    return list(CALLED)
+
+
+def records_all() -> bool:
+    """PyTorch records the collectives of all backends."""
+    return hasattr(torch._C._distributed_c10d, _DUMPS[0])
 
 
 def keep_collectives() -> None:
     """Have PyTorch's flight recorder keep something where it would not: before torch 2.11 it had to be asked."""
-    if not hasattr(torch._C._distributed_c10d, _DUMPS[0]) or any(name in os.environ for name in _KEEPS):
+    if not records_all() or any(name in os.environ for name in _KEEPS):
         return
     # Who is asked by the name of another version says so on standard error, or does not hear it.
     os.environ[_KEEPS[_version() < _RENAMED]] = str(_KEPT)
