@@ -148,7 +148,7 @@ from gpudoctor.lint.events.process import (
     Spawn,
     Swallowed,
 )
-from gpudoctor.lint.events.reporting import Averaged, MetricShown, StartLogger, UseLogger
+from gpudoctor.lint.events.reporting import Averaged, MetricShown, Scored, StartLogger, UseLogger
 from gpudoctor.lint.events.training_step import (
     Accumulated,
     Backward,
@@ -398,6 +398,7 @@ __all__ = [
     "ScalerCall",
     "Scheduler",
     "SchedulerStep",
+    "Scored",
     "SeedSet",
     "SetArgument",
     "SetArguments",

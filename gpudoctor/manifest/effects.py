@@ -161,6 +161,11 @@ class MatterEffect(Effect):
 
 
 @dataclass
+class MeasureEffect(Effect):
+    """It measures all that it is given at once: what it says of the whole is no mean of what it says of parts."""
+
+
+@dataclass
 class ReadFileEffect(Effect):
     """It reads a picture, a sound or an array from a file."""
 
@@ -348,6 +353,7 @@ gives_back = GiveBackEffect
 layer = LayerEffect
 makes_group = GroupEffect
 matters = MatterEffect
+measures = MeasureEffect
 opens = OpenEffect
 prepares = PrepareEffect
 reads_file = ReadFileEffect

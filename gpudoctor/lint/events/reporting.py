@@ -10,6 +10,13 @@ from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
+class Scored(Event):
+    """A function (`call`) measures all that it is given: its value for all data is no mean of its values for shards."""
+
+    call: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class StartLogger(Event):
     """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
 

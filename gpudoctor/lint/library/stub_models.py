@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Truth, Unknown, 
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import ReadFile
 from gpudoctor.lint.events.process import ReadOwn
-from gpudoctor.lint.events.reporting import StartLogger
+from gpudoctor.lint.events.reporting import Scored, StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.hidden_ranks import hide_rank
@@ -38,6 +38,7 @@ from gpudoctor.manifest.effects import (
     CollectiveEffect,
     GiveBackEffect,
     LoggerEffect,
+    MeasureEffect,
     OpenEffect,
     ReadFileEffect,
     ShowEffect,
@@ -170,6 +171,12 @@ def _is_spread(call: Call, effect: CollectiveEffect) -> bool:
 def _reads_file(call: Call, effect: ReadFileEffect) -> Values:
     call.emit(ReadFile, call=call.name)
     return singleton(call.result(fresh=True))
+
+
+@MODELS.effect(MeasureEffect)
+def _measures(call: Call, effect: MeasureEffect) -> Values:
+    call.emit(Scored, call=call.name)
+    return NOT_ANSWERED
 
 
 @MODELS.effect(LoggerEffect)

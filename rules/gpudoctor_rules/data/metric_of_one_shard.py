@@ -5,7 +5,9 @@
 With a `DistributedSampler` each rank (each process, one for each GPU) evaluates its own shard of the validation set.
 What it counts up is the result of that shard. Unless the ranks put their counts together, the number that is printed or
 logged is not the accuracy of the model: on eight GPUs rank 0 speaks for an eighth of the data, each rank shows a
-different number, and the number changes with the number of GPUs. No error is raised.
+different number, and the number changes with the number of GPUs. No error is raised. The mean that Lightning's
+`self.log(..., sync_dist=True)` takes is right for a loss; of what each rank has measured as F1 or recall it is not the
+F1 of all data.
 
 ## Fix
 
@@ -30,17 +32,20 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Text, Value
 from gpudoctor.lint.events.acting_place import parting
-from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.reporting import MetricShown, Scored
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from gpudoctor.lint.events.data_loading import Iterate
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Pass, Recording
@@ -67,7 +72,7 @@ class MetricOfOneShard(Rule):
     severity = Severity.WARNING
     shows_in_run = True
     of_ranks = True
-    needs = (MetricShown,)
+    needs = (Scored, MetricShown)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Most trainers reduce what they log; these leave that to the program.
@@ -76,6 +81,7 @@ class MetricOfOneShard(Rule):
         # One process may be all that there is.
         if program.managed_by & TAKE_WHAT_THERE_IS and not program.launched_in_several:
             return
+        yield from self._means_of_ratios(program)
         trained = trained_with(program)
         seen: set[Value] = set()
         for report in program.events(MetricShown):
@@ -98,6 +104,25 @@ class MetricOfOneShard(Rule):
                     *(("and evaluates it here", each.location) for each in evaluated),
                 ],
             )
+
+    def _means_of_ratios(self, program: Program) -> Iterator[Finding]:
+        """What each rank has measured of its own shard is averaged: that is no measure of all of them."""
+        measured = {each.location: each.call for each in program.events(Scored)}
+        if not measured or any(each.effect.gathers for each in program.events(Collective)):
+            return
+        told: set[Location] = set()
+        for event in program.events(Collective):
+            if event.asked is None or not event.effect.adds_up or event.location in told:
+                continue
+            for name in (measured[each.place] for each in event.subject or () if _is_made(each, measured)):
+                told.add(event.location)
+                yield self.found(
+                    event.location,
+                    f"Each rank computes `{name.rpartition('.')[2]}` of its own shard, and what is shown is the mean "
+                    "of these, which is not that of all data.",
+                    remedy="Log a metric of torchmetrics, which puts the counts of all ranks together, or gather the "
+                    "predictions of all ranks first.",
+                )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         from gpudoctor_rules.data._seen import drawn_of, kept_to_themselves
@@ -160,6 +185,10 @@ def _is_input(value: Value) -> bool:
     if not isinstance(value, Tensor):
         return False
     return value.origin is TensorOrigin.BATCH or (value.origin is TensorOrigin.OUTPUT and value.part)
+
+
+def _is_made(value: Value, at: Container[Location]) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.place in at
 
 
 def _name_of(value: Value, loader: Loader) -> str:

@@ -1,0 +1,1 @@
+"""Machine learning without GPUs, of which training programs take the metrics."""
