@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.knowledge import Escape, ForwardSkipped, Imprecision
@@ -102,8 +103,8 @@ def brought(call: Call, there: Tensor, before: Tensor) -> Tensor:
 def _is_count(value: Value) -> bool:
     """Surely a number, and no shape: `len(x)`, `x.size(0)`, `x.shape[0]`."""
     match value.term if isinstance(value, Unknown) else value:
-        case Const(int(number)):
-            return type(number) is int
+        case Const() as number:
+            return type(number_of(number)) is int
         case Item(Unknown(term=Attribute(name="shape")), Const()) | Length():
             return True
         case MethodResult(method="size", given=given):

@@ -12,7 +12,9 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from gpudoctor.lint.domain.traced_number import TracedNumber, number_of, traced
 from gpudoctor.lint.domain.value import Const
 
 MAX_TEXT = 2_000
@@ -63,6 +65,9 @@ def is_nan(value: object) -> bool:
 def operated(op: ast.operator, left: Const, right: Const) -> Const | None:
     """`left op right`."""
     compute = _ARITHMETIC.get(type(op))
+    if type(left) is TracedNumber or type(right) is TracedNumber:
+        found = operated(op, Const(number_of(left)), Const(number_of(right)))
+        return traced(found.value, ("operated", type(op)), left, right) if found is not None else None
     if compute is None or not fits(left.value) or not fits(right.value):
         return None
     text = isinstance(left.value, (str, bytes))
@@ -82,11 +87,18 @@ def _is_short_format(text: object) -> bool:
 
 def negative(value: Const) -> Const | None:
     """`-value`."""
+    if type(value) is TracedNumber:
+        return traced(-value.number, ("negative", None), value)
     return Const(-value.value) if isinstance(value.value, (int, float)) else None
 
 
 def compared(op: ast.cmpop, left: Const, right: Const) -> bool | None:
     """`left op right`; None where Python would refuse, and for tests of membership in what is no text."""
+    if type(left) is TracedNumber or type(right) is TracedNumber:
+        told = compared(op, Const(number_of(left)), Const(number_of(right)))
+        if told is not None:
+            traced(told, ("compared", type(op)), left, right)
+        return told
     if isinstance(op, (ast.In, ast.NotIn)):
         both = isinstance(left.value, str) and isinstance(right.value, str)
         return (left.value in right.value) is isinstance(op, ast.In) if both else None  # type: ignore[operator]
@@ -98,10 +110,25 @@ def compared(op: ast.cmpop, left: Const, right: Const) -> bool | None:
 
 def converted(kind: str, value: Const) -> Const | None:
     """`int(value)`, `float(value)`, `bool(value)`."""
+    if type(value) is TracedNumber:
+        found = converted(kind, Const(value.number))
+        return traced(found.value, ("converted", kind), value) if found is not None else None
     # Digits by the million take minutes.
     if isinstance(value.value, (str, bytes)) and kind != "bool" and len(value.value) > MAX_DIGITS:
         return None
     return _made(lambda: _CONVERSIONS[kind](value.value))
+
+
+def done_again(name: str, how: Any, of: Sequence[Const]) -> Const | None:
+    """A step that was traced, with other numbers."""
+    if name == "negative":
+        return negative(of[0])
+    if name == "converted":
+        return converted(how, of[0])
+    if name == "operated":
+        return operated(how(), of[0], of[1])
+    told = compared(how(), of[0], of[1])
+    return None if told is None else Const(told)
 
 
 def as_text(value: Const) -> Const | None:

@@ -265,7 +265,7 @@ def single_of(values: Values | None) -> Value | None:
 
 def text_of(value: Value | None) -> str | None:
     """The string that it is; None where it is none that is wholly known."""
-    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
+    return value.value if isinstance(value, Const) and value.is_text else None  # type: ignore[return-value]
 
 
 def constant_of(value: Value | None) -> bool | int | float | complex | str | bytes | type(Ellipsis) | None:  # type: ignore[valid-type]

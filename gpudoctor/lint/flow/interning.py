@@ -63,6 +63,16 @@ def numbered(key: Hashable) -> int:
     return number
 
 
+def numbered_from(key: Hashable, many: int) -> int:
+    """The first of so many numbers, one behind the other, for all keys equal to this one."""
+    pool = _POOL.get()
+    number = pool.numbers.get(key)
+    if number is None:
+        number = pool.numbers[key] = next(pool.fresh)
+        pool.fresh = count(number + many)
+    return number
+
+
 def ranked(key: Hashable) -> None:
     """Note that an interned key was there now, if it was not before."""
     known = _POOL.get().ranked

@@ -7,7 +7,7 @@ carry it out of the branch. Most writes of a program are about such things.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -58,6 +58,15 @@ class Store(Generic[V]):
             if len(layer) > size:
                 self._before[-1].append((key, old))
         now[key] = values
+
+    def begin(self, owner: Hashable, held: Iterable[tuple[tuple[Hashable, ...], ValueSet[V]]]) -> None:
+        """Write what something holds that was made here: of each cell the rest of its key, and the values."""
+        now = self.now
+        names = self._names.setdefault(owner, {})
+        for rest, values in held:
+            now[_key_of(owner, rest)] = values
+            if len(rest) == 1 and isinstance(rest[0], str):
+                names[rest[0]] = None
 
     def apply(self, writes: Mapping[Hashable, ValueSet[V]]) -> None:
         """Write what the only side wrote that has come out: it holds without a condition."""
@@ -157,6 +166,10 @@ class Store(Generic[V]):
             if any([part is not joined and part != joined for part in parts[1:]]):  # noqa: C419, a list is quicker here
                 joined = union([part.guarded_by(when) for part, (when, _) in zip(parts, sides, strict=True)])
             self.set(key, widen(key, joined))
+
+
+def _key_of(owner: Hashable, rest: tuple[Hashable, ...]) -> Hashable:
+    return (owner, *rest)
 
 
 class _Open(Generic[V]):

@@ -41,8 +41,17 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
 from gpudoctor.lint.interp.annotations import annotated_class, field_without_value, has_fields, object_of_settings
 from gpudoctor.lint.interp.attributes import library_call, option_in
+from gpudoctor.lint.interp.function_traits import CallMemory
 from gpudoctor.lint.interp.habits import by_habit
-from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_FUNCTION
+from gpudoctor.lint.interp.limits import (
+    A_FEW,
+    MAX_CALL_DEPTH,
+    MAX_RECURSION,
+    MAX_WRAPPED,
+    SHORT_CALL,
+    SHORT_FUNCTION,
+)
+from gpudoctor.lint.interp.memoized_calls import noted, repeated
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings
@@ -239,13 +248,24 @@ def _run(
     if left_out := _left_out(m):
         _open(m, arguments)
         return m.unknown(node, f"{function.label} is called {left_out}")
+    if on_yield is not None:
+        return _run_anew(m, function, arguments, node, on_yield)
+    memory = m.memories.get(function)
+    if memory is not None and (again := repeated(m, memory, arguments, m.place(node))) is not None:
+        return again
     # Config parsers and metrics run thousands of statements that no rule asks about.
-    known = m.dull.get(function.node) if on_yield is None else None
+    known = m.dull.get(function.node)
     if known is not None and (again := summarized(m, known, arguments, node)) is not None:
         return again
-    habit = m.habits.get(function.node) if on_yield is None else None
+    habit = m.habits.get(function.node)
     if habit is not None and (usual := by_habit(m, habit, arguments, node)) is not None:
         return usual
+    if memory is None:
+        return _run_anew(m, function, arguments, node)
+    return noted(m, memory, arguments, lambda given: _run_anew(m, function, given, node))
+
+
+def _run_anew(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST, on_yield: object = None) -> Values:
     place = m.place(node)
     watch = EffectWatch.begin(m)
     scope = m.open_scope()
@@ -359,6 +379,8 @@ def _follow(m: Evaluator, function: Function, frame: Frame, bound: dict[str, Val
         for side in sides:
             side.writes = _without(side.writes, frame.scope)
         m.store.forget(frame.scope)
+    elif m.notes is not None:
+        m.notes.kept.append(frame.scope)
     frame.exits = sides
     m.join(base, sides)
     if ended is not None and sides:
@@ -506,7 +528,7 @@ def _make_object(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) 
     if "builtins.dict" in cls.library_bases and all(_is_chosen(m, each) for each in arguments):
         m.set_flag(made, ObjectState.of_settings)
     if initialiser is not None:
-        _construct(m, made, initialiser, arguments.behind(singleton(made)), node)
+        _construct(m, made, initialiser, arguments, node)
     # Configurations are written so: their constructors exist in no file.
     elif has_fields(cls):
         _fill_fields(m, made, cls, arguments, node)
@@ -567,10 +589,26 @@ def _construct(
     node: ast.AST,
 ) -> None:
     around = HOOKS.constructions.get(type(made))
-    if around is None:
-        call(m, initialiser, arguments, node)
-    else:
-        around(m, made, lambda: call(m, initialiser, arguments, node))
+
+    def run(given: Arguments) -> Values:
+        given = given.behind(singleton(made))
+        if around is None:
+            call(m, initialiser, given, node)
+        else:
+            around(m, made, lambda: call(m, initialiser, given, node))
+        return NONE_SET
+
+    cls = class_of(made)
+    memory = m.memories.get(cls)
+    if memory is not None:
+        if repeated(m, memory, arguments, m.place(node), made) is None:
+            noted(m, memory, arguments, run, made)
+        return
+    begun = m.statements
+    run(arguments)
+    # Most classes have one object, or a short constructor.
+    if m.statements - begun >= SHORT_CALL:
+        m.memories[cls] = CallMemory()
 
 
 _WAYS_TO_CALL: dict[type[Value], Callable[[Evaluator, Any, Arguments, ast.AST], Values]] = {

@@ -30,7 +30,7 @@ from gpudoctor.lint.events.knowledge import Imprecision, Stop, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
-from gpudoctor.lint.flow.interning import numbered
+from gpudoctor.lint.flow.interning import numbered, numbered_from
 from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
@@ -66,7 +66,7 @@ from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.function import Function
-    from gpudoctor.lint.interp.function_traits import Habit, Summary
+    from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
     from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.project import ModuleFile, Project
@@ -78,10 +78,6 @@ OLD = -1
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
 YES_SET: Values = ValueSet.of(TRUE)
 NO_SET: Values = ValueSet.of(FALSE)
-
-
-_Spot = tuple[str, int, int, int]
-"""Where something is made: the path, the line, and the columns."""
 
 
 class _Ages:
@@ -157,6 +153,7 @@ class ExecutionState(Position):
         "launcher_matters": "Something has asked whether a launcher starts the ranks, or the program itself.",
         "made_nodes": "Looked up once: nodes that the interpreter has made up.",
         "max_statements": "Counted against by `statements`.",
+        "memories": "Calls that may be done again from memory, by what was called.",
         "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
@@ -176,6 +173,7 @@ class ExecutionState(Position):
         self._world = world
         self.world_matters = self.launcher_matters = self.or_spawn = False
         self.assumptions = assumed
+        self.memories: dict[Hashable, CallMemory] = {}
         self.asked: set[Hashable] = set()
         self.without_group = self.at_defaults = self.defaults_matter = False
         self.refinements: dict[Hashable, bool] = {}
@@ -191,7 +189,7 @@ class ExecutionState(Position):
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
-        self._visits: dict[_Spot, int] = {}
+        self._visits: dict[tuple[Hashable, ...], int] = {}
         self._written: set[object] = set()
         self._open_frames: OpenFrames = ((), (), (), ())
         self._lasting: list[dict[str, Any]] = []
@@ -251,11 +249,19 @@ class ExecutionState(Position):
         self.store.clock += 1
         return made
 
-    def occurrences(self) -> dict[_Spot, int]:
+    def identities(self, many: int, *at: Hashable) -> range:
+        """The same for so many things that are made at once, as something was before."""
+        visit = self._visits[at] = self._visits.get(at, 0) + 1
+        first, born = numbered_from((*at, many, visit), many), self._ages.born
+        born.update(dict.fromkeys(range(first, first + many), OLD if first in born else self.store.clock))
+        self.store.clock += 1
+        return range(first, first + many)
+
+    def occurrences(self) -> dict[tuple[Hashable, ...], int]:
         """How often the program came by each place."""
         return self._visits.copy()
 
-    def restore_occurrences(self, visits: dict[_Spot, int]) -> None:
+    def restore_occurrences(self, visits: dict[tuple[Hashable, ...], int]) -> None:
         """Come by again as if for the first time: what is made gets the identities that it got then."""
         self._visits = visits.copy()
 
@@ -467,9 +473,8 @@ class ExecutionState(Position):
 
     def unknown(self, node: ast.AST, why: str, divergence: Divergence = Divergence.NONE) -> Values:
         """A value about which nothing is known, a new one at each visit."""
-        return ValueSet.of(
-            Unknown(Anonymous("", self.allocation_site(self.place(node))), why, self.text(node, 40), divergence)
-        )
+        term = Anonymous("", self.allocation_site(self.place(node)))
+        return ValueSet.of(Unknown(term, why, self.text(node, 40), divergence))
 
     # --- memory ------------------------------------------------------------------------------------------------
 
@@ -486,6 +491,8 @@ class ExecutionState(Position):
         born = self._ages.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
         if born < self.oldest_write:
             self.oldest_write = born
+        if self.notes is not None and owner is not self.frames[-1].scope:
+            self.notes.written.append((key, self.store.now.get(key)))
         # Two values are what an `if` leaves; it is loops that pile them up.
         self.store.set(key, values if len(values.bindings) <= 2 else widened(key, values), born)
 
@@ -517,9 +524,8 @@ class ExecutionState(Position):
         key = (owner, flag)
         self.reads.append(key)
         values = self.store.now.get(key)
-        return (
-            NO_SET if values is None else values.restrict(self.path).map(lambda each: TRUE if each is TRUE else FALSE)
-        )
+        here = UNBOUND_SET if values is None else values.restrict(self.path)
+        return here.map(lambda each: TRUE if each is TRUE else FALSE)
 
     def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
         self._written.add(flag)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.traced_number import Way
 from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
+from gpudoctor.lint.interp.limits import MAX_IN_VAIN, MAX_REMEMBERED
 from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
 
@@ -116,3 +121,74 @@ class Habit:
     written: dict[tuple[Hashable, str], Values | None] = field(default_factory=dict)
     """What they wrote that was there before, by owner and name, None where that was not always the same. The object
     whose method it is stands as None."""
+
+
+class LeftBehind(NamedTuple):
+    """What a call has left of one object."""
+
+    owner: Any
+    is_new: bool
+    """The call has made it."""
+    made_of: tuple[object, ...] | None
+    """What it is made of beside its identity, where that is the same for each call."""
+    fixed: list[tuple[tuple[Hashable, ...], Values]]
+    """What its cells and attributes hold for each call: the rest of the key, and the values."""
+    cells: list[tuple[tuple[Hashable, ...], Values]]
+    """What they hold that may be something else for another call."""
+
+
+@dataclass(slots=True)
+class CallMemory:
+    """The calls of one function, or the constructions of one class, by what they were given."""
+
+    calls: dict[Hashable, list[RememberedCall]] = field(default_factory=dict)
+    noted: int = 0
+    """How many were noted to be repeated."""
+    repeated: bool = False
+    """One of them was."""
+
+    @property
+    def pays(self) -> bool:
+        """Others may be repeated, too."""
+        return self.noted < (MAX_REMEMBERED if self.repeated else MAX_IN_VAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedCall:
+    """What one call has done, and what decided that."""
+
+    begun: int
+    """When it began, by the clock: what is younger was made by it."""
+    divergence: Divergence
+    """How far the path that led there told ranks apart."""
+    read: dict[Hashable, Values | None]
+    """What it read that was there before, as it was on that path."""
+    asked: dict[Literal, bool | None]
+    """What that path said of the tests on the way."""
+    made: Value | None
+    """The object that it was to construct."""
+    writes: list[tuple[Hashable, Values]]
+    """What it wrote, as that was left."""
+    parts: list[tuple[Value, frozenset[Value]]]
+    """The modules that it made, with those in them."""
+    result: Values
+    raised: list[str]
+    """The errors with which paths have ended in it."""
+    settled: Condition
+    """What was settled then."""
+    arguments: Arguments
+    """What it was given."""
+    decided: list[tuple[Way, object]]
+    """What the numbers that it was given have decided."""
+    events: list[Event]
+    """What it has logged."""
+    calls: int
+    """How many were open around it."""
+    frames: int
+    """The same, with modules that were being imported."""
+    loops: int
+    """The loops around it."""
+    path: Condition
+    """What had led there."""
+    lasting: list[LeftBehind] = field(default_factory=list, compare=False)
+    """What is left of its writes: found out when it is repeated for the first time."""

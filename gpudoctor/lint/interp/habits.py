@@ -16,6 +16,7 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Instance, class_of
+from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.function_traits import Habit
@@ -70,7 +71,8 @@ def _is_data(value: Value) -> bool:
 def _kind(value: Value) -> object:
     """What a function may be followed differently for: another class has other methods, and None is often asked for."""
     if isinstance(value, Const):
-        return value.value if isinstance(value.value, (bool, NoneType)) else type(value.value)
+        plain = number_of(value)
+        return plain if isinstance(plain, (bool, NoneType)) else type(plain)
     return class_of(value) or type(value)
 
 

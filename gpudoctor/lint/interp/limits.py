@@ -73,5 +73,10 @@ SHORT_CALL = 8
 MAX_QUIET_STATEMENTS = 1_500
 """All calls of a function together: one that took more, and never did anything that rules ask about, is not followed
 again with data alone."""
+MAX_REMEMBERED = 12
+"""So many calls of a function, or constructions of a class, are remembered to be done again: with other arguments, or
+where they would do something else."""
+MAX_IN_VAIN = 4
+"""So many are, where none of them was done again."""
 LONG_DRAW = 100
 """A generator that took more statements than this for one item is not followed a third time for another one."""

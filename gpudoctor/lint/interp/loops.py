@@ -10,6 +10,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, constant_of, singleton
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
@@ -235,7 +236,7 @@ def _forget_counters(m: Evaluator, before: dict[Hashable, Values | None], identi
 
 
 def _is_number(value: Value) -> bool:
-    return isinstance(value, Const) and isinstance(value.value, (int, float)) and not isinstance(value.value, bool)
+    return isinstance(value, Const) and type(number_of(value)) in (int, float)
 
 
 def _binder(m: Evaluator, target: ast.expr, values: Values) -> Callable[[], None]:

@@ -21,6 +21,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     RankIs,
 )
+from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Equality, Inequality, Literal
 from gpudoctor.lint.flow.interning import is_interned
@@ -114,7 +115,7 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: Location
         known = HOOKS.library_compared[0](op, left, right)
         if known is not None:
             return TRUE if known else FALSE
-    if any(isinstance(each, Const) and is_nan(each.value) for each in (left, right)):
+    if any(isinstance(each, Const) and is_nan(number_of(each)) for each in (left, right)):
         return TRUE if isinstance(op, (ast.NotEq, ast.IsNot, ast.NotIn)) else FALSE
     opposite = OPPOSITE.get(type(op))
     # One form for each pair, so that `!=` and `==` are one atom with two signs.

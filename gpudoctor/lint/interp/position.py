@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class, Function
+from gpudoctor.lint.domain.traced_number import Trace
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
@@ -69,6 +70,20 @@ class Frame:
     """The class whose body it is."""
     augments: bool = False
     """An augmented assignment writes its result."""
+
+
+@dataclass(slots=True)
+class Notes:
+    """What is done, in order."""
+
+    written: list[tuple[Hashable, Values | None]] = field(default_factory=list)
+    """The keys that were written, with what they held before, but for the names of calls."""
+    kept: list[Hashable] = field(default_factory=list)
+    """The scopes of calls whose names some function still sees."""
+    asked: list[Literal] = field(default_factory=list)
+    """The tests that no value alone decides."""
+    numbers: Trace = field(default_factory=Trace)
+    """What the numbers decide that were given."""
 
 
 OpenFrames = tuple[tuple[Frame, ...], tuple[Hashable, ...], tuple[Condition, ...], tuple[bool, ...]]
@@ -152,6 +167,7 @@ class Position(OnPath):
         "listener": "Somebody is told what is done.",
         "look_ends": "After so many statements a look ahead, as at an item of a data set, follows no further calls.",
         "muted": "Nothing is logged.",
+        "notes": "What is written and asked, where somebody wants to repeat it. They grow as books do.",
         "oldest_write": "The age of the oldest thing that was written to: it grows with each thing that is made.",
         "open_loops": "The loops whose bodies are being followed, innermost last.",
         "raised": "Python's own exceptions with which paths have ended, in order; empty for another one, or an end "
@@ -184,6 +200,7 @@ class Position(OnPath):
         self.oldest_write = NEVER
         self.raised: list[str] = []
         self.reads: list[Hashable] = []
+        self.notes: Notes | None = None
         self.job_aborted = False
         self.stop: Stop | None = None
 

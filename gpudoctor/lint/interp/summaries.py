@@ -22,7 +22,7 @@ from gpudoctor.lint.events.process import (
     Swallowed,
 )
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interp.function_traits import CallRecord, Summary
+from gpudoctor.lint.interp.function_traits import CallMemory, CallRecord, Summary
 from gpudoctor.lint.interp.habits import note_call
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, SHORT_CALL, VERY_LONG_FUNCTION
 from gpudoctor.lint.interp.position import NEVER
@@ -52,6 +52,7 @@ def summarized(m: ExecutionState, summary: Summary, arguments: Arguments, node: 
     past = summary.calls.get(key)
     if past is not None and past.holds(m.store):
         # Called again, it makes another model: the layers of a network are not one, nor are a student and its teacher.
+        m.reads += past.read
         again = past.makes_model and summary.followed < MAX_FOLLOWED and summary.cost < VERY_LONG_FUNCTION
         return None if again else past.result
     fresh = past is not None or len(summary.calls) < MAX_ARGUMENTS
@@ -107,6 +108,8 @@ class EffectWatch:
             if not quiet:
                 break
         note_call(m, function, frame, arguments.values(), cost, quiet, result)
+        if own and not told and function not in m.memories and not m.unreachable:
+            m.memories[function] = CallMemory()
         if is_long and not told:
             dull = m.dull.setdefault(function.node, Summary())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.

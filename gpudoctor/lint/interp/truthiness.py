@@ -216,6 +216,8 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
     if isinstance(answer, bool):
         return answer
     m.asked.add(answer.atom.key)
+    if m.notes is not None:
+        m.notes.asked.append(answer)
     counted = m.counted(answer.atom.key)
     if counted is not None:
         return counted is answer.holds

@@ -130,7 +130,7 @@ def made_on(call: Call) -> Values:
 
 def _names_device(values: Values) -> bool:
     only = values.single
-    return isinstance(only, Device) or (isinstance(only, Const) and str(only.value).startswith("cuda"))
+    return isinstance(only, Device) or (text_of(only) or "").startswith("cuda")
 
 
 def use(call: Call, values: Values | None, purpose: str, place: Location | None = None) -> None:

@@ -444,7 +444,9 @@ def _move(call: Call[Module | Wrapper]) -> Values:
 def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
     """A module is there from here on, with all of its parts."""
     for part in _with_parts(do, module):
-        do.set_state(part, ModuleState.device, devices)
+        # What was written in a branch has to be carried out of it, which takes long for thousands of layers.
+        if do.state(part, ModuleState.device) != devices:
+            do.set_state(part, ModuleState.device, devices)
 
 
 def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:
@@ -475,7 +477,8 @@ def _returns_itself(call: Call[Module | Wrapper]) -> Values:
         )
         mode = singleton(known or (TRUE if training else FALSE))
         for part in _with_parts(call.do, module.core):
-            call.do.set_own_attribute(part, "training", mode)
+            if call.do.own_attribute(part, "training") != mode:
+                call.do.set_own_attribute(part, "training", mode)
     # A cast after DDP leaves its buckets with gradients of the old dtype.
     if call.name in ("half", "float", "double", "bfloat16"):
         to_dtype = {"half": "float16", "float": "float32", "double": "float64"}.get(call.name, call.name)

@@ -1,0 +1,141 @@
+"""The tenth block of a network is made from memory, as one of its own, and what would be made otherwise is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpudoctor.lint.events.model import Forward
+from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.interp import calls, memoized_calls
+from gpudoctor.lint.interp.limits import SHORT_CALL
+
+FILLING = "".join(f"        y{n} = {n}\n" for n in range(SHORT_CALL))
+"""Statements of a constructor that is worth to be remembered."""
+BLOCK = (
+    "from torch import nn\nimport torch\nclass Block(nn.Module):\n    def __init__(self, size, act=None):\n"
+    f"        super().__init__()\n{FILLING}        self.half = size // 2\n        self.act = act\n"
+    "        self.layer = nn.Linear(size, size)\n        self.wide = False\n"
+    "        if size > 100:\n            self.wide = True\n"
+)
+
+
+@pytest.fixture
+def from_memory(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """For each object that might be made from memory, whether it was."""
+    found: list[bool] = []
+
+    def repeated(*args):
+        result = memoized_calls.repeated(*args)
+        if len(args) > 4:
+            found.append(result is not None)
+        return result
+
+    monkeypatch.setattr(calls, "repeated", repeated)
+    return found
+
+
+def test_alike_objects_are_made_from_memory(paper, from_memory):
+    paper(f"{BLOCK}a, b, c = Block(8), Block(8), Block(8)\nd = Block(16)\ne = Block(32)\n")
+    # The first shows that it may pay, and the second is noted.
+    assert from_memory[:4] == [False, True, True, True]
+
+
+def test_each_has_its_own_numbers(paper):
+    paper(
+        f"{BLOCK}for size in (8, 8):\n    Block(size)\na, b = Block(16), Block(64)\n"
+        "reveal(a.half)  #: 8\nreveal(b.half)  #: 32\nreveal(a.half + b.half)  #: 40\n"
+    )
+
+
+def test_what_a_number_decides_is_asked_again(paper, from_memory):
+    paper(
+        f"{BLOCK}for size in (8, 8):\n    Block(size)\na, b, c = Block(16), Block(128), Block(256)\n"
+        "reveal(a.wide)  #: False\nreveal(b.wide)  #: True\nreveal(c.wide)  #: True\n"
+    )
+    assert from_memory == [False, True, False, True]
+
+
+def test_what_is_done_to_one_is_not_done_to_the_others(paper):
+    paper(
+        f"{BLOCK}first, second, third, fourth = Block(8), Block(8), Block(8), Block(8)\n"
+        "third.layer.mine = 1\nthird.cuda()\nfourth.layer.mine = 2\n"
+        "reveal(third.layer.mine)  #: 1\nreveal(fourth.layer is third.layer)  #: False\n"
+    )
+
+
+def test_each_holds_what_it_was_given(paper):
+    paper(
+        f"{BLOCK}acts = [nn.ReLU(), nn.GELU(), nn.ReLU(), nn.ReLU()]\n"
+        "a, b, c, d = Block(8, acts[0]), Block(8, acts[2]), Block(8, acts[3]), Block(8, acts[1])\n"
+        "reveal(c.act is acts[3])  #: True\nreveal(c.act is acts[2])  #: False\nreveal(d.act is acts[1])  #: True\n"
+    )
+
+
+def test_what_is_unknown_stands_for_itself(paper):
+    paper(
+        f"import foo\n{BLOCK}sizes = [foo.a(), foo.b(), foo.c()]\n"
+        "a, b, c = Block(8, sizes[0]), Block(8, sizes[1]), Block(8, sizes[2])\n"
+        "reveal(c.act == sizes[2])  #: True\nreveal(c.act is sizes[1])  #: c.act is sizes[1]\n"
+    )
+
+
+def test_what_was_read_counts(paper):
+    paper(
+        f"from torch import nn\nkind = 'a'\nclass Block(nn.Module):\n    def __init__(self):\n"
+        f"        super().__init__()\n{FILLING}        self.kind = kind\n"
+        "Block()\nBlock()\nreveal(Block().kind)  #: 'a'\nkind = 'b'\nreveal(Block().kind)  #: 'b'\n"
+    )
+
+
+def test_what_is_read_only_in_a_call_from_memory_counts(paper):
+    inner = FILLING.replace("        ", "    ")
+    outer = "def {0}():\n" + inner + "    return {1}\n"
+    paper(
+        f"kind = 'a'\n{outer.format('inner', 'kind')}{outer.format('outer', 'inner()')}"
+        "inner()\ninner()\ninner()\nouter()\nouter()\nreveal(outer())  #: 'a'\nkind = 'b'\nreveal(outer())  #: 'b'\n"
+    )
+
+
+def test_counters_go_on(paper):
+    paper(
+        f"class Named:\n    made = 0\n    def __init__(self):\n{FILLING}        Named.made += 1\n"
+        "        self.number = Named.made\n"
+        "Named()\nNamed()\nreveal(Named().number)  #: 3\nreveal(Named().number)  #: 4\nreveal(Named.made)  #: 4\n"
+    )
+
+
+def test_a_test_on_the_path_counts(paper):
+    paper(
+        f"import foo\nclass Named:\n    def __init__(self):\n{FILLING}        self.kind = 'a' if foo.ready else 'b'\n"
+        "Named()\nNamed()\nif foo.ready:\n    reveal(Named().kind)  #: 'a'\nelse:\n    reveal(Named().kind)  #: 'b'\n"
+    )
+
+
+def test_what_it_logs_is_logged_again(paper):
+    found = paper(
+        f"from torch import nn\nclass Block(nn.Module):\n    def __init__(self):\n        super().__init__()\n{FILLING}"
+        "        self.layer = nn.Linear(1, 1).cuda()\n"
+        "def make():\n    return Block()\nBlock()\nBlock()\nmake()\nmake()\n"
+    )
+    moves = found.events(Move)
+    assert len({event.subject for event in moves}) == len(moves) == 4
+    assert [len(event.context.calls) for event in moves] == [1, 1, 2, 2]
+    assert [event.order for event in moves] == sorted({event.order for event in moves})
+
+
+def test_functions_that_see_their_constructor_see_the_right_one(paper):
+    paper(
+        f"class Named:\n    def __init__(self, name):\n{FILLING}        self.name = name\n"
+        "        self.ask = lambda: self.name\n"
+        "one, two, three = Named('x'), Named('x'), Named('x')\nthree.name = 'y'\n"
+        "reveal(three.ask())  #: 'y'\nreveal(two.ask())  #: 'x'\n"
+    )
+
+
+def test_what_trains_is_followed(paper):
+    found = paper(
+        "import torch\nfrom torch import nn\nnet = nn.Linear(1, 1)\n"
+        f"def work(x):\n{FILLING.replace('        ', '    ')}"
+        "    return net(x)\nfor n in (1, 2, 3, 4):\n    work(torch.zeros(n, 1))\n"
+    )
+    assert len({event.identity for event in found.events(Forward)}) == 4
