@@ -17,7 +17,7 @@ LONGEST = 16 * 1024
 """Bytes of a line that are looked at: a progress bar can make one line of a whole night."""
 _BLOCK = 256 * 1024
 _GZIP = b"\x1f\x8b"
-_CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|\[\d+m(?=\()")
+_CONTROL = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|\ufffd\[[\d;]*m|\[\d+m(?=\()")
 """What colours a terminal, also where something has swallowed the escape."""
 _NOT_LOGS = frozenset(
     ".py .pyc .ipynb .pt .pth .ckpt .bin .safetensors .npy .npz .png .jpg .svg .zip .tar .so .h5 .parquet".split()
@@ -109,4 +109,4 @@ def _opened(path: str) -> BinaryIO:
 
 def _plain(raw: bytes) -> str:
     text = raw.decode("utf-8", "replace")
-    return _CONTROL.sub("", text) if "\x1b" in text or "m(" in text else text
+    return _CONTROL.sub("", text) if "\x1b" in text or "m(" in text or "\ufffd[" in text else text

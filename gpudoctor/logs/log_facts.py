@@ -33,6 +33,8 @@ class LoggedFrame:
         path = self.path.replace("\\", "/")
         if path.startswith(("<string>", "<frozen", "<__")) or path.removesuffix(".py") in sys.stdlib_module_names:
             return False
+        if _STARTED_BY.search(path):
+            return False
         return not (any(part in f"/{path}" for part in _FOREIGN) or _CHECKED_OUT.search(f"/{path}"))
 
     @property
@@ -47,6 +49,12 @@ _FOREIGN = (
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
     "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
 )  # fmt: skip
+_STARTED_BY = re.compile(
+    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$|"
+    r"/[Ll]ib/(?:runpy|threading|socket|subprocess|importlib/\w+|"
+    r"multiprocessing/\w+|concurrent/futures/\w+|json/\w+|logging/\w+|asyncio/\w+)\.py$"
+)
+"""What an installer writes to start a package, and Python's own files where no folder tells its version."""
 _ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
 """Where torch lies, other packages do, too, whatever the folder is called."""
 _TOOLS = frozenset(

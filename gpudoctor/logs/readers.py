@@ -45,6 +45,7 @@ _TELLING = re.compile(
             r"\.(?:cu|hip):\d+: .*[Aa]ssertion",
             r"watchdog thread terminated with exception",
             r"size mismatch for ",
+            r"mlx[45]: \S+: got completion with error",
             r"died with <Signals|returned non-zero exit status",
             r"Watchdog caught",
             r"watchdog got stuck",
@@ -155,6 +156,7 @@ _WORDS = (
     "socket.cpp",
     ": error: ",
     "mpirun noticed",
+    "got completion",
     "Process name: ",
     " died, exit",
     "Exit code: ",
@@ -402,7 +404,7 @@ _NOTICE = re.compile(
     r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
     r"enough slots available|Permission denied \(publickey|Host key verification failed|"
     r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch failed)|"
-    r"slurmstepd: error: couldn't chdir|"
+    r"slurmstepd: error: couldn't chdir|pmixp_coll\w*: .*collective timeout|mlx[45]: \S+: got completion with error|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
@@ -435,6 +437,8 @@ def _progress(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     failed = int(found["failed"]) if found["failed"] else None
     group = found["unique"] or found["group"]
     progress = GroupProgress(by, at, group, failed, int(found["enqueued"]), int(found["completed"]))
+    if "dump signal due to a collective timeout" in spoken.text:
+        return [progress, Notice(by, at, spoken.text.strip())]
     if failed is None or _GAVE_UP not in spoken.text:
         return [progress]
     # The line before says which collective it was, where the log has it.

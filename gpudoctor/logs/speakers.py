@@ -44,7 +44,7 @@ _FRONTS = (
     re.compile(r"<[a-z]*>\s+(?=\[\d{4}-)"),
     # As people quote it, and set it in bold letters.
     re.compile(r">\s?"),
-    re.compile(r"(?:\*\*|`{1,3}|[\"'“])(?=[\w.]*(?:Error|Exception)\b: )"),
+    re.compile(r"(?:[-+*] )?(?:\*\*|`{1,3}|[\"'“])(?=[\w.]*(?:Error|Exception)\b: )"),
     # A launcher that repeats what its processes print.
     re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.

@@ -70,6 +70,7 @@ class _OpenTraceback:
         self.outer = outer
         self.begun = 1
         self.mixed = False
+        self.by_hand = False
         self.called_by: LoggedCrash | None = None
         self.source = ""
         self.frames: list[LoggedFrame] = []
@@ -207,6 +208,8 @@ class TracebackReader:
                 yield self._with_earlier(error)
         who = by if self._spawned is None else replace(by, rank=self._spawned)
         self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
+        # The terminal shows that somebody has stopped it.
+        self._open[by].by_hand = text.startswith("^C")
         self._open[by].called_by = None if self._spawned is not None else outer
         self._spawned = None
         self._ignored = None
@@ -220,7 +223,10 @@ class TracebackReader:
     @staticmethod
     def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
         """The log ends before the error; where another had led to it, that one is known."""
-        crash = LoggedCrash(opened.by, opened.at, "", "", opened.ordered(), mixed=opened.mixed, ignored=opened.ignored)
+        kind = "KeyboardInterrupt" if opened.by_hand else ""
+        crash = LoggedCrash(
+            opened.by, opened.at, kind, "", opened.ordered(), mixed=opened.mixed, ignored=opened.ignored
+        )
         if crash.place is None and opened.outer is not None:
             return opened.outer
         if earlier is None:

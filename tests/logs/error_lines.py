@@ -4,6 +4,12 @@ from __future__ import annotations
 
 LINES: tuple[tuple[str, str], ...] = (
     # --- services ---
+    ("OSError: [WinError 1455] The paging file is too small for this operation to complete.", "page file"),
+    ("slurmstepd: error:  mpi/pmix_v3: pmixp_coll_ring_reset_if_to: n1 [0]: pmixp_coll_ring.c:742: 0x14: collective "
+     "timeout seq=0", "exchange that PMIx"),
+    ("[PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a collective timeout from  rank 13 and we",
+     "timed out on the rank"),
+    ("mlx5: host7: got completion with error:", "an operation failed"),
     ("huggingface_hub.errors.GatedRepoError: 403 Client Error. Cannot access gated repo for url https://hu", "licence"),
     ("OSError: ./out/last is not a local folder and is not a valid model identifier listed on 'https://hug",
      "stands for no"),
@@ -318,6 +324,7 @@ LINES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 INSIDE: tuple[tuple[str, str, str], ...] = (
+    ("AssertionError", "data/distributed.py:__iter__", "as many samples"),
     ("EOFError: Ran out of input", "distributed_c10d.py:_tensor_to_object", "ranks exchange"),
     ("KeyError: None", "fully_sharded_data_parallel.py:set_state_dict_type", "before the model is wrapped"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'rng.pth'", "shutil.py:_rmtree_safe_fd", "removed"),

@@ -1420,3 +1420,44 @@ def test_who_was_told_to_end_before_others_lost_it_is_first(tmp_path: Path) -> N
     first = read(tmp_path, f"{texts}train.py FAILED\n-----\n{table}").first
     assert first is not None
     assert (first.by.rank, first.role) == (1, FailureRole.STOPPED)
+
+
+def test_a_program_that_its_installer_started_is_named(tmp_path: Path) -> None:
+    calls = (
+        '  File "C:\\Python37_64\\lib\\runpy.py", line 193, in _run_module_as_main\n'
+        '  File "C:\\x\\venv\\Scripts\\gan.exe\\__main__.py", line 7, in <module>\n'
+        '  File "/x/envs/a/bin/gan", line 8, in <module>\n'
+        '  File "/x/envs/a/lib/python3.8/site-packages/gan/cli.py", line 163, in train\n'
+    )
+    first = read(tmp_path, f"Traceback (most recent call last):\n{calls}KeyError: 'x'\n").first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.line == 163
+
+
+def test_a_traceback_after_control_c_is_of_a_program_that_was_stopped(tmp_path: Path) -> None:
+    first = read(tmp_path, '^CTraceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\n').first
+    assert first is not None
+    assert first.role is FailureRole.STOPPED
+
+
+def test_an_error_in_a_list_of_bold_ones(tmp_path: Path) -> None:
+    first = read(tmp_path, "I get:\n+ **KeyError: 'x'**\n").first
+    assert first is not None
+
+
+def test_colours_of_which_the_escape_has_become_another_sign(tmp_path: Path) -> None:
+    red = "\ufffd[36m(Worker pid=4183, ip=10.3.32.122)\ufffd[0m "
+    first = read(tmp_path, prefixed(red, TRACEBACK)).first
+    assert first is not None
+    assert first.by.host == "10.3.32.122"
+
+
+def test_a_rank_that_was_told_of_a_timeout_has_waited(tmp_path: Path) -> None:
+    first = read(
+        tmp_path,
+        "[rank0]:[E804 23:05:54.8 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump "
+        "signal due to a collective timeout from  rank 13. Last enqueued NCCL work: 1261, last completed NCCL work: 9.",
+    ).first
+    assert first is not None
+    assert (first.by.rank, first.role) == (0, FailureRole.WAIT)

@@ -8,6 +8,16 @@ _OWN = FailureRole.OWN
 
 DATA_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"^AssertionError:?\s*(?:Number of (?:subsampled )?indices .*)?$",
+        _OWN,
+        "`DistributedSampler` could not give each rank as many samples as the others: the data set's length changed "
+        "after the sampler was made, or, in old versions of torch, it has fewer than half as many samples as there "
+        "are ranks.",
+        "Print `len(dataset)` on each rank: a wrong path, or a data set that is already cut into shards, is usual.",
+        inside=r"data/distributed\.py:__iter__",
+        library="torch",
+    ),
+    ErrorText(
         r"stack expects each tensor to be equal size",
         _OWN,
         "The samples of a batch have different shapes, and the loader stacks them as they are.",

@@ -8,6 +8,14 @@ _OWN, _STOPPED = FailureRole.OWN, FailureRole.STOPPED
 
 MEMORY_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"\[WinError 1455\]",
+        _OWN,
+        "Windows has no more memory to promise: its page file is too small for what all processes load, and each "
+        "worker of a DataLoader loads torch's libraries anew.",
+        "Take fewer workers (`num_workers`), or give Windows a larger page file.",
+        library="kernel",
+    ),
+    ErrorText(
         r"(?:CUDA|HIP) out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc|"
         r"CUDA error: out of memory|Cuda failure (?:\d+ )?'out of memory'",
         _OWN,

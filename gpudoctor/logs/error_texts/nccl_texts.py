@@ -141,6 +141,14 @@ VAGUE_NCCL_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
+        r"mlx[45]: \S+: got completion with error",
+        _WAIT,
+        "An adapter of InfiniBand or RoCE reports that an operation failed: the other side has ended or no longer "
+        "answers, or the memory is not its own.",
+        "Look for a rank that failed before; where there is none, read the counters of the ports and the switch.",
+        library="nccl",
+    ),
+    ErrorText(
         r"ibv_\w+ failed",
         _OWN,
         "A call of InfiniBand failed: the adapter, its port or its settings, or the memory that it may lock.",

@@ -8,6 +8,24 @@ _OWN, _PEER, _WAIT, _STOPPED = FailureRole.OWN, FailureRole.PEER, FailureRole.WA
 
 WAITING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"pmixp_coll\w*: .*collective timeout",
+        _WAIT,
+        "Slurm's daemons of the nodes did not all take part in an exchange that PMIx made for the processes: a node "
+        "had not started its step yet, or the daemons cannot reach each other.",
+        "See which node's processes had not started (a slow image or file system), and whether the daemons' ports are "
+        "open between the nodes; `PMIxTimeout` in mpi.conf sets how long they wait.",
+        library="slurm",
+    ),
+    ErrorText(
+        r"dump signal due to a collective timeout from +rank \d+",
+        _WAIT,
+        "A collective timed out on the rank that this line names, which told this one to save its flight recorder.",
+        "Read the lines of that rank: they name the collective and the group; the flight recorders of all ranks say "
+        "who had not come (`gpudoctor read FILES`).",
+        likely=("GPU501", "GPU508"),
+        library="nccl",
+    ),
+    ErrorText(
         r"setting up NCCL communicator and retrieving ncclUniqueId from \[\d+\].*store->get|"
         r"store->get\('\d+\S*'\) got error",
         _WAIT,
