@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import sys
 import types
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -170,8 +172,10 @@ class CudaSurface:
         if self._gpus.numbered(device) >= self._gpus.count:
             # Torch looks itself, before it asks CUDA.
             raise AssertionError("Invalid device id")
-        self._gpus.index_of(device)
-        return VirtualProperties()
+        physical = self._gpus.physical(self._gpus.index_of(device))
+        # Who compares them sees as many GPUs as there are, also on two nodes.
+        unique = uuid.uuid5(uuid.NAMESPACE_OID, f"{self._gpus.node or socket.gethostname()}/{physical}")
+        return VirtualProperties(uuid=str(unique), pci_bus_id=physical + 1, pci_device_id=physical)
 
 
 def _preferred(ask: Callable[..., Any]) -> Callable[..., Any]:

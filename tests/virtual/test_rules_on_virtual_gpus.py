@@ -111,6 +111,16 @@ def test_a_slow_backend_that_trains_to_its_end_is_not_cleared(tmp_path: Path) ->
     ], seen.err[-3000:]
 
 
+def test_virtual_gpus_are_told_apart(tmp_path: Path) -> None:
+    """An option that nobody reads keeps its default on all ranks, and they share no GPU."""
+    option = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--local_rank', type=int)\n"
+    text = OVER_GLOO.replace('"gloo"', '"nccl"').replace("gpu = int", f"{option}parser.parse_args()\ngpu = int", 1)
+    (tmp_path / "train.py").write_text(text)
+    seen = watch(tmp_path, "--virtual-gpus=2", "--no-lint", "train.py", cold=True)
+    assert seen.codes == set()
+    assert seen.status == 0, seen.err[-3000:]
+
+
 @pytest.mark.parametrize(("program", "launch"), GOOD, ids=[program.split("/")[1] for program, _ in GOOD])
 def test_what_is_right_comes_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, launch: str

@@ -17,6 +17,7 @@ assert torch.cuda.current_device() == 0
 properties = torch.cuda.get_device_properties(0)
 assert properties.total_memory > 0
 assert properties.pci_bus_id == properties.pci_device_id + 1
+assert properties.uuid == torch.cuda.get_device_properties("cuda:0").uuid != torch.cuda.get_device_properties(1).uuid
 assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
 torch.cuda.memory._record_memory_history()
 torch.cuda.memory._record_memory_history(enabled=None)
