@@ -423,6 +423,15 @@ class _WholeProcess(Value):
 PROCESS = _WholeProcess()
 
 
+class FileState:
+    """A file that is open."""
+
+    written: Flag[Unknown] = Flag()
+    """It was written to. Written and read by `checkpoint_files`, which tells of each file once."""
+    of_some_ranks: Flag[Unknown] = Flag()
+    """Of a log file or a logger: what the other ranks say may not get into it. Written and read by `log_files`."""
+
+
 class ProcessState:
     """What is global in a process; the owner is always `PROCESS`."""
 
@@ -452,6 +461,8 @@ class ProcessState:
     `activation_checkpoint`."""
     environment: ValueTable[_WholeProcess] = ValueTable()
     """The environment variables that the program has set. Written by `environment_variables`."""
+    log_files: ValueTable[_WholeProcess] = ValueTable()
+    """The file of each logger, by its name. Written and read by `log_files`."""
     defaults: ValueTable[_WholeProcess] = ValueTable()
     """The constants that options are where the user leaves them out. By `argument_parsers`, for `gpu_switches`."""
     declared: ValueTable[_WholeProcess] = ValueTable()

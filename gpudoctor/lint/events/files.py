@@ -40,6 +40,10 @@ class Save(Event):
     """What it writes is the part of this rank alone: the state of a model that was sharded in place, not gathered."""
     emptied: bool = False
     """ZeRO keeps the parameters elsewhere, and what is written in their place is empty."""
+    adds: bool = False
+    """It stands behind what is in the file already."""
+    by_logger: bool = False
+    """It is the first line that all ranks log there."""
     told_who: bool = False
     """It is told which rank is to write, or writes by a function that knows: `save_function=accelerator.save`."""
 

@@ -39,6 +39,7 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.library.checkpoint_files import note_written
 from gpudoctor.lint.library.tensors import agreed, combined, is_reduced, note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 
@@ -105,6 +106,8 @@ def _written(value: Value) -> Value:
 def _print(call: Call) -> Values:
     for values in call.args:
         note_printed(call.do, values, call.place)
+    for file in call.keywords.get("file", ()):
+        note_written(call, file, call.args)
     # A mean over one rank's share that is shown as if it were the whole.
     # `builtins.print = print` of a function that is mute on all ranks but one, as torchvision's references do.
     replaced = call.do.own_attribute(BUILTINS, "print") is not None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpudoctor.lint.analyses.state_dicts import origin, written
 from gpudoctor.lint.contents import pairs
-from gpudoctor.lint.domain.abstract_state import NO, ModuleState, SettingState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, FileState, ModuleState, SettingState, TensorState
 from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
@@ -73,6 +75,35 @@ def opened_for_writing(handles: Values | None) -> tuple[Values, str] | None:
                 return None
     # Of a file at one of several paths, depending on an option, it is known which they are.
     return (union(path for path, _ in found), found[0][1]) if found else None
+
+
+def note_written(call: Call, file: Value, lines: Iterable[Values], by_logger: bool = False) -> None:
+    """Log the first time that lines are written to what `open` has returned, anew or behind what is there."""
+    # What only some ranks write first, all may write later.
+    if not isinstance(file, Unknown) or call.do.path.divergence or call.do.flag(file, FileState.written) is not NO:
+        return
+    match file.term:
+        case OpenFile(made, ValueSet() as path, str() as mode, spelled) if mode[:1] in ("w", "x", "a"):
+            adds, apart = mode[:1] == "a", any(values.any(_may_differ) for values in lines)
+            # `for name, value in results.items(): file.write(...)`: what there is to go over, one rank alone may have.
+            apart = apart or (not by_logger and call.do.execution.outlives_round(made))
+            # Of what loggers say, another line may be the same on all ranks.
+            if not (apart and by_logger):
+                call.do.set_flag(file, FileState.written)
+            # Each rank may add its own results, or say who it is.
+            if adds and apart:
+                return
+            # Devices take what they get.
+            if not path.all(lambda each: (text_of(each) or "").startswith("/dev/")):
+                call.emit(
+                    Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True, adds=adds,
+                    by_logger=by_logger,
+                )  # fmt: skip
+
+
+def _may_differ(line: Value) -> bool:
+    apart = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
+    return bool(line.divergence & apart) or bool(line.shards)
 
 
 @MODELS.method(Unknown, "save_to_disk")

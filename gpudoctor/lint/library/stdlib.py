@@ -12,11 +12,11 @@ from gpudoctor.lint.domain.function import ContextManager, FieldFactory, Instanc
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import CallResult, ClockReading, OwnReading, Setting
 from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
+from gpudoctor.lint.library.log_files import LINES, note_logged
 from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -169,23 +169,12 @@ def _copied(call: Call, core: Module) -> Module:
 
 @MODELS.callable("logging.*", "loguru.*")
 def _logging(call: Call) -> Values:
-    if call.name.rpartition(".")[2] in ("info", "debug", "warning", "error", "critical", "log", "exception"):
+    if call.name.rpartition(".")[2] in LINES:
+        note_logged(call)
         report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
         for values in call.args:
             note_printed(call.do, values, call.place)
         return singleton(NONE)
-    return singleton(call.result("a logger"))
-
-
-@MODELS.callable("logging.FileHandler", "logging.basicConfig")
-def _log_file(call: Call) -> Values:
-    """A log that begins anew: each process that opens it writes over the lines of the others."""
-    alone = call.name.endswith("FileHandler")
-    path = call.arg(0 if alone else -1, "filename")
-    mode = call.constant(1, "mode") if alone else call.constant(-1, "filemode")
-    if path is not None and mode == "w":
-        spelled = call.spelled(0 if alone else -1, "filename")
-        call.emit(Save, call=call.name, path=path, spelled=spelled, checkpoint=False, whole=True)
     return singleton(call.result("a logger"))
 
 

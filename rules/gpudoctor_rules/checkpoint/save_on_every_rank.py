@@ -6,7 +6,8 @@ All ranks (the processes of a distributed program) run the same code, so a plain
 them, and all write to one path. At best the work is done several times; at worst the writes mix, and the file cannot be
 read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
 weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are
-corrupted in the same way. A log that is opened anew loses lines, which is a warning.
+corrupted in the same way. A log that is opened anew loses lines, and in one that is added to each line stands as often
+as there are ranks, which are warnings.
 
 ## Fix
 
@@ -15,9 +16,10 @@ gathering a sharded state; then only the writing goes under the guard.
 
 ## Silent when
 
-Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; the
-file is only appended to; it is written where it is missing, and one rank has been there before; the save is a
-collective one, in which each rank writes its part; a framework saves.
+Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; what
+is added to a file may differ between the ranks, or a logger lets the lines of one through; it is written where it is
+missing, and one rank has been there before; the save is a collective one, in which each rank writes its part; a
+framework saves.
 
 ## Sources
 
@@ -83,9 +85,14 @@ class SaveOnEveryRank(Rule):
             where = ", where it is not there yet," if absent else ","
             # Who only opens it has emptied it.
             around = "the `open` and all that is written" if opened is not None else "it"
+            if save.by_logger and opened is not None:
+                yield self._logged(save, opened)
+                continue
             yield self.found(
                 at=save.location,
-                message=f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
+                message=f"Every rank adds to {shown(save)} here: each line stands there as often as there are ranks."
+                if save.adds
+                else f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
                 "corrupted.",
                 remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}."
                 if spawn is None
@@ -105,6 +112,21 @@ class SaveOnEveryRank(Rule):
                 by=save,
                 guarded=True,
             )
+
+    def _logged(self, save: Save, opened: Save) -> Finding:
+        return self.found(
+            at=opened.location,
+            message=f"All ranks log to {shown(save)}: each line stands there as often as there are ranks.",
+            remedy="Open it on rank 0 only, or set the level of the logger by the rank.",
+            because=[
+                *(("called from here", call) for call in opened.context.calls[-2:]),
+                ("and all ranks log there, as here", save.location),
+            ],
+            confidence=Confidence.LIKELY,
+            severity=Severity.WARNING,
+            by=opened,
+            guarded=True,
+        )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         from gpudoctor_rules.checkpoint._written import written_by_several

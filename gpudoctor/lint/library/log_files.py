@@ -1,0 +1,117 @@
+"""Files that the loggers of the standard library write to: which lines of which ranks get into them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, FileState, ProcessState
+from gpudoctor.lint.domain.symbols import CallResult, OpenFile
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.events.files import Save
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.library.checkpoint_files import note_written
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.library_context import LibraryContext
+
+HANDLERS = (
+    "logging.FileHandler", "logging.handlers.RotatingFileHandler", "logging.handlers.TimedRotatingFileHandler",
+    "logging.handlers.WatchedFileHandler",
+)  # fmt: skip
+LINES = frozenset({"info", "debug", "warning", "warn", "error", "critical", "log", "exception"})
+GET = "logging.getLogger"
+
+
+@MODELS.callable(*HANDLERS)
+def _handler(call: Call) -> Values:
+    mode = call.constant(1, "mode") if call.name == "logging.FileHandler" else "a"
+    return _opened(call, call.arg(0, "filename"), call.spelled(0, "filename"), mode)
+
+
+@MODELS.callable("logging.basicConfig")
+def _configured(call: Call) -> Values:
+    path, mode = call.keywords.get("filename"), call.constant(-1, "filemode")
+    # `level=logging.INFO if rank == 0 else logging.WARNING`
+    if path is not None and not any(_by_rank(each) for each in call.keywords.values()):
+        file = _opened(call, path, call.spelled(-1, "filename"), mode)
+        call.do.set_entry(PROCESS, ProcessState.log_files, "", file)
+    return singleton(call.result("nothing"))
+
+
+def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Values:
+    mode = mode if isinstance(mode, str) else "a"
+    # A log that begins anew: each process that opens it writes over the lines of the others.
+    anew = path is not None and mode == "w"
+    call.emit(Save, call=call.name if anew else "open", path=path, spelled=spelled, checkpoint=False, whole=anew)
+    opened = OpenFile(call.allocation_site(), path, mode, spelled)
+    return call.unknown(opened, "a log file", escaped_from="logging.FileHandler")
+
+
+@MODELS.callable(f"{GET}.addHandler")
+def _add(call: Call) -> Values:
+    name, given = _name_of(call.receiver), call.arg(0, "hdlr")
+    if name is not None and given is not None and given.all(lambda each: isinstance(each.term, OpenFile)):
+        call.do.set_entry(PROCESS, ProcessState.log_files, name, given)
+    return NOT_ANSWERED
+
+
+@MODELS.callable(*(f"{of}.{name}" for of in (GET, "logging.FileHandler") for name in ("setLevel", "addFilter")))
+def _let_through(call: Call) -> Values:
+    """`logger.setLevel(logging.INFO if rank == 0 else logging.ERROR)`; what a filter asks is not followed."""
+    of_some = call.do.path.divergence & Divergence.RANK or any(_by_rank(each) for each in call.args)
+    if isinstance(call.receiver, Unknown) and (of_some or call.name.endswith("addFilter")):
+        call.do.set_flag(call.receiver, FileState.of_some_ranks)
+    return NOT_ANSWERED
+
+
+def _by_rank(values: Values) -> bool:
+    return any((each.value.divergence | each.condition.divergence) & Divergence.RANK for each in values.bindings)
+
+
+def note_logged(call: Call) -> None:
+    """Log that a line gets into the files of this logger and of those above it."""
+    logger = call.receiver
+    name = "" if logger is None else _name_of(logger)
+    if name is None or (logger is not None and _is_muted(call.do, logger)):
+        return
+    for file in _files_of(call.do, name):
+        if not _is_muted(call.do, file):
+            note_written(call, file, call.args, by_logger=True)
+
+
+@MODELS.callable(*(f"{GET}.{name}" for name in sorted(LINES)))
+def _line(call: Call) -> Values:
+    note_logged(call)
+    return NOT_ANSWERED
+
+
+def _is_muted(do: LibraryContext, value: Value) -> bool:
+    muted = not isinstance(value, Unknown) or do.flag(value, FileState.of_some_ranks) is not NO
+    return muted or do.own_attribute(value, "disabled") is not None
+
+
+def _files_of(do: LibraryContext, name: str) -> Iterator[Value]:
+    """What its lines get to: `train.data` hands them on to `train`, and that to the root."""
+    above = [name[:end] for end, each in enumerate(name) if each == "."]
+    for each in dict.fromkeys((name, *reversed(above), "")):
+        held = do.entry(PROCESS, ProcessState.log_files, each)
+        yield from (
+            found.value for found in (held.bindings if held is not None else ()) if not _of_some(found.condition)
+        )
+
+
+def _of_some(condition: object) -> bool:
+    return bool(getattr(condition, "divergence", Divergence.NONE) & Divergence.RANK)
+
+
+def _name_of(logger: Value | None) -> str | None:
+    """The name under which `getLogger` keeps it; empty for the root."""
+    match logger.term if isinstance(logger, Unknown) else None:
+        case CallResult("logging.getLogger", (ValueSet() as given, *_)):
+            return "" if given.single == Const(None) else text_of(given.single)
+        case CallResult("logging.getLogger", ()):
+            return ""
+    return None
