@@ -26,6 +26,7 @@ import enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Unknown, Value, Values
+from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.container import DictOf, ListOf
@@ -411,10 +412,9 @@ class CommandState:
     """A tuple of the functions behind the commands. Written and read by `cli_libraries`."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _WholeProcess(Value):
     """The process that is executed: what is global in it has this owner."""
-
-    __slots__ = ()
 
     def __repr__(self) -> str:
         return "the process"

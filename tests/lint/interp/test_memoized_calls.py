@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from gpudoctor.lint.domain.abstract_state import PROCESS
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.interp import calls, memoized_calls
 from gpudoctor.lint.interp.limits import SHORT_CALL
+from gpudoctor.record import fields
 
 FILLING = "".join(f"        y{n} = {n}\n" for n in range(SHORT_CALL))
 """Statements of a constructor that is worth to be remembered."""
@@ -139,3 +141,8 @@ def test_what_trains_is_followed(paper):
         "    return net(x)\nfor n in (1, 2, 3, 4):\n    work(torch.zeros(n, 1))\n"
     )
     assert len({event.identity for event in found.events(Forward)}) == 4
+
+
+def test_the_process_as_a_whole_is_made_of_nothing():
+    # What is asked of each value that a constructor leaves behind.
+    assert not fields(PROCESS)
