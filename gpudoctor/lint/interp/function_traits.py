@@ -190,5 +190,7 @@ class RememberedCall:
     """The loops around it."""
     path: Condition
     """What had led there."""
+    statements: int
+    """What it took."""
     lasting: list[LeftBehind] = field(default_factory=list, compare=False)
     """What is left of its writes: found out when it is repeated for the first time."""

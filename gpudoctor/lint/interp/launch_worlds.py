@@ -293,16 +293,21 @@ def _follow(
     """One world; where a limit ends it before the training, with the default of each model and data set to choose."""
     seen = _execute(start, project, left, world, assumed, or_spawn=or_spawn)
     program, _, first = seen
-    if program is None or not program.stops or not program.has_entry or program.trained_at:
+    if program is None or not program.stops or not program.has_entry or _trains_in_loop(program):
         return seen
     # Nothing was chosen that a default would have decided.
     if not first.defaults_matter:
         return seen
     at_defaults = replace(program.assumptions, at_defaults=True)
     again, switches, m = _execute(start, project, left, program.world, at_defaults)
-    if again is None or not again.trained_at:
+    if again is None or not (_trains_in_loop(again) if program.trained_at else again.trained_at):
         return seen
     return replace(again, limit_with_all=program.stops[0]), switches, m
+
+
+def _trains_in_loop(program: Program) -> bool:
+    """A whole step of its training was followed, not just the gradients that it begins with."""
+    return any(event.loops for event in program.events(OptimizerStep))
 
 
 def _execute(

@@ -141,7 +141,7 @@ class _CallWatch:
         self._begun = m.clock if made is None else m.age((made, ""))
         self._path, self._settled = m.path, m.settled
         self._reads, self._events, self._raised = len(m.reads), len(m.log), len(m.raised)
-        self._imports = m.spent_on_imports
+        self._imports, self._statements = m.spent_on_imports, m.statements
         self._young: dict[Term, bool] = {}
         self._loops = sum(not loop.inside_generator for loop in m.open_loops)
         self._outermost = m.notes is None
@@ -216,6 +216,7 @@ class _CallWatch:
             [(each, frozenset(m.parts[each])) for each in owners if each in m.parts],
             result, m.raised[self._raised :], m.settled.difference(self._settled), arguments,
             self._notes.numbers.looked_at[self._decided :], events, len(m.calls), len(m.frames), self._loops, path,
+            m.statements - self._statements,
         )  # fmt: skip
 
     def _is_of_what_was_made(self, key: Hashable) -> bool:
@@ -336,8 +337,8 @@ class _Repetition:
             m.notes.asked += map(self._literal_again, past.asked)
         m.raised += past.raised
         m.settled = m.settled.and_(past.settled)
-        # To make an object anew takes as long as a statement does.
-        m.statements += len(past.lasting)
+        # To make an object anew takes as long as a statement does, and never counts more than the call itself.
+        m.statements += min(len(past.lasting), past.statements)
         result: Values = again(past.result)
         return result
 
