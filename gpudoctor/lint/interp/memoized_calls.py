@@ -208,7 +208,7 @@ class _CallWatch:
         # The names of calls that are over are gone, and those that somebody still sees are not.
         writes = [(key, now[key]) for key in before if key in now]
         for scope in self._notes.kept[self._kept :]:
-            writes += [((scope, name), now[scope, name]) for name in m.store.names(scope)]
+            writes += [((scope, name), now[scope, name]) for name in m.store.names(scope) if (scope, name) in now]
         owners = dict.fromkeys([key[0] for key, _ in writes if isinstance(key, tuple)])
         return RememberedCall(
             begun, path.divergence, read, {each: answer_on(m, self._path, self._settled, each) for each in tests},

@@ -69,7 +69,7 @@ class EvaluationBuildsGraph(Rule):
             return
         calls: dict[Location, list[tuple[Forward, Loop]]] = {}
         for call in program.events(Forward):
-            loop = _loop_of(call)
+            loop = _loop_of(program, call)
             # Outside of a loop over batches it is one forward, whose graph goes at once.
             if loop is not None and not trains(program, loop):
                 calls.setdefault(loop.location, []).append((call, loop))
@@ -79,7 +79,8 @@ class EvaluationBuildsGraph(Rule):
             learning = [pair for pair in each if _learns(program, *pair)]
             if building or learning:
                 learner = learning[0][0] if learning else None
-                call, loop = (building or learning)[0]
+                # `model.infer(x)` calls its layers where nobody evaluates them: what is called in the loop itself is named.
+                call, loop = min(building or learning, key=lambda pair: len(pair[0].context.calls))
                 # What is called in the training as well is right: it is this loop that evaluates.
                 learnt = frozenset().union(*(event.forwards for event in program.events(Backward)))
                 same = (other for other in program.at(call.location) if isinstance(other, Forward))
@@ -171,13 +172,16 @@ def _wakes(program: Program, change: ModeChange, core: Value) -> bool:
     return not isinstance(switched, Module) or core == switched or core in program.within(switched)
 
 
-def _loop_of(call: Forward) -> Loop | None:
+def _loop_of(program: Program, call: Forward) -> Loop | None:
     """The loop over batches; they need not come from a loader where the model was told that it is evaluated."""
-    inner = call.loops[-1] if call.loops else None
-    # An evaluation in the middle of a training loop stands in a loop of its own.
-    if call.training is False and inner is not None and (inner.times is None or inner.times > 1):
-        return inner
-    return batch_loop(call)
+    batches = batch_loop(call)
+    if call.training is not False:
+        return batches
+    # An evaluation in the middle of a training loop stands in a loop of its own, and within that a model may have
+    # loops over its layers.
+    evaluating = [each for each in call.loops if each.times is None or each.times > 1]
+    evaluating = [each for each in evaluating if not trains(program, each)]
+    return batches if batches in evaluating else next(iter(evaluating), batches)
 
 
 def _builds_for_nothing(program: Program, call: Forward) -> bool:

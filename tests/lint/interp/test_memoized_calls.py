@@ -146,3 +146,12 @@ def test_what_trains_is_followed(paper):
 def test_the_process_as_a_whole_is_made_of_nothing():
     # What is asked of each value that a constructor leaves behind.
     assert not fields(PROCESS)
+
+
+def test_a_name_of_a_path_that_has_ended_is_none_of_those_that_are_still_seen(paper):
+    paper(
+        "from missing import run\nclass Block:\n    def __init__(self):\n"
+        f"{FILLING}        try:\n            run()\n        except OSError as e:\n            raise ValueError from e\n"
+        "        self.first = lambda: y0\n"
+        "a, b, c = Block(), Block(), Block()\nreveal(c.first())  #: 0\n"
+    )
