@@ -79,7 +79,7 @@ class EvaluationBuildsGraph(Rule):
             learning = [pair for pair in each if _learns(program, *pair)]
             if building or learning:
                 learner = learning[0][0] if learning else None
-                # `model.infer(x)` calls its layers where nobody evaluates them: what is called in the loop itself is named.
+                # `model.infer(x)` calls its layers out of sight: what is called nearest to the loop is named.
                 call, loop = min(building or learning, key=lambda pair: len(pair[0].context.calls))
                 # What is called in the training as well is right: it is this loop that evaluates.
                 learnt = frozenset().union(*(event.forwards for event in program.events(Backward)))
