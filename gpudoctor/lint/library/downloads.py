@@ -51,7 +51,7 @@ def _split_command(call: Call) -> Values:
 @MODELS.callable(
     "os.system", *(f"subprocess.{name}" for name in ("run", "call", "check_call", "check_output", "Popen"))
 )
-def _run_command(call: Call) -> Values:
+def _fetch_by_command(call: Call) -> Values:
     """`subprocess.run(["wget", url, "-O", path])`."""
     items = known_items(call.do, call.first)
     words = [each.single for each in items] if items is not None else _words_of(call.first)

@@ -8,7 +8,7 @@ _OWN = FailureRole.OWN
 
 DATA_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
-        r"^AssertionError:?\s*(?:Number of (?:subsampled )?indices .*)?$",
+        r"\bAssertionError:?\s*(?:Number of (?:subsampled )?indices .*)?$",
         _OWN,
         "`DistributedSampler` could not give each rank as many samples as the others: the data set's length changed "
         "after the sampler was made, or, in old versions of torch, it has fewer than half as many samples as there "

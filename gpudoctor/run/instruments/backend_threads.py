@@ -2,7 +2,8 @@
 
 What they put down holds objects of Python. Once Python ends, it ends each thread that asks for its lock, and a thread
 of C++ that is ended in a destructor takes the process with it (`terminate called without an active exception`): seen
-in PyTorch alone, on a machine with much else to do. So the process waits for them before it ends.
+in PyTorch alone, on a machine with much else to do. A group that is destroyed waits for them with that lock. So the
+process waits for them before it ends, and before it destroys a group.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Process groups: where they are made, and a listener for questions while the ranks hang."""
+"""Process groups: where they are made, a listener for questions while the ranks hang, and what they end after."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from gpudoctor.run.instruments import listener
+from gpudoctor.run.instruments.backend_threads import let_backends_rest
 from gpudoctor.run.places import called_by_own
 
 if TYPE_CHECKING:
@@ -40,6 +41,21 @@ def watch(state: State) -> None:
     for module in (c10d, dist):
         vars(module)["init_process_group"] = watched
     state.recorder.guarded(_watch_subgroups)(state)
+    state.recorder.guarded(_watch_ends)(state)
+
+
+def _watch_ends(state: State) -> None:
+    """PyTorch waits for gloo's threads with Python locked, which one that still puts its work down waits for."""
+    destroy = c10d.destroy_process_group
+    rest = state.recorder.guarded(let_backends_rest)
+
+    @functools.wraps(destroy)
+    def watched(*args: Any, **keywords: Any) -> Any:
+        rest()
+        return destroy(*args, **keywords)
+
+    for module in (c10d, dist):
+        vars(module)["destroy_process_group"] = watched
 
 
 def _watch_subgroups(state: State) -> None:
