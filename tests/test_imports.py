@@ -518,6 +518,8 @@ LATE = {
     "gpudoctor.lint.events.knowledge",
     "gpudoctor.lint.questions.loop_rounds",
     "gpudoctor.lint.analyze",
+    # Most scripts make few things that are alike.
+    "gpudoctor.lint.interp.memoized_calls",
     # Mostly the index of the rules is up to date, and nothing is written.
     "gpudoctor.drafts",
     # Most lints show all that they find.

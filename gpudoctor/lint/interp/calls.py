@@ -51,7 +51,6 @@ from gpudoctor.lint.interp.limits import (
     SHORT_CALL,
     SHORT_FUNCTION,
 )
-from gpudoctor.lint.interp.memoized_calls import noted, repeated
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings
@@ -251,8 +250,12 @@ def _run(
     if on_yield is not None:
         return _run_anew(m, function, arguments, node, on_yield)
     memory = m.memories.get(function)
-    if memory is not None and (again := repeated(m, memory, arguments, m.place(node))) is not None:
-        return again
+    if memory is not None:
+        # Most scripts make few things that are alike.
+        from gpudoctor.lint.interp.memoized_calls import noted, repeated
+
+        if (again := repeated(m, memory, arguments, m.place(node))) is not None:
+            return again
     # Config parsers and metrics run thousands of statements that no rule asks about.
     known = m.dull.get(function.node)
     if known is not None and (again := summarized(m, known, arguments, node)) is not None:
@@ -601,6 +604,9 @@ def _construct(
     cls = class_of(made)
     memory = m.memories.get(cls)
     if memory is not None:
+        # Imported late, as above.
+        from gpudoctor.lint.interp.memoized_calls import noted, repeated
+
         if repeated(m, memory, arguments, m.place(node), made) is None:
             noted(m, memory, arguments, run, made)
         return

@@ -7,7 +7,7 @@ import pytest
 from gpudoctor.lint.domain.abstract_state import PROCESS
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
-from gpudoctor.lint.interp import calls, memoized_calls
+from gpudoctor.lint.interp import memoized_calls
 from gpudoctor.lint.interp.limits import SHORT_CALL
 from gpudoctor.record import fields
 
@@ -25,14 +25,15 @@ BLOCK = (
 def from_memory(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """For each object that might be made from memory, whether it was."""
     found: list[bool] = []
+    real = memoized_calls.repeated
 
     def repeated(*args):
-        result = memoized_calls.repeated(*args)
+        result = real(*args)
         if len(args) > 4:
             found.append(result is not None)
         return result
 
-    monkeypatch.setattr(calls, "repeated", repeated)
+    monkeypatch.setattr(memoized_calls, "repeated", repeated)
     return found
 
 
