@@ -43,6 +43,7 @@ def _kinds(hint: object) -> tuple[type, ...]:
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda path: path.name)
+@pytest.mark.slow
 def test_events_hold_what_their_fields_say(family: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     names, wrong, asked = _names(), set[str](), set[str]()
     allowed: dict[type, dict[str, tuple[type, ...]]] = {}

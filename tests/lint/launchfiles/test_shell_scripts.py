@@ -142,6 +142,7 @@ def test_numbers_of_processes() -> None:
     assert start("torchrun --nnodes=1:4 t.py").nodes == 4
 
 
+@pytest.mark.slow
 def test_a_large_or_broken_script_ends() -> None:
     assert starts("f() { f; f; }\nf\n" * 50) == []
     assert starts("$(" * 500) == []
