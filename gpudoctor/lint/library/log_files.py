@@ -98,13 +98,9 @@ def _files_of(do: LibraryContext, name: str) -> Iterator[Value]:
     above = [name[:end] for end, each in enumerate(name) if each == "."]
     for each in dict.fromkeys((name, *reversed(above), "")):
         held = do.entry(PROCESS, ProcessState.log_files, each)
-        yield from (
-            found.value for found in (held.bindings if held is not None else ()) if not _of_some(found.condition)
-        )
-
-
-def _of_some(condition: object) -> bool:
-    return bool(getattr(condition, "divergence", Divergence.NONE) & Divergence.RANK)
+        for found in held.bindings if held is not None else ():
+            if not found.condition.divergence & Divergence.RANK:
+                yield found.value
 
 
 def _name_of(logger: Value | None) -> str | None:
