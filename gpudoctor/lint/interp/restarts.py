@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.symbols import OneOf
+from gpudoctor.lint.domain.value import Truth
 from gpudoctor.lint.flow.condition import Inequality, Literal
 
 if TYPE_CHECKING:
@@ -23,8 +25,14 @@ class NeedsWorld(Exception):
 
 
 def asks_for_one(literal: Literal) -> bool:
-    """It holds where there is one of something: `processes == 1`, `not processes > 1`."""
-    bound = literal.atom.bound
+    """It holds where there is one of something: `processes == 1`, `not processes > 1`, whichever of two settings says
+    how many processes there are."""
+    key, bound = literal.atom.key, literal.atom.bound
+    if isinstance(key, OneOf):
+        return all(
+            isinstance(each, Truth) and asks_for_one(each.literal if literal.holds else each.literal.negated())
+            for each in key.values
+        )
     return isinstance(bound, Inequality) and (bound.kind, bound.number, literal.holds) in _ONE
 
 

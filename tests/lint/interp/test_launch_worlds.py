@@ -84,6 +84,22 @@ SPAWNED = {
         if __name__ == "__main__":
             main()
         """,
+    "as many as an option or the settings say, one in the same process": """
+        import argparse, torch.multiprocessing as mp, torch.distributed as dist
+        from hydra import compose
+        def worker(rank, size):
+            dist.init_process_group("nccl", rank=rank, world_size=size)
+            reveal(rank)  #: local rank
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--gpus", type=int)
+            args = parser.parse_args()
+            gpus = args.gpus if args.gpus is not None else compose(config_name="train").gpus
+            if gpus == 1:
+                worker(0, 1)
+            else:
+                mp.start_processes(worker, args=(gpus,), nprocs=gpus)
+        """,
     "processes in a loop": """
         import torch.multiprocessing as mp, torch.distributed as dist
         def worker(rank, size):
