@@ -13,13 +13,17 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.domain.symbols import (
     AllOf,
     AnyOf,
+    Attribute,
     CallResult,
     Compares,
     IsTrue,
+    Item,
     Length,
+    MethodResult,
     NodeProduct,
     Operation,
     RankIs,
+    Widened,
 )
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of
@@ -210,11 +214,8 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     """Whether two values are the same, where their kinds decide it."""
     for one, other in ((left, right), (right, left)):
         # `if model is None` after `model = Net()`: decided.
-        if isinstance(one, Const) and one.value is None and other.is_object:
+        if isinstance(one, Const) and one.value is None and _is_something(other):
             return None if _is_option(other) else False
-        # `log_writer = SummaryWriter(...)` of a library: an object, whatever it can do.
-        if isinstance(one, Const) and one.value is None and isinstance(other, Unknown) and _is_something(other):
-            return False
     if left == right:
         # Of tensors `==` compares the numbers, and two of them may have the same maker.
         return True if type(left) not in HOOKS.comparisons else None
@@ -231,14 +232,27 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     return None
 
 
-def _is_something(value: Unknown) -> bool:
-    return bool(value.kind) or _is_made(value)
+def _is_something(value: Value) -> bool:
+    """It is not None, of whatever else may not be known."""
+    if not isinstance(value, Unknown):
+        return value.is_object or (isinstance(value, Const) and value.value is not None)
+    if isinstance(value.term, Widened):
+        return value.term.values.all(_is_something)
+    return bool(value.kind) or _is_made(value) or _is_piece(value)
 
 
 def _is_made(value: Unknown) -> bool:
-    """What the class of a library returned, itself and no part of it."""
+    """What the class of a library returned, itself and no part of it: `log_writer = SummaryWriter(...)`."""
     function = value.term.function if isinstance(value.term, CallResult) else None
     return function == value.escaped_from and value.escaped_from.rpartition(".")[2][:1].isupper()
+
+
+def _is_piece(value: Unknown) -> bool:
+    """One of what `split` gives: a text, or a tensor."""
+    match value.term:
+        case Item(Unknown(CallResult(Unknown(Attribute(name="split"))) | MethodResult(method="split"))):
+            return True
+    return False
 
 
 def _is_option(value: Value) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, FileState, ProcessState
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -33,10 +34,16 @@ def _handler(call: Call) -> Values:
 
 @MODELS.callable("logging.basicConfig")
 def _configured(call: Call) -> Values:
-    path, mode = call.keywords.get("filename"), call.constant(-1, "filemode")
+    path, handlers = call.keywords.get("filename"), call.keywords.get("handlers")
+    if handlers is not None:
+        call.do.set_own_attribute(Unknown(CallResult(GET, ())), "handlers", handlers)
     # `level=logging.INFO if rank == 0 else logging.WARNING`
-    if path is not None and not any(_by_rank(each) for each in call.keywords.values()):
-        file = _opened(call, path, call.spelled(-1, "filename"), mode)
+    if any(_by_rank(each) for each in call.keywords.values()):
+        return singleton(call.result("nothing"))
+    files = [each for each in known_items(call.do, single_of(handlers)) or () if _is_file(each)]
+    if path is not None:
+        files.append(_opened(call, path, call.spelled(-1, "filename"), call.constant(-1, "filemode")))
+    for file in files:
         call.do.set_entry(PROCESS, ProcessState.log_files, "", file)
     return singleton(call.result("nothing"))
 
@@ -47,13 +54,19 @@ def _opened(call: Call, path: Values | None, spelled: str, mode: object) -> Valu
     anew = path is not None and mode == "w"
     call.emit(Save, call=call.name if anew else "open", path=path, spelled=spelled, checkpoint=False, whole=anew)
     opened = OpenFile(call.allocation_site(), path, mode, spelled)
-    return call.unknown(opened, "a log file", escaped_from="logging.FileHandler")
+    file = call.unknown(opened, "a log file", escaped_from="logging.FileHandler")
+    call.do.set_own_attribute(file.single, "baseFilename", path or singleton(call.result("a path")))
+    return file
+
+
+def _is_file(values: Values) -> bool:
+    return values.all(lambda each: isinstance(each.term, OpenFile))
 
 
 @MODELS.callable(f"{GET}.addHandler")
 def _add(call: Call) -> Values:
     name, given = _name_of(call.receiver), call.arg(0, "hdlr")
-    if name is not None and given is not None and given.all(lambda each: isinstance(each.term, OpenFile)):
+    if name is not None and given is not None and _is_file(given):
         call.do.set_entry(PROCESS, ProcessState.log_files, name, given)
     return NOT_ANSWERED
 

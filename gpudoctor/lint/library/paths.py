@@ -52,6 +52,20 @@ def _folder(call: Call) -> Values:
     return path.map(_without_last) if path is not None else NOT_ANSWERED
 
 
+@MODELS.callable("os.path.basename")
+def _last(call: Call) -> Values:
+    path = call.arg(0, "p")
+    return path.map(lambda each: _last_part(each, call.label)) if path is not None else NOT_ANSWERED
+
+
+def _last_part(path: Value, label: str) -> Value:
+    text = text_of(path)
+    if text is not None:
+        return Const(os.path.basename(text))
+    # Which part of it names the rank is not known.
+    return Unknown(Attribute(path, "name"), "a part of a path", label, path.divergence, path.is_setting, kind="str")
+
+
 @MODELS.callable("os.path.split")
 def _split(call: Call) -> Values:
     path = call.arg(0, "p")
