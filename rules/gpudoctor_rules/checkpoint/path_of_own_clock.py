@@ -39,6 +39,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     OwnReading,
     Setting,
+    Widened,
     names_day,
 )
 from gpudoctor.lint.domain.value import Text, Unknown, Value, text_of
@@ -158,10 +159,12 @@ def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
             if isinstance(term, (OwnReading, ClockReading)):
                 yield term.occurrence
                 break
-            if isinstance(term, Setting):
-                source = defaults.get(term.name)
-                continue
-            source = _made_of(source)
+            # `name += "_x"` under one test after another comes to too many names to keep each.
+            if isinstance(term, Widened):
+                for each in term.values:
+                    yield from _readings_in(each, defaults)
+                break
+            source = defaults.get(term.name) if isinstance(term, Setting) else _made_of(source)
 
 
 def _made_of(value: Unknown) -> Value | None:
