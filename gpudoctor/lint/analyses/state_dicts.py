@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import possible_pairs
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ContainerState, ModuleState, TensorState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -40,8 +40,8 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Bind
 
 def note_gathered(call: Call, owner: Value) -> None:
     """A module is asked for its state, for which FSDP brings the parameters together."""
-    # What `fully_shard` made hands out the parts as they are.
-    if owner.wrapped_by(WrapperKind.FSDP):
+    # What `fully_shard` made hands out the parts as they are. Inside of the wrapper, as `model.module`, its units do so.
+    if owner.wrapped_by(WrapperKind.FSDP) or call.do.flag(owner, ModuleState.holds_units) is YES:
         call.emit(ShardedState, call="state_dict", owner=owner, gathers=True)
 
 

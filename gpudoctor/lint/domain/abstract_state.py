@@ -153,6 +153,9 @@ class ModuleState:
     Written by `torch_nn`; read there and by `forward_body`, which looks for parts that no forward uses."""
     sharded: Flag[Value] = Flag()
     """FSDP has cut its parameters into shards. Written by `wrapping`; read by `device_of` and `checkpoint_files`."""
+    holds_units: Flag[Value] = Flag()
+    """FSDP has wrapped parts of it by a policy, which bring their parameters together by themselves. Written by
+    `wrapping`, read by `state_dicts`."""
     holds_shards: Flag[Value] = Flag()
     """It was sharded in place, so that what it hands out are `DTensor`s. Written by `fully_sharded`, read by
     `sharding`."""

@@ -181,7 +181,15 @@ def _wraps(call: Call, effect: WrapEffect) -> Values:
         # Sharding brings the parameters to the GPU by itself.
         if kind is WrapperKind.FSDP:
             note_sharded(call.do, wrapper.core)
+            if _makes_units(call) and not _may_stay_whole(call, effect):
+                call.do.set_flag(wrapper.core, ModuleState.holds_units)
     return wrappers
+
+
+def _makes_units(call: Call) -> bool:
+    """A policy says which parts of the model FSDP wraps as well."""
+    policy = call.given("auto_wrap_policy")
+    return policy is not None and policy.all(lambda each: each != NONE)
 
 
 _SHARDING = "torch.utils.data.distributed.DistributedSampler"
