@@ -40,7 +40,7 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Bind
 
 def note_gathered(call: Call, owner: Value) -> None:
     """A module is asked for its state, for which FSDP brings the parameters together."""
-    # What `fully_shard` made hands out the parts as they are. Inside of the wrapper, as `model.module`, its units do so.
+    # What `fully_shard` made hands out the parts as they are. In `model.module` it is the units that gather.
     if owner.wrapped_by(WrapperKind.FSDP) or call.do.flag(owner, ModuleState.holds_units) is YES:
         call.emit(ShardedState, call="state_dict", owner=owner, gathers=True)
 
