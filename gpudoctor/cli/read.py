@@ -102,6 +102,7 @@ def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> 
     if fitting:
         yield ""
     yield from _others(diagnosis.following, style)
+    yield from _earlier(diagnosis.earlier, style)
 
 
 def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
@@ -176,15 +177,25 @@ def _others(following: Sequence[FollowingRanks], style: Style) -> Iterator[str]:
         return
     yield style.paint("  After it", "bold")
     for group in following[:_MOST_GROUPS]:
-        failure = group.failure
-        at = f" at {failure.place.path}:{failure.place.line}" if failure.place else ""
-        who = f"ranks {_numbers(group.ranks)}" if len(group.ranks) > 1 else _lower(_who(failure))
-        yield from wrap(
-            f"{who}: {failure.summary}{at} ({failure.at.path}:{failure.at.line})", style.width, "      ", "    "
-        )
+        who = f"ranks {_numbers(group.ranks)}" if len(group.ranks) > 1 else _lower(_who(group.failure))
+        yield from wrap(_told(who, group.failure), style.width, "      ", "    ")
     if len(following) > _MOST_GROUPS:
         yield f"    and {len(following) - _MOST_GROUPS} more"
     yield ""
+
+
+def _earlier(runs: Sequence[LoggedFailure], style: Style) -> Iterator[str]:
+    if not runs:
+        return
+    yield style.paint("  Earlier runs in the same file, which failed, too", "bold")
+    for failure in runs[-_MOST_GROUPS:]:
+        yield from wrap(_told(_lower(_who(failure)), failure), style.width, "      ", "    ")
+    yield ""
+
+
+def _told(who: str, failure: LoggedFailure) -> str:
+    at = f" at {failure.place.path}:{failure.place.line}" if failure.place else ""
+    return f"{who}: {failure.summary}{at} ({failure.at.path}:{failure.at.line})"
 
 
 def _lower(text: str) -> str:

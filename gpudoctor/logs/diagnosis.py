@@ -6,7 +6,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from gpudoctor.logs.endings import CUT, LEFT_BEHIND, OUT_OF_MEMORY, SIGKILL, STOOD_APART, VAGUE, meaning_of_end
+from gpudoctor.logs.endings import (
+    CUT,
+    LEFT_BEHIND,
+    LOADER_THREAD,
+    OUT_OF_MEMORY,
+    SIGKILL,
+    STOOD_APART,
+    VAGUE,
+    meaning_of_end,
+)
 from gpudoctor.logs.error_texts import ABORTED, OF_LAUNCHERS, meaning_by_kind, meaning_of
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 from gpudoctor.logs.log_facts import (
@@ -21,6 +30,7 @@ from gpudoctor.logs.log_facts import (
     Timeout,
 )
 from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
+from gpudoctor.logs.runs_in_log import runs_of
 from gpudoctor.logs.speakers import TASK, Speaker
 from gpudoctor.record import dataclass, replace
 
@@ -112,6 +122,7 @@ class LogDiagnosis:
 
     `first` is the failure to look at, `alike` how many processes failed in just this way, `because` why it is taken
     for the first. `missing` are ranks that others waited for. `sure` is false where another order is possible.
+    `earlier` is how runs before this one ended, in the same files.
     """
 
     first: LoggedFailure | None
@@ -123,12 +134,21 @@ class LogDiagnosis:
     lines: int
     """The last line of the logs that said something."""
     files: int
+    earlier: tuple[LoggedFailure, ...] = ()
 
 
 def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
-    """Put the facts of all logs of one job in order."""
-    known = list(facts)
+    """Put the facts of all logs of one job in order. Of several runs, the last one that failed is told of."""
+    found = [_of_one_run(run, files) for run in runs_of(facts)]
+    failed = [each for each in found if each.first is not None] or found[-1:]
+    earlier = tuple(each.first for each in failed[:-1] if each.first is not None)
+    return replace(failed[-1], earlier=earlier, lines=max(each.lines for each in found))
+
+
+def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     told = list(_failures(known))
+    # A thread that serves a loader ends after what it serves.
+    told = [each for each in told if each.meaning is not LOADER_THREAD] or told
     failures = _joined(told) or told[:1]
     # Who could not connect tries again.
     failures = [each for each in failures if not (each.cut and each.role is FailureRole.WAIT)] or failures
@@ -144,6 +164,9 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     if any(each.meaning not in (None, ABORTED) for each in own):
         # What native code had told before it ended the process.
         own = [each for each in own if each.meaning is not ABORTED]
+    if any(isinstance(fact, Timeout) for fact in known):
+        # So ends a process whose watchdog gave up.
+        own = [each for each in own if each.exit or each.meaning is not ABORTED]
     roots = [each for each in failures if each.root]
     first: LoggedFailure | None
     if own:
@@ -213,14 +236,15 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     text = f"{told.type}: {told.text}" if told.text else told.type
     meaning = meaning_of(text, told.calls)
     role = meaning.role if meaning else FailureRole.OWN
-    if crash.frames and crash.frames[-1].function in _HANDLERS:
+    handler = bool(crash.frames) and crash.frames[-1].function in _HANDLERS
+    if handler:
         role, meaning = FailureRole.STOPPED, meaning_of("SIGTERM")
     place = next((each.place for each in (told, *chain) if each.place), None)
     by = _ranked(crash.by, text)
     if told.type.endswith("SignalException"):
         # Of the launcher, and its place is that of whoever started it.
         place = None
-    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored)
+    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored or handler)
 
 
 def _ranked(by: Speaker, text: str) -> Speaker:
@@ -284,6 +308,8 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             told[index] = _ended_so(told[index], each)
         if not own:
             left.append(each)
+    # Those that lost another, or waited for it, are not whose end the launcher saw first.
+    nameless = [index for index in nameless if told[index].role is FailureRole.OWN] or nameless
     whose = len(nameless) == 1 and (len(left) == 1 or told[nameless[0]].role is FailureRole.OWN)
     speaking = [each for each in left if not each.text.startswith(_SAYS_NOTHING)]
     if whose and len({each.text for each in speaking}) == 1:
@@ -355,9 +381,11 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         twins = [one for one in kept if one.by.is_known and _one_error(one, each)]
         if len(twins) > 1 and each.meaning in VAGUE:
             kept.remove(each)
-        if len(twins) == 1 and twins[0].place is None:
+        if len(twins) == 1 and (twins[0].place is None or each.place in (None, twins[0].place)):
             kept.remove(each)
-            kept[kept.index(twins[0])] = replace(twins[0], place=each.place, text=_telling(twins[0], each).text)
+            place, text = each.place or twins[0].place, _telling(twins[0], each).text
+            at = min(each.at, twins[0].at, key=lambda one: one.order)
+            kept[kept.index(twins[0])] = replace(twins[0], place=place, text=text, at=at)
     return kept
 
 
@@ -378,6 +406,9 @@ def _is_why(each: LoggedFailure) -> bool:
 
 
 def _one_error(one: LoggedFailure, other: LoggedFailure) -> bool:
+    if one.place is not None and one.place == other.place and _kind(one) == _kind(other):
+        # The program has logged it, and its launcher tells it once more.
+        return True
     if one.meaning is None or other.meaning is None:
         return False
     return one.meaning is other.meaning or (one.meaning.library == "nccl" and other.meaning in VAGUE)
@@ -496,14 +527,17 @@ def _first_waiting(
     failures: Sequence[LoggedFailure], missing: MissingRanks | None
 ) -> tuple[LoggedFailure | None, str, bool]:
     waits = [each for each in failures if each.role is FailureRole.WAIT]
+    gone = [each for each in failures if each.role is FailureRole.PEER]
+    stopped = [each for each in failures if each.role is FailureRole.STOPPED]
+    ended = [each for each in stopped if not each.exit]
     if waits:
+        before = next((each for each in ended if _stands_before(each, waits[0])), None)
+        if before is not None:
+            return before, "the others waited after it", False
         timed = min(waits, key=lambda each: each.at.at) if _one_clock(waits) else waits[0]
         placed = next((each for each in waits if each.place), timed)
         because = missing.because if missing else "no process of this log failed by itself"
         return placed, because, missing.sure if missing else False
-    gone = [each for each in failures if each.role is FailureRole.PEER]
-    stopped = [each for each in failures if each.role is FailureRole.STOPPED]
-    ended = [each for each in stopped if not each.exit]
     if named := next((each for each in ended if each.root), None):
         return named, "the launcher saw it end first", True
     # The launcher goes through its processes in their order, and finds two that have ended since its last look.
@@ -516,6 +550,11 @@ def _first_waiting(
             return _left_behind(gone), "the launcher saw no other process fail", True
         return gone[0], "the process that ended first is not in this log", False
     return (stopped[0], "nothing failed before", True) if stopped else (None, "", True)
+
+
+def _stands_before(one: LoggedFailure, other: LoggedFailure) -> bool:
+    """In one file, so that the order says something."""
+    return one.at.path == other.at.path and one.at.order < other.at.order
 
 
 def _left_behind(gone: Sequence[LoggedFailure]) -> LoggedFailure:

@@ -69,6 +69,8 @@ def meaning_of_end(text: str, *, exit: bool) -> ErrorText | None:
     return next((each for each in _CODES if exit and re.match(each.pattern, text)), None)
 
 
+LOADER_THREAD = next(each for each in ERROR_TEXTS if each.inside.startswith(r"pin_memory\.py:"))
+"""How a thread that serves a loader ends after its workers or its process."""
 OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oom[-_]kill"))
 """How the kernel and SLURM tell that they have killed for memory."""
 VAGUE = (

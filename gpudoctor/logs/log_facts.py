@@ -175,4 +175,12 @@ class Notice:
     text: str
 
 
-LogFact = LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | StackDump | Notice
+@dataclass(frozen=True)
+class RunBegin:
+    """A line that stands at the begin of a run: of a launcher, or of what a job prints first."""
+
+    by: Speaker
+    at: LogPlace
+
+
+LogFact = LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | StackDump | Notice | RunBegin

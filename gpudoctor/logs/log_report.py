@@ -58,7 +58,8 @@ class LogReport:
     """What `gpudoctor read` says of a job. `first` is the failure to look at, null where there is none; `alike` are
     the ranks that failed in the same way; `because` says why it is taken for the first, and `sure` is false where
     another order is possible. `missing` are ranks that others waited for, and `following` the failures after the
-    first. `findings` are those of `--code` that fit the error."""
+    first. `findings` are those of `--code` that fit the error. Where the files hold several runs, this is the last one
+    that failed, and `earlier` how those before it did."""
 
     first: FailureEntry | None
     alike: tuple[int, ...]
@@ -66,6 +67,7 @@ class LogReport:
     sure: bool
     missing: MissingEntry | None
     following: tuple[FailureEntry, ...]
+    earlier: tuple[FailureEntry, ...] = ()
 
 
 def log_report_of(diagnosis: LogDiagnosis) -> LogReport:
@@ -78,6 +80,7 @@ def log_report_of(diagnosis: LogDiagnosis) -> LogReport:
         sure=diagnosis.sure,
         missing=MissingEntry(tuple(missing.ranks), missing.operation) if missing is not None else None,
         following=tuple(_failure(each.failure, each.ranks) for each in diagnosis.following),
+        earlier=tuple(_failure(each, ()) for each in diagnosis.earlier),
     )
 
 

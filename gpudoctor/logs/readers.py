@@ -16,6 +16,7 @@ from gpudoctor.logs.log_facts import (
     LogPlace,
     Notice,
     ProcessExit,
+    RunBegin,
     Timeout,
 )
 from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
@@ -23,6 +24,11 @@ from gpudoctor.logs.stack_dumps import StackDumpReader
 from gpudoctor.logs.tracebacks import ERROR_ALONE, TracebackReader
 from gpudoctor.record import replace
 
+_RUN_BEGINS = (
+    r"Setting OMP_NUM_THREADS environment variable for each|^nohup: ignoring|WORLD INFO DICT: |^\| NVIDIA-SMI "
+)
+"""What torch's launcher, that of DeepSpeed, the shell, and a job that shows its GPUs print first."""
+_BEGIN = re.compile(_RUN_BEGINS)
 _TELLING = re.compile(
     "|".join(
         (
@@ -66,6 +72,7 @@ _TELLING = re.compile(
             r"Heartbeat monitor timed out",
             r"terminate called after",
             r"^\s*what\(\):",
+            r"^Terminated\s*$",
             r"Segmentation fault",
             r"Bus error",
             r"OOMKilled",
@@ -105,6 +112,7 @@ _TELLING = re.compile(
             r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
             r"^\s+rank\s+: \d+ \(local_rank",
+            _RUN_BEGINS,
             # The last line of a traceback is all that some logs keep of one.
             r"(?:Error|Exception|Exit)\s*:(?: |$)",
         )
@@ -170,7 +178,7 @@ _WORDS = (
     "t open file",
     "Killed ",
     "Aborted ",
-    "Terminated ",
+    "Terminated",
     "exited with code",
     "(local_rank",
     "\\n  File",
@@ -192,6 +200,10 @@ _WORDS = (
     "publickey",
     "Host key",
     "fatal signal",
+    "OMP_NUM_THREADS",
+    "nohup: ",
+    "WORLD INFO",
+    "| NVIDIA-SMI",
 )
 """In each line that `_TELLING` finds is one of these. They are looked for first: patterns take ten times as long."""
 _STRETCHES = tuple(
@@ -202,8 +214,8 @@ _STRETCHES = tuple(
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: "),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
-        *("Terminated ", "exited with code", "MPI_A", "rrorcode", " died, exit", ", stopping", "(): ", "double free"),
-        *("corrupted ", "fatal signal"),
+        *("Terminated", "exited with code", "MPI_A", "rrorcode", " died, exit", ", stopping", "(): ", "double free"),
+        *("corrupted ", "fatal signal", "OMP_NUM_THREADS", "nohup: ", "WORLD INFO", "| NVIDIA-SMI"),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells, but for what is told
@@ -359,7 +371,9 @@ class LogReader:
             yield Notice(spoken.by, at, f"[missing ranks: {listed[1]}]")
             return
         self._listing = "Missing ranks:" in text
-        if "Stack trace of the failed collective:" in text:
+        if _BEGIN.search(text):
+            yield RunBegin(spoken.by, at)
+        elif "Stack trace of the failed collective:" in text:
             self._stack = (spoken.by, at, [])
         elif _NOTICE.search(text) and not ERROR_ALONE.match(text):
             yield Notice(spoken.by, at, text.strip())
@@ -384,7 +398,7 @@ class LogReader:
 
 _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
-    r"DUE TO TIME LIMIT|CANCELLED AT|what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
+    r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"

@@ -30,14 +30,25 @@ _ERROR = re.compile(r"(?P<type>[A-Za-z_][\w.]*?)(?:\s*:\s?(?P<text>.*))?\s*$")
 _ERROR_NAME = re.compile(
     r"(?:Error|Exception|Interrupt|ProcessExit|Warning|Timeout|Failure|Abort|OutOfMemory|Stop\w*)$|^(?:[a-z_]\w*\.)+[A-Z]\w*$"
 )
+_MAYBE_NAME = re.compile(r"[A-Z]\w*[a-z]\w*$|(?:\w+\.)+(?:\w*error|timeout)$")
+"""What an exception may be called where a text follows; neither a level of a logger nor the name of a file."""
+_BAR = re.compile(r"\d+%\|")
+"""A progress bar."""
+_AT_ONCE = re.compile(
+    r"(?:(?P<module>[A-Za-z_][\w.]*?)(?P=module)+\.+)?(?P<names>(?P<name>[A-Za-z_]\w*?(?:Error|Exception|Interrupt))"
+    r"(?P=name)+)(?:: ?)*(?P<text>.*)$"
+)
+"""The last line of several tracebacks at once: Python writes its parts one by one, and so do the other processes."""
+_REPEATED = re.compile(r"(?P<text>.{1,400}?)(?P=text)+$")
 _CONTEXT = ("During handling of the above exception", "The above exception was the direct cause")
 _SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:")
 _OF_A_RANK = re.compile(r"last\): \(RANK \d+\)")
 """What each rank is told of the others where a checkpoint fails on one of them."""
 _ELSEWHERE = re.compile(r"Caught (?P<type>\w+) in (?:DataLoader worker process|replica) \d+")
 _ENDS = re.compile(
-    r"\s*$|Traceback |=====|-----|\[E|\[W|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from |"
+    r"\s*$|Traceback |=====|-----|\[[EWI]|\[rank|[EWI]\d{4} |frame #\d+:|\*{5}|Exception raised from |"
     r"(?:ERROR|WARNING|INFO|DEBUG):[\w.]+:|\[?(?:\d\d){0,2}[-/]?\d\d[-/]\d\d[ T]\d\d:\d\d|"
+    r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
 _INDENT = 2
@@ -112,10 +123,11 @@ class _OpenTraceback:
 
 
 class _OpenError:
-    """An exception whose text may go on."""
+    """An exception whose text may go on. `stamped`: a time stood in front of its first line."""
 
-    def __init__(self, crash: LoggedCrash) -> None:
+    def __init__(self, crash: LoggedCrash, stamped: bool) -> None:
         self.crash = crash
+        self.stamped = stamped
         self.lines = [crash.text] if crash.text else []
 
     @property
@@ -161,7 +173,7 @@ class TracebackReader:
         if BEGIN in text:
             yield from self._begin(by, text, at)
         elif by in self._open:
-            self._inside(self._open[by], by, text)
+            self._inside(self._open[by], by, text, at)
         elif by in self._texts:
             yield from self._text(by, text, at)
         elif text.startswith(_CONTEXT) and by in self._earlier:
@@ -173,8 +185,8 @@ class TracebackReader:
 
     def end(self) -> Iterator[LoggedCrash]:
         """What was open when the file ended."""
-        for error in self._texts.values():
-            yield self._with_earlier(error)
+        for by, error in self._texts.items():
+            yield self._with_earlier(by, error)
         for by, opened in self._open.items():
             yield self._cut(opened, self._earlier.pop(by, None))
         yield from self._earlier.values()
@@ -205,8 +217,10 @@ class TracebackReader:
                 self._earlier.pop(by, None)
                 outer = error.closed()
             else:
-                yield self._with_earlier(error)
-        who = by if self._spawned is None else replace(by, rank=self._spawned)
+                yield self._with_earlier(by, error)
+        # What led to it, or what it stands in, is of the same process.
+        of = outer or self._earlier.get(by)
+        who = replace(by, rank=self._spawned) if self._spawned is not None else of.by if of is not None else by
         self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
         # The terminal shows that somebody has stopped it.
         self._open[by].by_hand = text.startswith("^C")
@@ -218,7 +232,7 @@ class TracebackReader:
         """A traceback of which the log has only what came later."""
         opened = _OpenTraceback(by, at, headless=True)
         self._open[by] = opened
-        self._inside(opened, by, text)
+        self._inside(opened, by, text, at)
 
     @staticmethod
     def _cut(opened: _OpenTraceback, earlier: LoggedCrash | None) -> LoggedCrash:
@@ -233,7 +247,7 @@ class TracebackReader:
             return crash
         return replace(earlier, frames=crash.frames if crash.place is not None else earlier.frames)
 
-    def _inside(self, opened: _OpenTraceback, by: Speaker, text: str) -> None:
+    def _inside(self, opened: _OpenTraceback, by: Speaker, text: str, at: LogPlace) -> None:
         if found := _FRAME.match(text) or _BOXED_FRAME.search(text):
             frame = LoggedFrame(found["path"], int(found["line"]), found["function"] or "")
             opened.add(frame, len(text) - len(text.lstrip(" ")))
@@ -245,11 +259,10 @@ class TracebackReader:
             opened.source = text
         if not text.strip() or text[0] in " \t" or text.lstrip()[0] in _BOX or text.rstrip()[-1] in "│╮╯":
             return
+        text, times = _disentangled(text)
         error = _ERROR.match(text)
-        if error is None or not (_ERROR_NAME.search(error["type"]) or error["text"] is not None):
+        if error is None or not _is_error(error["type"], error["text"], opened.mixed):
             # Output of somebody else, in between.
-            return
-        if error["text"] is not None and not _ERROR_NAME.search(error["type"]) and " " in error["type"]:
             return
         crash = LoggedCrash(
             opened.by,
@@ -262,37 +275,59 @@ class TracebackReader:
             headless=opened.headless,
             ignored=opened.ignored,
         )
-        opened.begun -= 1
-        if not opened.begun:
+        opened.begun -= times
+        if opened.begun <= 0:
             del self._open[by]
-        self._texts[by] = _OpenError(crash)
+        self._texts[by] = _OpenError(crash, bool(at.at))
 
     def _text(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
         error = self._texts[by]
         if _FRAME.match(text) and not error.holds_traceback:
             del self._texts[by]
-            yield self._with_earlier(error)
+            yield self._with_earlier(by, error)
             self._headless(by, text, at)
             return
-        if text.startswith(_CONTEXT):
+        if at.at and not error.stamped:
+            # A logger writes the time in front of its lines, and Python does not.
             del self._texts[by]
-            self._earlier[by] = self._with_earlier(error)
+            yield self._with_earlier(by, error)
+        elif text.startswith(_CONTEXT):
+            del self._texts[by]
+            self._earlier[by] = self._with_earlier(by, error)
         elif len(error.lines) >= _MOST_LINES or (
             _ENDS.match(text) and (error.lines or text.strip()) and not _ELSEWHERE.search(text)
         ):
             if text.strip():
                 del self._texts[by]
-                yield self._with_earlier(error)
+                yield self._with_earlier(by, error)
             # An empty line may be followed by "During handling of ...", or belong to the text.
             elif len(error.lines) < _MOST_LINES:
                 error.lines.append("")
                 if error.lines[-2:] == ["", ""]:
                     del self._texts[by]
-                    yield self._with_earlier(error)
+                    yield self._with_earlier(by, error)
         else:
             error.lines.append(text)
 
-    def _with_earlier(self, error: _OpenError) -> LoggedCrash:
+    def _with_earlier(self, by: Speaker, error: _OpenError) -> LoggedCrash:
         crash = error.closed()
-        earlier = self._earlier.pop(crash.by, None)
+        earlier = self._earlier.pop(by, None)
         return replace(crash, text=crash.text.rstrip(), raised_first=earlier or crash.raised_first)
+
+
+def _is_error(name: str, text: str | None, mixed: bool) -> bool:
+    """A line of this form is the last one of a traceback, and no output of the program."""
+    if _ERROR_NAME.search(name) or mixed:
+        return _ERROR_NAME.search(name) is not None
+    return text is not None and _MAYBE_NAME.match(name) is not None and not _BAR.search(text)
+
+
+def _disentangled(text: str) -> tuple[str, int]:
+    """The last line of a traceback, once, and how many processes have written it at once."""
+    found = _AT_ONCE.match(text)
+    if found is None:
+        return text, 1
+    name = f"{found['module']}.{found['name']}" if found["module"] else found["name"]
+    again = _REPEATED.match(found["text"])
+    said = again["text"] if again else found["text"]
+    return f"{name}: {said}".rstrip(": "), len(found["names"]) // len(found["name"])

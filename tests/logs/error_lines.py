@@ -39,6 +39,12 @@ LINES: tuple[tuple[str, str], ...] = (
      "was gone"),
     ("RuntimeError: DataLoader timed out after 120 seconds", "did not bring"),
     ("RuntimeError: Pin memory thread exited unexpectedly", "native code"),
+    ("RuntimeError: DataLoader worker (pid 71096) is killed by signal: Segmentation fault. ", "transforms the data"),
+    ("RuntimeError: DataLoader worker (pid 1469101) is killed by signal: Hangup. ", "terminal"),
+    ("RuntimeError: DataLoader worker (pid 4000) is killed by signal: Terminated. ", "told to end"),
+    ("slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2023-11-04T07:28:53 DUE TO TIME LIMIT ***", "time that the job"),
+    ("slurmstepd: error: *** JOB 17 ON n1 CANCELLED AT 2023-11-04T07:28:53 ***", "told to end"),
+    ("KeyboardInterrupt", "Somebody"),
     ("The node was low on resource: ephemeral-storage.", "Kubernetes"),
     ("slurmstepd: error: Exceeded job memory limit", "node's memory"),
     ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 12.0 GiB for an array with shape (1,)", "array"),
@@ -326,6 +332,9 @@ LINES: tuple[tuple[str, str], ...] = (
 INSIDE: tuple[tuple[str, str, str], ...] = (
     ("AssertionError", "data/distributed.py:__iter__", "as many samples"),
     ("EOFError: Ran out of input", "distributed_c10d.py:_tensor_to_object", "ranks exchange"),
+    ("ConnectionResetError: [Errno 104] Connection reset by peer", "pin_memory.py:_pin_memory_loop", "serves a loader"),
+    ("_pickle.UnpicklingError: pickle data was truncated",
+     "<string>:<module>\nspawn.py:spawn_main\nspawn.py:_main", "being started"),
     ("KeyError: None", "fully_sharded_data_parallel.py:set_state_dict_type", "before the model is wrapped"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'rng.pth'", "shutil.py:_rmtree_safe_fd", "removed"),
 )  # fmt: skip
@@ -334,6 +343,8 @@ INSIDE: tuple[tuple[str, str, str], ...] = (
 OF_A_KIND: tuple[tuple[str, str], ...] = (
     ("RuntimeError: Caught RuntimeError in replica 1 on device 1.", "not whole"),
     ("TypeError: forward() got an unexpected keyword argument 'mask'", "other arguments"),
+    ("ValueError: too many values to unpack (expected 2)", "number of values"),
+    ("TypeError: string indices must be integers", "another type"),
     ("AttributeError: 'NoneType' object has no attribute 'shape'", "is None"),
     ("UnboundLocalError: cannot access local variable 'x' where it is not associated with a value", "no value here"),
     ("AttributeError: module 'foo' has no attribute 'bar'", "this name"),

@@ -123,6 +123,32 @@ class _Exits(Dataset):
         os._exit(1)
 
 
+def worker_crashes(rank: int) -> None:
+    samples = _Crashes() if rank == 1 else _Samples(rank)
+    for _ in DataLoader(samples, batch_size=2, num_workers=1):  # first
+        dist.all_reduce(torch.ones(1))
+
+
+class _Crashes(Dataset):
+    def __len__(self) -> int:
+        return 8
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        os.kill(os.getpid(), signal.SIGSEGV)
+        return torch.ones(1)
+
+
+def too_many_values(rank: int) -> None:
+    largest, _ = torch.ones(2, 3)[0], torch.ones(3)
+    _, _ = largest  # first
+
+
+def one_rank_is_interrupted(rank: int) -> None:
+    if rank == 1:
+        signal.raise_signal(signal.SIGINT)  # first
+    dist.all_reduce(torch.ones(1))
+
+
 def exit_code(rank: int) -> None:
     if rank == 1:
         os._exit(3)

@@ -1461,3 +1461,156 @@ def test_a_rank_that_was_told_of_a_timeout_has_waited(tmp_path: Path) -> None:
     ).first
     assert first is not None
     assert (first.by.rank, first.role) == (0, FailureRole.WAIT)
+
+
+OMP = """*****************************************
+Setting OMP_NUM_THREADS environment variable for each process to be 1 in default
+*****************************************
+"""
+ENDED = """torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2025-07-31_10:50:07
+  host      : node1
+  rank      : 1 (local_rank: 1)
+  exitcode  : 1 (pid: 3248030)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+============================================================
+"""
+
+
+def test_the_last_of_several_runs_that_were_appended(tmp_path: Path) -> None:
+    later = TRACEBACK.replace("KeyError: 'label'", "ValueError: no such split").replace("20", "41")
+    found = read(tmp_path, f"{OMP}{TRACEBACK}{ENDED}{OMP}step 1\n{later}{ENDED}{OMP}step 1\nstep 2\n")
+    assert found.first is not None
+    assert (found.first.summary, found.first.by.rank) == ("ValueError: no such split", 1)
+    assert found.first.place is not None
+    assert found.first.place.line == 41
+    assert [each.summary for each in found.earlier] == ["KeyError: 'label'"]
+    assert found.following == ()
+
+
+def test_launchers_of_several_nodes_are_one_run(tmp_path: Path) -> None:
+    """All begin before one fails."""
+    found = read(tmp_path, f"{OMP}{OMP}{TRACEBACK}{ENDED}{PEER}")
+    assert found.first is not None
+    assert (found.first.summary, found.earlier) == ("KeyError: 'label'", ())
+
+
+def test_earlier_runs_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "nohup.out"
+    log.write_text(f"nohup: ignoring input\n{TRACEBACK}nohup: ignoring input\n{TRACEBACK.replace('label', 'image')}")
+    assert cli.main(["read", str(log)]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "KeyError: 'image'" in told.partition("Earlier runs")[0]
+    assert "KeyError: 'label' at /job/train.py:20" in told.partition("Earlier runs")[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("ValueErrorValueError: : no objectno object", "ValueError: no object"),
+        ("ssl.libssl.lib..SSLErrorSSLError: : refusedrefused", "ssl.lib.SSLError: refused"),
+        ("a.ba.ba.b...NotFoundErrorNotFoundErrorNotFoundError: : : lost", "a.b.NotFoundError: lost"),
+        ("ValueErrorValueError", "ValueError"),
+    ],
+)  # fmt: skip
+def test_processes_that_write_their_last_lines_at_once(line: str, text: str, tmp_path: Path) -> None:
+    frame = '  File "/job/train.py", line 20, in main\n'
+    begin = "Traceback (most recent call last):\n"
+    first = read(tmp_path, f"{begin}{begin}{frame}{frame}    label()\n{line}\n").first
+    assert first is not None
+    assert first.text == text
+    assert first.place is not None
+    assert first.place.line == 20
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["Map:   0%|          | 0/232 [00:00<?, ?", "ERROR: torch.distributed: failed", "train.py: 188: FutureWarning: old",
+     "wandb: View run at x"],
+)  # fmt: skip
+def test_output_between_the_calls_is_no_error(between: str, tmp_path: Path) -> None:
+    lines = TRACEBACK.splitlines(keepends=True)
+    first = read(tmp_path, "".join([*lines[:2], f"{between}\n", *lines[2:]])).first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["2024-06-07 20:35:09 - LOGS    - Training took 00:07:53.28", "[I ProcessGroupNCCL.cpp:844] ended normally",
+     "/opt/python3.10/resource_tracker.py:224: UserWarning: resource_tracker: There appear to be 400 leaked objects",
+     "Process SpawnProcess-1:", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."],
+)  # fmt: skip
+def test_what_does_not_belong_to_the_text_of_an_error(after: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{TRACEBACK}{after}\n").first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"
+
+
+def test_a_text_goes_on_where_each_line_has_a_time(tmp_path: Path) -> None:
+    text = TRACEBACK.replace("KeyError: 'label'", "ValueError: first\nand second")
+    first = read(tmp_path, prefixed("2024-05-07T15:51:09.140Z ", text)).first
+    assert first is not None
+    assert first.text == "ValueError: first\nand second"
+
+
+def test_an_error_that_led_to_the_one_of_a_spawned_rank(tmp_path: Path) -> None:
+    """It is logged by the program, too, which does not know its rank."""
+    second = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: no batch")
+    chain = f"{TRACEBACK}\nDuring handling of the above exception, another exception occurred:\n\n{second}"
+    told = f"-- Process 3 terminated with the following error:\n{chain}"
+    found = read(tmp_path, f"2024-06-07 20:35:09 - ended\n{chain}2024-06-07 20:35:10 - end\n{told}")
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.summary, found.following) == (3, "RuntimeError: no batch", ())
+
+
+def test_a_port_that_is_told_by_native_code_and_by_python(tmp_path: Path) -> None:
+    refused = "The server socket has failed to listen on any local network address."
+    text = TRACEBACK.replace("KeyError: 'label'", f"torch.distributed.DistNetworkError: {refused}")
+    found = read(
+        tmp_path, f"[E socket.cpp:500] [c10d] {refused}\n-- Process 0 terminated with the following error:\n{text}"
+    )
+    assert found.first is not None
+    assert found.first.place is not None
+    assert (found.first.by.rank, found.first.place.line, found.following) == (0, 20, ())
+
+
+def test_an_abort_after_the_watchdog_is_no_failure_of_its_own(tmp_path: Path) -> None:
+    stack = 'Current thread 0x01 (most recent call first):\n  File "/job/a.py", line 3 in <module>\n\n'
+    dump = f"Fatal Python error: Aborted\n\n{stack}"
+    found = read(tmp_path, f"{_timeout(0, 880)}{_timeout(1, 880)}{dump}")
+    assert found.first is not None
+    assert found.first.role is FailureRole.WAIT
+
+
+@pytest.mark.parametrize("end", ["Terminated\n", TRACEBACK.replace("KeyError: 'label'", "KeyboardInterrupt")])
+def test_who_was_stopped_before_the_others_waited(end: str, tmp_path: Path) -> None:
+    found = read(tmp_path, f"{end}{_timeout(0, 880)}{_timeout(1, 880)}")
+    assert found.first is not None
+    assert found.first.role is FailureRole.STOPPED
+    after = read(tmp_path, f"{_timeout(0, 880)}{_timeout(1, 880)}{end}")
+    assert after.first is not None
+    assert after.first.role is FailureRole.WAIT
+
+
+def test_a_thread_of_a_loader_follows_what_it_serves(tmp_path: Path) -> None:
+    thread = """Exception in thread Thread-1 (_pin_memory_loop):
+Traceback (most recent call last):
+  File "/opt/lib/python3.11/site-packages/torch/utils/data/_utils/pin_memory.py", line 53, in _pin_memory_loop
+    do_one_step()
+  File "/opt/lib/python3.11/multiprocessing/connection.py", line 379, in _recv
+    chunk = read(handle, remaining)
+ConnectionResetError: [Errno 104] Connection reset by peer
+"""
+    found = read(tmp_path, f"{thread}{TRACEBACK}")
+    assert found.first is not None
+    assert (found.first.summary, found.following) == ("KeyError: 'label'", ())
+    alone = read(tmp_path, thread).first
+    assert alone is not None
+    assert alone.role is FailureRole.PEER

@@ -57,6 +57,9 @@ CASES = [
     ("error_in_a_worker", {1}, OWN, set()),
     ("exit_code", {1}, OWN, set()),
     ("worker_exits", {1}, OWN, set()),
+    ("worker_crashes", {1}, OWN, set()),
+    ("too_many_values", {0, 1}, OWN, set()),
+    ("one_rank_is_interrupted", {1}, STOPPED, set()),
     ("group_made_twice", {0, 1}, OWN, {"GPU410"}),
     ("attribute_of_the_wrapper", {0, 1}, OWN, {"GPU104"}),
     ("module_of_a_bare_model", {0, 1}, OWN, {"GPU104"}),
@@ -113,6 +116,22 @@ def test_a_rank_of_a_spawn(tmp_path: Path) -> None:
     first = read_logs([str(log)]).first
     assert first is not None
     assert (first.by.rank, first.place and first.place.line, first.summary) == (1, 6, "ValueError: wrong shape")
+
+
+def test_a_rank_of_a_spawn_whose_program_logs_its_errors(tmp_path: Path) -> None:
+    """The same error is told twice, and only the second time with the rank."""
+    script = tmp_path / "spawned.py"
+    script.write_text(
+        "import logging\nimport torch.multiprocessing as mp\n\n\n"
+        "def work(rank):\n    try:\n        if rank == 1:\n            int('label')\n"
+        "    except ValueError:\n        logging.exception('training ended')\n        raise\n\n\n"
+        "if __name__ == '__main__':\n    mp.spawn(work, nprocs=2)\n"
+    )
+    log = tmp_path / "job.log"
+    log.write_text(warm.run([str(script)], cwd=tmp_path).stderr)
+    found = read_logs([str(log)])
+    assert found.first is not None
+    assert (found.first.by.rank, found.following) == (1, ())
 
 
 def test_stacks_that_were_taken_of_a_hang(tmp_path: Path) -> None:

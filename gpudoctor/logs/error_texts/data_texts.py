@@ -120,7 +120,7 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
         r"must match the existing size|Given input size: |Kernel size can't be greater than|"
         r"The shape of the (?:mask|2D attn_mask)|Expected (?:input|target) (?:batch_size|size)|"
         r"output with shape \[[^\]]*\] doesn't match|could not be broadcast together|shapes? \S+ .*not aligned|"
-        r"normalized_shape=|not enough values to unpack|too many values to unpack|Dimension out of range|"
+        r"normalized_shape=|Dimension out of range|"
         r"cannot reshape (?:array|tensor)",
         _OWN,
         "Tensors have shapes that do not fit the operation: the data, the settings of the model or a layer is not as "

@@ -320,6 +320,7 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         library="transformers",
     ),
     ErrorText(
+        r"max_steps has to be specified|"
         r"--load_best_model_at_end requires|The `?early_?stopping`? .* requires|requires an evaluation dataset|"
         r"requires an eval_dataset",
         _OWN,

@@ -49,6 +49,20 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         "Look for a worker or a rank that ended before.",
     ),
     ErrorText(
+        r"",
+        FailureRole.PEER,
+        "A thread that serves a loader lost a worker, or the process that had ended: what it says follows that.",
+        "Look for the error of the worker, or of the rank.",
+        inside=r"pin_memory\.py:_pin_memory_loop",
+    ),
+    ErrorText(
+        r"(?:UnpicklingError|EOFError|BrokenPipeError|ConnectionResetError|FileNotFoundError)",
+        FailureRole.PEER,
+        "A process was being started when the one that starts it ended.",
+        "Look for the error of that one.",
+        inside=r"spawn\.py:_main(?:\n(?:reduction|connection|synchronize|resource_\w+)\.py:\w+)*$",
+    ),
+    ErrorText(
         r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: Bus error|exited unexpectedly.*shared memory)|"
         r"insufficient shared memory|creating shared memory segment|failed to extend /dev/shm|"
         r"No space left on device.*/dev/shm|unable to (?:mmap|write to file|open shared memory)",
@@ -58,9 +72,17 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         code="GPU431",
     ),
     ErrorText(
-        r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: (?:Terminated|Interrupt|Hangup)",
+        r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: (?:Terminated|Interrupt)",
         _STOPPED,
         "Workers of a loader were told to end, as they are when the job is stopped or their rank is.",
+    ),
+    ErrorText(
+        r"DataLoader worker \(pid\S* [\d, ]+\) is killed by signal: Segmentation",
+        _OWN,
+        "A worker of a loader was killed by an error in native code, in what reads or transforms the data.",
+        "Run once with `num_workers=0` and `python -X faulthandler`, which prints where Python was. Files and "
+        "databases that were opened before the workers were forked (LMDB, HDF5) are a usual case: open them in the "
+        "worker.",
     ),
     ErrorText(
         r"DataLoader worker (?:\(pid\S* [\d, ]+\) )?exited unexpectedly with exit code",
@@ -83,7 +105,7 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         "Run once with `num_workers=0` and `pin_memory=False`.",
     ),
     ErrorText(
-        r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: (?:Killed|Segmentation)|exited unexpectedly)",
+        r"DataLoader worker \(pid\S* [\d, ]+\) (?:is killed by signal: Killed|exited unexpectedly)",
         _OWN,
         "A worker of a loader was killed, mostly because the node had no memory left.",
         "Lower `num_workers` or what each worker holds, and look into the kernel's log for `Out of memory: Killed`.",

@@ -38,6 +38,22 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
+        r"(?:not enough|too many) values to unpack|cannot unpack non-iterable",
+        _OWN,
+        "What stands to the right of the assignment has another number of values than there are names: often a "
+        "function returns more or fewer in this version, or with these settings.",
+        "Print it at this line.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:string|list|tuple|byte) indices must be integers|object is not subscriptable|"
+        r"unsupported operand type|not supported between instances|object is not (?:callable|iterable)",
+        _OWN,
+        "A value is of another type than the code at this line expects.",
+        "Print it and its type at this line, and look where it comes from.",
+        library="python",
+    ),
+    ErrorText(
         r"'NoneType' object|NoneType has no",
         _OWN,
         "Something is None where an object was expected: a function returned nothing, or nothing was found or loaded.",

@@ -103,7 +103,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="ray",
     ),
     ErrorText(
-        r"Received 1 death signal|got signal: 1\b",
+        r"Received 1 death signal|got signal: 1\b|is killed by signal: Hangup",
         _STOPPED,
         "The terminal or the connection that the job was started in was closed (SIGHUP).",
         "Start it in `tmux` or under a scheduler: `nohup` does not help, because torch's launcher listens to this "
@@ -151,8 +151,22 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
-        r"SignalException: Process \d+ got signal|KeyboardInterrupt|got signal: (?:15|2)|SIGTERM|DUE TO TIME LIMIT|"
-        r"Received \d+ death signal|"
+        r"DUE TO TIME LIMIT",
+        _STOPPED,
+        "The time that the job was given was over, and SLURM ended it.",
+        "Ask for more (`--time`), or save a checkpoint on the signal that comes before (`--signal=B:USR1@120`), and go "
+        "on from it.",
+        library="slurm",
+    ),
+    ErrorText(
+        r"KeyboardInterrupt|got signal: 2\b",
+        _STOPPED,
+        "Somebody has stopped it (Ctrl-C).",
+        library="python",
+    ),
+    ErrorText(
+        r"SignalException: Process \d+ got signal|got signal: 15|SIGTERM|"
+        r"Received \d+ death signal|(?:^|\s)Terminated\s*$|"
         r"CANCELLED AT|terminated with signal SIGTERM",
         _STOPPED,
         "The process was told to end: by its launcher, the scheduler or a person.",

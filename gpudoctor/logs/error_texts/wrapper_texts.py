@@ -95,7 +95,7 @@ WRAPPER_TEXTS: tuple[ErrorText, ...] = (
         code="GPU214",
     ),
     ErrorText(
-        r"(?:Module|DistributedDataParallel|DataParallel)\.\w+\(\) (?:got|takes|missing)",
+        r"\b(?:Module|DistributedDataParallel|DataParallel)\.\w+\(\) (?:got|takes|missing)",
         _OWN,
         "A method of the model has the name of one that every module has (`train`, `eval`): a wrapper has its own.",
         "Give the method another name, and call it on the model inside: `model.module.…`.",
