@@ -103,6 +103,7 @@ from gpudoctor.lint.events.model import (
     BareAsked,
     Forward,
     ForwardMarked,
+    ForwardShared,
     ForwardTalks,
     GradientFlag,
     ModeChange,
@@ -117,7 +118,7 @@ from gpudoctor.lint.events.model import (
     WeightsDrawn,
     Wrap,
 )
-from gpudoctor.lint.events.option_defaults import comes_to
+from gpudoctor.lint.events.option_defaults import comes_to, left_out
 from gpudoctor.lint.events.placement import (
     ConstantMixed,
     ContextMade,
@@ -308,6 +309,7 @@ __all__ = [
     "FixedMet",
     "Forward",
     "ForwardMarked",
+    "ForwardShared",
     "ForwardTalks",
     "Fresh",
     "GradientFlag",
@@ -477,6 +479,7 @@ __all__ = [
     "is_repeated",
     "is_whole",
     "lacking",
+    "left_out",
     "local_rank",
     "local_rank_of",
     "missing",

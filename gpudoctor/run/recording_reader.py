@@ -49,7 +49,7 @@ from gpudoctor.run.recording.framework_facts import (
     RecordedSchedule,
     SharedAgain,
 )
-from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
+from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
 
 T = TypeVar("T")
 JsonLine = dict[str, Any]
@@ -86,6 +86,7 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
     "shared_again": ("shared again", SharedAgain),
     "padding": ("gathered padding", GatheredPadding),
     "drawn": ("drawn", Drawn),
+    "cut_up": ("layers cut up", LayersCutUp),
 }
 """What a process has of each kind of line, each by itself: the names in the line are those of the record."""
 

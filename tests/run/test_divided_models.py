@@ -9,7 +9,8 @@ import pytest
 
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules, load
-from gpudoctor.run.recording import Process, RecordedCollective, Recording
+from gpudoctor.run.recording import ParameterCheck, Process, RecordedCollective, Recording
+from gpudoctor.run.recording.model_facts import LayersCutUp
 from tests.support.installs import require_torch
 from tests.support.made_runs import PLACE, healthy, sick
 
@@ -79,3 +80,34 @@ def test_before_torch_2_8_the_calls_of_the_program_are_noted(monkeypatch: pytest
     assert exchanges._notes
     recording = Recording((replace(healthy().recording.ranks[0], collectives=tuple(noted)),), seconds=1.0)
     assert recording.averages_by_hand
+
+
+@pytest.mark.parametrize(
+    ("orders", "exchanged", "told"),
+    [
+        ([(0, 2), (1, 3)], 0, True),
+        ([(0, 2), (0, 2)], 0, False),
+        # One rank is a batch ahead.
+        ([(0, 2), (0, 2, 4)], 0, False),
+        # They may have handed each other their batches.
+        ([(0, 2), (1, 3)], 1, False),
+    ],
+)
+def test_ranks_that_share_layers_need_the_same_batches(
+    orders: list[tuple[int, ...]], exchanged: int, told: bool
+) -> None:
+    like = healthy().recording.ranks[0]
+    cut = LayersCutUp((0, 1), PLACE)
+    passes = (replace(like.passes[0], places=places, exchanged_first=exchanged, made=PLACE) for places in orders)
+    ranks = (replace(like, rank=rank, world=2, passes=(each,), cut_up=(cut,)) for rank, each in enumerate(passes))
+    assert bool(found("GPU321", Recording(tuple(ranks), seconds=1.0))) == told
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_tensor_parallelism_leaves_parameters_whole_without_a_missing_root(cut: bool) -> None:
+    like = healthy().recording.ranks[0]
+    optimizers = (replace(like.optimizers[0], whole=(0,), backward=PLACE),)
+    cut_up = (LayersCutUp((0, 1), PLACE),) if cut else ()
+    every = replace(like, world=2, optimizers=optimizers, cut_up=cut_up)
+    ranks = (replace(every, rank=rank, checks=(ParameterCheck(1, 0, (rank,), None, 0, ()),)) for rank in range(2))
+    assert bool(found("GPU931", Recording(tuple(ranks), seconds=1.0))) == (not cut)

@@ -386,7 +386,11 @@ class MeshState:
     """A device mesh."""
 
     of_cpus: Flag[Unknown] = Flag()
-    """Its devices are CPUs. Written by `torch_distributed`, read by `wrapping`."""
+    """Its devices are CPUs. Written and read by `device_meshes`."""
+    shape: ValueCell[Unknown] = ValueCell()
+    """How many ranks there are along each dimension, as given. Written and read by `device_meshes`."""
+    names: ValueCell[Unknown] = ValueCell()
+    """What the dimensions are called, as given. Written and read by `device_meshes`."""
 
 
 class ManagerState:

@@ -202,6 +202,17 @@ class ShardingRefused(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ForwardShared(Event):
+    """The ranks along a dimension of a mesh, `ways` of them, work on one forward together: each has a part of the
+    layers of `module`, or, where that is None, of the sequences in the block that begins here. `by_all` where the mesh
+    has no other dimension."""
+
+    module: Module | None
+    ways: Values | None
+    by_all: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class ForwardTalks(Event):
     """The `forward` of `module` calls a collective: it brings the ranks together itself."""
 

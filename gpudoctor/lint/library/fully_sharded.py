@@ -1,25 +1,20 @@
-"""Models that are sharded in place: `fully_shard`, `replicate`, tensor parallelism, and what such a model can do."""
+"""What shares a model or a sequence out in place: `fully_shard`, `replicate`, tensor and context parallelism."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gpudoctor.lint.domain.abstract_state import NO, PROCESS, MeshState, ModuleState, ProcessState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.function import ContextManager, Method
 from gpudoctor.lint.domain.module import Module, WrapperKind
-from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Value, Values
-from gpudoctor.lint.events.model import ForwardTalks, ShardingRefused, Wrap
+from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
+from gpudoctor.lint.events.model import ForwardShared, ForwardTalks, ShardingRefused, Wrap
 from gpudoctor.lint.events.training_step import GradientSync
+from gpudoctor.lint.library.device_meshes import is_of_cpus, is_whole, ranks_along
 from gpudoctor.lint.library.sharding import note_parts_sharded, note_sharded, parts_of_kind, refusal
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library.wrapper_names import FSDP_MODULE
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import methods
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.library_context import LibraryContext
 
 
 @MODELS.callable(
@@ -57,7 +52,7 @@ def _shard_one(call: Call, core: Module, kind: WrapperKind) -> None:
     )  # fmt: skip
     # The parameters go where the mesh is, which is the GPUs unless it says otherwise.
     mesh = call.keywords.get("mesh") or call.keywords.get("device_mesh")
-    note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, mesh))
+    note_sharded(call.do, core, stays_on_cpu=is_of_cpus(call.do, mesh))
     if kind is WrapperKind.FSDP:
         call.do.set_flag(core, ModuleState.holds_shards)
 
@@ -65,13 +60,22 @@ def _shard_one(call: Call, core: Module, kind: WrapperKind) -> None:
 @MODELS.callable("torch.distributed.tensor.parallel.parallelize_module")
 def _tensor_parallel(call: Call) -> Values:
     """It cuts the layers up among the ranks of a mesh, in place: their forwards get what they need from each other."""
-    given = call.given("module") or singleton(NONE)
+    given, mesh = call.given("module") or singleton(NONE), call.given("device_mesh")
     for value in given:
         core = value.core
         if isinstance(core, Module):
             call.emit(ForwardTalks, module=core)
-            note_sharded(call.do, core, stays_on_cpu=_has_mesh_of_cpus(call, call.given("device_mesh")))
+            call.emit(ForwardShared, module=core, ways=ranks_along(call.do, mesh), by_all=is_whole(mesh))
+            note_sharded(call.do, core, stays_on_cpu=is_of_cpus(call.do, mesh))
     return given
+
+
+@MODELS.callable("torch.distributed.tensor.experimental.context_parallel")
+def _context_parallel(call: Call) -> Values:
+    """It cuts sequences up among the ranks of a mesh: attention gets what it needs from the others."""
+    mesh = call.arg(0, "mesh")
+    call.emit(ForwardShared, module=None, ways=ranks_along(call.do, mesh), by_all=is_whole(mesh))
+    return singleton(ContextManager(call.name))
 
 
 _METHODS = methods(FSDP_MODULE)
@@ -106,13 +110,3 @@ def _no_sync(call: Call[Module]) -> Values:
         return NOT_ANSWERED
     call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(ContextManager("torch.no_sync", call.receiver))
-
-
-def _has_mesh_of_cpus(call: Call, mesh: Values | None) -> bool:
-    return mesh is not None and mesh.all(lambda each: _is_of_cpus(call.do, each))
-
-
-def _is_of_cpus(do: LibraryContext, mesh: Value) -> bool:
-    # A part of a mesh has the devices of the whole.
-    meshes = [each for each in provenance_of(mesh) if isinstance(each, Unknown)]
-    return any(do.flag(each, MeshState.of_cpus) is not NO for each in meshes)

@@ -32,9 +32,14 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags", "jsonargparse", "plac",
         "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
     ),
+    "device_meshes": (
+        "torch.distributed.DeviceMesh", "torch.distributed.device_mesh", "torch.distributed.init_device_mesh",
+        "torch.distributed._tensor", "torch.distributed.tensor",
+    ),
     "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
     "fully_sharded": (
-        "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.parallel",
+        "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.experimental",
+        "torch.distributed.tensor.parallel",
     ),
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
     "huggingface_datasets": ("datasets",),

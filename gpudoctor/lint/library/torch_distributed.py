@@ -16,18 +16,17 @@ from gpudoctor.lint.domain.abstract_state import (
     PROCESS,
     YES,
     ContainerState,
-    MeshState,
     ProcessState,
     TensorState,
     WorkState,
 )
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import ListOf, TupleOf
-from gpudoctor.lint.domain.device import Device, on_cpu
+from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.group import Group, Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
+from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective, ResultUsed
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 KEEP_THE_GRAPH = ("torch.distributed.nn.", "torch.distributed._functional_collectives.")
 """Collectives below return a new tensor."""
-MESH = "torch.distributed.device_mesh.DeviceMesh"
 
 
 def group_exists(do: LibraryContext) -> bool | None:
@@ -101,46 +99,6 @@ def _init(call: Call) -> Values:
         timeout=call.given("timeout"),
     )
     return singleton(NONE)
-
-
-@MODELS.callable(
-    "torch.distributed.device_mesh.init_device_mesh",
-    "torch.distributed.init_device_mesh",
-    "torch.distributed.device_mesh.DeviceMesh",
-    "torch.distributed.DeviceMesh",
-    "torch.distributed.tensor.DeviceMesh",
-    "torch.distributed.tensor.init_device_mesh",
-    "torch.distributed._tensor.DeviceMesh",
-    "torch.distributed._tensor.init_device_mesh",
-)
-def _mesh(call: Call) -> Values:
-    # A mesh makes the default group itself where there is none.
-    begin_group(call, call.name)
-    devices = devices_of(call.arg(0, "device_type"), call.place)
-    mesh = Unknown(CallResult(call.name, call.allocation_site()), "a device mesh", call.label, escaped_from=MESH)
-    if on_cpu(devices):
-        call.do.set_flag(mesh, MeshState.of_cpus)
-    # It takes the GPU of the rank where the process has chosen none.
-    elif devices is not None and call.do.several_processes and not call.do.state(PROCESS, ProcessState.current_gpu):
-        own = Device("cuda", Rank(RankKind.LOCAL, RankSource.ENVIRONMENT, place=call.place), call.place)
-        use(call, singleton(own), "set_device")
-        call.do.set_state(PROCESS, ProcessState.current_gpu, singleton(own))
-    return singleton(mesh)
-
-
-@MODELS.callable(f"{MESH}.get_rank")
-def _rank_of_mesh(call: Call) -> Values:
-    # The global rank, whichever part of a mesh is asked; one process is rank 0.
-    known = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place)
-    return singleton(known if call.do.several_processes else Const(0))
-
-
-@MODELS.callable(f"{MESH}.get_local_rank", f"{MESH}.get_coordinate")
-def _place_in_mesh(call: Call) -> Values:
-    # Along one dimension of a mesh ranks count anew: the first is several ranks, one in each row.
-    divergence = Divergence.RANK if call.do.several_processes else Divergence.NONE
-    term = MethodResult(call.receiver, call.name, (call.args, tuple(call.keywords.items())))
-    return call.unknown(term, "the place of this rank in a mesh", divergence, escaped_from=f"{MESH}.{call.name}")
 
 
 @MODELS.callable("torch.distributed.destroy_process_group")

@@ -17,6 +17,7 @@ from gpudoctor.run.instruments import (
     lightning_samplers,
     loaders,
     loggers,
+    model_parallel,
     moves,
     randomness,
     tensor_reads,
@@ -34,7 +35,7 @@ def install(folder: str) -> None:
     every = (
         *(compiling, crashes, groups, tensor_reads, wrappers, loaders),
         *(moves, training, file_writes, loggers, randomness),
-        *(command_line, accelerate_calls, lightning_samplers, deepspeed_engine),
+        *(command_line, accelerate_calls, lightning_samplers, deepspeed_engine, model_parallel),
     )
     for instrument in every:
         recorder.guarded(instrument.watch)(state)

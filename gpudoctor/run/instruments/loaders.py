@@ -246,6 +246,7 @@ class _WatchedPass:
             backwards=self._state.backwards - self._backwards,
             ended=ended,
             exchanges=self._exchanges,
+            exchanged_first=self._exchanged_first(),
             gradient=torch.is_grad_enabled(),
             training=_training(self._state),
             digest=self._digest.hexdigest(),
@@ -257,6 +258,11 @@ class _WatchedPass:
             sequences=self._sequences if self._state.reads_tokens else 0,
             **self._about,
         )
+
+    def _exchanged_first(self) -> int | None:
+        if self._state.backwards == 0 or self._backwards:
+            return None
+        return self._state.exchanges_before_backward - self._exchanges
 
     def _settle(self) -> None:
         """Write down which samples were taken. Not for each batch, because that takes a while."""

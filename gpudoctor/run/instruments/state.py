@@ -66,6 +66,8 @@ class State:
         """Such tables are known to be sequences of tokens."""
         self.exchanges = 0
         """Collectives that the program has called."""
+        self.exchanges_before_backward = 0
+        """The same at the first backward."""
         self.at_end: list[Callable[[], None]] = []
         """What instruments write when the process ends."""
         self.before_compiling: list[Callable[[], None]] = []

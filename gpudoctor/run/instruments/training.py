@@ -200,6 +200,7 @@ class _Steps:
         state.backwards += 1
         if self._backward_at is None:
             self._backward_at = state.backward_at = state.recorder.place()
+            state.exchanges_before_backward = state.exchanges
         if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in state.wrappers):
             state.count("synced backwards")
         if any(_synced_all_the_same(wrapper) for wrapper in state.wrappers):

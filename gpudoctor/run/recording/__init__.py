@@ -21,7 +21,7 @@ from gpudoctor.run.recording.framework_facts import (
     RecordedSchedule,
     SharedAgain,
 )
-from gpudoctor.run.recording.model_facts import Hidden, Norms, Search
+from gpudoctor.run.recording.model_facts import Hidden, LayersCutUp, Norms, Search
 
 _SENTENCE = 200
 _METRIC = 64
@@ -294,6 +294,8 @@ class Pass:
     """When it was heard of last."""
     exchanges: int = 0
     """Collectives that the program had called by then."""
+    exchanged_first: int | None = None
+    """Collectives that the program has called between its begin and the first backward in it."""
     tokens: int = 0
     """In the batches that were looked at, where these are known to be `sequences` of tokens."""
     sequences: int = 0
@@ -462,6 +464,7 @@ class Process:
     padding: tuple[GatheredPadding, ...] = ()
     schedules: tuple[RecordedSchedule, ...] = ()
     drawn: tuple[Drawn, ...] = ()
+    cut_up: tuple[LayersCutUp, ...] = ()
     engines: tuple[RecordedEngine, ...] = ()
     backwards: int = 0
     backward: Location | None = None

@@ -17,6 +17,14 @@ class Hidden:
 
 
 @dataclass(frozen=True)
+class LayersCutUp:
+    """Layers were cut up among these ranks, which work on each batch together."""
+
+    ranks: tuple[int, ...]
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class Norms:
     """Layers of a wrapper that normalise by the batch of their rank. `statistics` names what the first has seen."""
 

@@ -8,7 +8,7 @@ from pydoc import locate
 
 import pytest
 
-from gpudoctor.lint.library.torch_distributed import MESH
+from gpudoctor.lint.library.device_meshes import MESH
 from tests.support.sources import sources
 
 

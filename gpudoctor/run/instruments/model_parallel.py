@@ -1,0 +1,40 @@
+"""Models whose layers are cut up among the ranks of a mesh."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gpudoctor.run.import_hooks import when_imported
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
+
+_PACKAGE = "torch.distributed.tensor.parallel"
+
+
+def watch(state: State) -> None:
+    """Write a line for each mesh among whose ranks layers are cut up."""
+    when_imported(_PACKAGE, state.recorder.guarded(functools.partial(_install, state)))
+
+
+def _install(state: State) -> None:
+    package = sys.modules[_PACKAGE]
+    cut, told = package.parallelize_module, set[tuple[int, ...]]()
+    note = state.recorder.guarded(functools.partial(_note, state, told))
+
+    @functools.wraps(cut)
+    def watched(module: Any, device_mesh: Any = None, *args: Any, **keywords: Any) -> Any:
+        note(device_mesh)
+        return cut(module, device_mesh, *args, **keywords)
+
+    setattr(package, cut.__name__, watched)
+
+
+def _note(state: State, told: set[tuple[int, ...]], mesh: Any) -> None:
+    # Without one it takes that of a block around it, which torch keeps to itself.
+    ranks = tuple(mesh.mesh.flatten().tolist()) if mesh is not None else ()
+    if len(ranks) > 1 and ranks not in told:
+        told.add(ranks)
+        state.write("layers cut up", ranks=ranks, place=state.recorder.place())
