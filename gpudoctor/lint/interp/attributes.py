@@ -50,6 +50,10 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     ask = _NAMESPACES.get(type(value))
     if ask is not None:
         return ask(m, value, name, node)
+    if m.shared_attributes and (shared := m.shared_attributes.get(value)) is not None:
+        held = _entry(m, shared, name)
+        if held is not None:
+            return held
     stored = m.read((value, name))
     if m.watched and (value, name) in m.watched:
         for told in HOOKS.watched_reads:
@@ -213,10 +217,14 @@ def _holds_entries(m: Evaluator, value: DictOf) -> bool:
     return cls is not None and any(find_in_class(m, cls, name) for name in ("__getattr__", "__setattr__"))
 
 
+def _entry(m: Evaluator, value: DictOf, name: str) -> Values | None:
+    return next((values for each, values in possible_pairs(m, value) if each.single == Const(name)), None)
+
+
 def _entry_as_attribute(m: Evaluator, value: DictOf, name: str, node: ast.AST) -> Values | None:
     cls = class_of(value)
     getter = find_in_class(m, cls, "__getattr__") if cls is not None else None
-    held = next((values for each, values in possible_pairs(m, value) if each.single == Const(name)), None)
+    held = _entry(m, value, name)
     # What it makes of an entry that is a plain dictionary is its own; all else it hands on, as a rule, and a model is
     # made with thousands of these.
     plain = held is not None and held.any(lambda each: isinstance(each, DictOf) and each.cls is None)
@@ -343,6 +351,12 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
             told(m, owner, target.attr, values, m.place(target))
         if isinstance(owner, DictOf) and target.attr != "__dict__" and _holds_entries(m, owner):
             set_item(m, owner, singleton(Const(target.attr)), values, target)
+            continue
+        # `self.__dict__ = self._shared_state`: what one object of the class writes, all of them read.
+        if target.attr == "__dict__" and isinstance(owner, Instance) and isinstance(values.single, DictOf):
+            m.shared_attributes[owner] = values.single
+        elif m.shared_attributes and (shared := m.shared_attributes.get(owner)) is not None:
+            set_item(m, shared, singleton(Const(target.attr)), values, target)
             continue
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
         m.write(key, values)

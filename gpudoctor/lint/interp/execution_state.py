@@ -65,6 +65,7 @@ from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.container import DictOf
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
@@ -158,6 +159,7 @@ class ExecutionState(Position):
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
         "refinements": "Assumptions for the next attempt.",
+        "shared_attributes": "The dictionary that an object was given as its `__dict__`, perhaps together with others.",
         "statements": "Counted against the budget.",
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
         "store": "Memory, which has layers to be set apart by.",
@@ -185,6 +187,7 @@ class ExecutionState(Position):
         self.followed_loops: set[Hashable] = set()
         self.parts: dict[Value, set[Value]] = {}
         self.watched: set[tuple[Value, str]] = set()
+        self.shared_attributes: dict[Value, DictOf] = {}
         self.statements = 0
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0

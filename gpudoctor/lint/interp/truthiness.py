@@ -385,7 +385,6 @@ def _is_switch(values: Values) -> bool:
 
 def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, node: ast.AST) -> Values:
     """A comparison of what two expressions may be."""
-    text, place = m.text(node), m.place(node)
     results: list[Values] = []
     for first in _whichever(m, left.restrict(m.path)).bindings:
         for second in _whichever(m, right.restrict(m.path)).bindings:
@@ -398,7 +397,7 @@ def compare_values(m: Evaluator, op: ast.cmpop, left: Values, right: Values, nod
             if by_item is not None:
                 results.append(by_item.guarded_by(when))
             else:
-                results.append(singleton(_compare(m, op, first.value, second.value, text, place), when))
+                results.append(singleton(_compare(m, op, first.value, second.value, node), when))
     return union(results)
 
 
@@ -415,11 +414,20 @@ def _by_item(
     return told
 
 
-def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, text: str, place: Location) -> Value:
+def _compare(m: Evaluator, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> Value:
+    # `settings != {}` asks whether there are any.
+    if isinstance(op, (ast.Eq, ast.NotEq)) and type(left) is type(right) and _is_empty(m, right):
+        filled = as_value(_truth_of(m, left, node))
+        return filled if isinstance(op, ast.NotEq) else negate(filled)
+    text, place = m.text(node), m.place(node)
     if isinstance(op, (ast.In, ast.NotIn)):
         result = _member(m, left, right, text, place)
         return negate(result) if isinstance(op, ast.NotIn) else result
     return compare(op, left, right, text, place)
+
+
+def _is_empty(m: Evaluator, value: Value) -> bool:
+    return value.is_mutable and known_items(m, value) == ()
 
 
 def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.process import InitGroup
 
 CLASSES = {
     "settings": ("class Args:\n    lr = 1", "Args()"),
@@ -46,3 +47,28 @@ def test_what_a_data_set_is_of_changes_nothing(paper):
                 return torch.zeros(2)
         reveal(Images())  #: Dataset
         """)
+
+
+def test_objects_that_share_their_attributes_are_set_up_once(paper):
+    found = paper("""
+        import torch.distributed as dist
+        class State:
+            _shared_state = {}
+            def __init__(self):
+                self.__dict__ = self._shared_state
+                if not self.initialized:
+                    dist.init_process_group("nccl")
+                    self.rank = dist.get_rank()
+            @property
+            def initialized(self):
+                return self._shared_state != {}
+        first = State()
+        first.name = "run"
+        second = State()
+        reveal(second.rank)  #: global rank
+        reveal(second.name)  #: 'run'
+        reveal(second.initialized)  #: True
+        second.name = "other"
+        reveal(first.name)  #: 'other'
+        """)
+    assert len(found.events(InitGroup)) == 1
