@@ -188,3 +188,23 @@ def test_a_folder_without_a_name_is_not_shown(tmp_path):
     (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU608",))
     assert "``" not in found.message
     assert "makes the same folder here" in found.message
+
+
+def test_apex_accumulates_in_its_own_way(tmp_path):
+    (tmp_path / "train.py").write_text(
+        textwrap.dedent("""
+        import torch
+        from apex.parallel import DistributedDataParallel
+        torch.distributed.init_process_group("nccl")
+        model = DistributedDataParallel(torch.nn.Linear(2, 2).cuda())
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(100):
+            (model(torch.randn(4, 2).cuda()).sum() / 4).backward()
+            if step % 4 == 3:
+                optimizer.step()
+                optimizer.zero_grad()
+        """)
+    )
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU701",))
+    assert "`model.disable_allreduce()`" in found.remedy
+    assert "no_sync" not in found.remedy

@@ -92,6 +92,10 @@ class SyncOnEveryMicrobatch(Rule):
         if wrapper is None or backward.managed or _by_accelerate(program, wrapper):
             remedy = "Put the batch under `with accelerator.accumulate(model):`, and give the number of batches to "
             remedy += "`Accelerator(gradient_accumulation_steps=...)`."
+        # The wrapper of apex, which alone rearranges nothing, has two methods where torch's has one.
+        elif not wrapper.rearranges:
+            remedy = f"Call `{wrapper.label}.disable_allreduce()` before the first batch of a step, and "
+            remedy += f"`{wrapper.label}.enable_allreduce()` before its last one."
         else:
             remedy = f"Run all batches of a step but the last, forward and backward, under `{wrapper.label}.no_sync()`."
         return self.found(
