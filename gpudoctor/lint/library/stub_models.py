@@ -187,6 +187,13 @@ def _starts_logger(call: Call, effect: LoggerEffect) -> Values:
     return singleton(logger)
 
 
+@MODELS.name("wandb.run")
+def _open_run(do: LibraryContext, place: Location) -> Values:
+    """The run of this process, or None: `if wandb.run is None: wandb.init()`."""
+    term = Anonymous("run", place)
+    return singleton(Unknown(term, "a run", "wandb.run", Divergence.LOCAL, escaped_from="wandb.run"))
+
+
 @MODELS.effect(OpenEffect)
 def _opens(call: Call, effect: OpenEffect) -> Values:
     if effect.keeps_gradients:
