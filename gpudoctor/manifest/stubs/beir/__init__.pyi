@@ -1,0 +1,1 @@
+"""Benchmarks of retrieval, which it brings from the network."""
