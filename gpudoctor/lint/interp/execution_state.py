@@ -65,7 +65,6 @@ from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.container import DictOf
     from gpudoctor.lint.domain.function import Function
     from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
@@ -187,8 +186,8 @@ class ExecutionState(Position):
         self.followed_loops: set[Hashable] = set()
         self.parts: dict[Value, set[Value]] = {}
         self.watched: set[tuple[Value, str]] = set()
-        self.shared_attributes: dict[Value, DictOf] = {}
-        self.statements = 0
+        self.shared_attributes: dict[Value, Any] = {}
+        self.statements = self.frame_count = 0
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
@@ -203,7 +202,6 @@ class ExecutionState(Position):
         self.dull: dict[ast.AST, Summary] = {}
         self.habits: dict[ast.AST, Habit] = {}
         self._traits: dict[ast.AST, FunctionTraits] = {}
-        self.frame_count = 0
         self.stopped_at: tuple[ModuleFile, ast.stmt] | None = None
 
     # --- places and names --------------------------------------------------------------------------------------
