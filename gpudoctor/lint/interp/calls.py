@@ -250,7 +250,7 @@ def _run(
     if on_yield is not None:
         return _run_anew(m, function, arguments, node, on_yield)
     memory = m.memories.get(function)
-    if memory is not None:
+    if memory is not None and memory.is_dear:
         # Most scripts make few things that are alike.
         from gpudoctor.lint.interp.memoized_calls import noted, repeated
 
@@ -263,7 +263,7 @@ def _run(
     habit = m.habits.get(function.node)
     if habit is not None and (usual := by_habit(m, habit, arguments, node)) is not None:
         return usual
-    if memory is None:
+    if memory is None or not memory.is_dear:
         return _run_anew(m, function, arguments, node)
     return noted(m, memory, arguments, lambda given: _run_anew(m, function, given, node))
 
@@ -603,7 +603,7 @@ def _construct(
 
     cls = class_of(made)
     memory = m.memories.get(cls)
-    if memory is not None:
+    if memory is not None and memory.is_dear:
         # Imported late, as above.
         from gpudoctor.lint.interp.memoized_calls import noted, repeated
 
@@ -613,8 +613,8 @@ def _construct(
     begun = m.statements
     run(arguments)
     # Most classes have one object, or a short constructor.
-    if m.statements - begun >= SHORT_CALL:
-        m.memories[cls] = CallMemory()
+    if (cost := m.statements - begun) >= SHORT_CALL:
+        m.memories.setdefault(cls, CallMemory()).cost += cost
 
 
 _WAYS_TO_CALL: dict[type[Value], Callable[[Evaluator, Any, Arguments, ast.AST], Values]] = {

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.traced_number import Way
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
-from gpudoctor.lint.interp.limits import MAX_IN_VAIN, MAX_REMEMBERED
+from gpudoctor.lint.interp.limits import MAX_IN_VAIN, MAX_REMEMBERED, MIN_REMEMBERED_COST
 from gpudoctor.lint.source.syntax_walk import parts_of, walk
 from gpudoctor.record import dataclass, field
 
@@ -141,11 +141,18 @@ class LeftBehind(NamedTuple):
 class CallMemory:
     """The calls of one function, or the constructions of one class, by what they were given."""
 
+    cost: int = 0
+    """The statements that those took which were followed."""
     calls: dict[Hashable, list[RememberedCall]] = field(default_factory=dict)
     noted: int = 0
     """How many were noted to be repeated."""
     repeated: bool = False
     """One of them was."""
+
+    @property
+    def is_dear(self) -> bool:
+        """To follow them takes more than to remember them: what took long so far will once more take as long."""
+        return self.cost >= MIN_REMEMBERED_COST
 
     @property
     def pays(self) -> bool:

@@ -108,8 +108,8 @@ class EffectWatch:
             if not quiet:
                 break
         note_call(m, function, frame, arguments.values(), cost, quiet, result)
-        if own and not told and function not in m.memories and not m.unreachable:
-            m.memories[function] = CallMemory()
+        if own and not told and not m.unreachable:
+            m.memories.setdefault(function, CallMemory()).cost += cost
         if is_long and not told:
             dull = m.dull.setdefault(function.node, Summary())
             # Its own names and objects are gone; what else it has read decides whether it would do the same again.

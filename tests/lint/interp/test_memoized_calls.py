@@ -8,10 +8,10 @@ from gpudoctor.lint.domain.abstract_state import PROCESS
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.interp import memoized_calls
-from gpudoctor.lint.interp.limits import SHORT_CALL
+from gpudoctor.lint.interp.limits import MIN_REMEMBERED_COST
 from gpudoctor.record import fields
 
-FILLING = "".join(f"        y{n} = {n}\n" for n in range(SHORT_CALL))
+FILLING = "".join(f"        y{n} = {n}\n" for n in range(MIN_REMEMBERED_COST))
 """Statements of a constructor that is worth to be remembered."""
 BLOCK = (
     "from torch import nn\nimport torch\nclass Block(nn.Module):\n    def __init__(self, size, act=None):\n"

@@ -6,7 +6,7 @@ import pytest
 
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interp import habits, items
+from gpudoctor.lint.interp import function_traits, habits, items
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, SHORT_CALL
 from tests.support.paper import Revealed
 
@@ -89,6 +89,8 @@ SHORT = "".join(f"    y{n} = {n}\n" for n in range(SHORT_CALL))
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of a function may take as many statements as three of these."""
     monkeypatch.setattr(habits, "MAX_QUIET_STATEMENTS", 3 * SHORT_CALL)
+    # Fewer than that are worth remembering.
+    monkeypatch.setattr(function_traits, "MIN_REMEMBERED_COST", SHORT_CALL)
 
 
 FOUR = "work(1, kept)\nwork(2, kept)\nwork(3, kept)\n"
