@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 
@@ -44,6 +44,12 @@ class Listener(Protocol):
 
     def hands_on(self, source: Values) -> None:
         """`yield from source`."""
+
+    def apart(self) -> Listener:
+        """Another one, who is told what a part of it does."""
+
+    def add(self, inner: Any) -> None:
+        """What that one was told, this one is told, too: once more where the part is done again from memory."""
 
 
 class SpeculativeRun(Protocol):

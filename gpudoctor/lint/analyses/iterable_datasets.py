@@ -96,8 +96,10 @@ class IterationProbe:
     def hands_on(self, source: Values) -> None:
         self.handed_on = source
 
+    def apart(self) -> IterationProbe:
+        return IterationProbe()
+
     def add(self, inner: IterationProbe) -> None:
-        """What was heard inside was heard here, too."""
         self.calls |= inner.calls
         self.picks |= inner.picks
         self.picks_by_rank |= inner.picks_by_rank
@@ -111,7 +113,7 @@ def _probing(do: LibraryContext) -> Iterator[IterationProbe]:
     outer, heard = do.execution.listener, IterationProbe()
     with do.execution.listening(heard):
         yield heard
-    if isinstance(outer, IterationProbe):
+    if outer is not None:
         outer.add(heard)
 
 

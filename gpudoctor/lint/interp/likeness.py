@@ -69,9 +69,11 @@ class Likeness:
         return False
 
     def _is_given_alike(self, old: Arguments, new: Arguments) -> bool:
-        if old.rest != new.rest or len(old.positional) != len(new.positional) or [*old.keywords] != [*new.keywords]:
+        if len(old.positional) != len(new.positional) or [*old.keywords] != [*new.keywords]:
             return False
-        return all(map(self._are_alike, old, new))
+        if (old.rest is None) is not (new.rest is None) or len(old.rest or ()) != len(new.rest or ()):
+            return False
+        return all(map(self._are_alike, (*old, *(old.rest or ())), (*new, *(new.rest or ()))))
 
     def _finds_alike(self, past: RememberedCall) -> bool:
         now, path = self._m.store.now, self._m.path

@@ -77,7 +77,7 @@ def repeated(
         return None
     for past in memory.calls.get(_kinds(m, arguments), ()):
         likeness = Likeness(m)
-        if likeness.found(past, arguments):
+        if (m.listener is None or past.heard is not None) and likeness.found(past, arguments):
             memory.repeated = True
             m.tick()
             return _Repetition(m, past, made, likeness, at).done()
@@ -105,8 +105,8 @@ def noted(
 
 
 def _may_repeat(m: Evaluator) -> bool:
-    """Who listens, or looks ahead so far and no further, wants it to be done."""
-    return not m.muted and m.listener is None and m.look_ends is None
+    """Who looks ahead so far and no further wants it to be done."""
+    return not m.muted and m.look_ends is None
 
 
 def _kinds(m: Evaluator, arguments: Arguments) -> tuple[Hashable, ...]:
@@ -148,12 +148,17 @@ class _CallWatch:
         self._notes = notes = Notes() if m.notes is None else m.notes
         self._written, self._asked, self._kept = len(notes.written), len(notes.asked), len(notes.kept)
         self._decided = len(notes.numbers.looked_at)
+        self._listener = m.listener
+        self._heard = m.listener.apart() if m.listener is not None else None
 
     def __enter__(self) -> _CallWatch:
-        self._m.notes = self._notes
+        self._m.notes, self._m.listener = self._notes, self._heard
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._m.listener = self._listener
+        if self._listener is not None:
+            self._listener.add(self._heard)
         if self._outermost:
             self._m.notes = None
             self._notes.numbers.open = False
@@ -202,7 +207,7 @@ class _CallWatch:
                 values = before[key] if key in before else now.get(key)
                 read[key] = values.restrict(path) if values is not None else None
         tests = dict.fromkeys(self._notes.asked[self._asked :])
-        for values in (*arguments, *read.values()):
+        for values in (*arguments, *(arguments.rest or ()), *read.values()):
             for binding in values.bindings if values is not None and not values.is_definite else ():
                 tests.update(dict.fromkeys(binding.condition))
         # The names of calls that are over are gone, and those that somebody still sees are not.
@@ -216,7 +221,7 @@ class _CallWatch:
             [(each, frozenset(m.parts[each])) for each in owners if each in m.parts],
             result, m.raised[self._raised :], m.settled.difference(self._settled), arguments,
             self._notes.numbers.looked_at[self._decided :], events, len(m.calls), len(m.frames), self._loops, path,
-            m.statements - self._statements,
+            m.statements - self._statements, self._heard,
         )  # fmt: skip
 
     def _is_of_what_was_made(self, key: Hashable) -> bool:
@@ -331,6 +336,8 @@ class _Repetition:
         for event in past.events:
             said = {name: again(held) for name, held in event.said.items()}
             m.replay_event(replace(event, context=self._context_again(event.context), **said))
+        if m.listener is not None:
+            m.listener.add(past.heard)
         # Who notes what is done around it.
         m.reads += map(self._likeness.key, past.read)
         if m.notes is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.lint.domain.abstract_state import PROCESS
+from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.interp import memoized_calls
@@ -156,3 +157,25 @@ def test_a_name_of_a_path_that_has_ended_is_none_of_those_that_are_still_seen(pa
         "        self.first = lambda: y0\n"
         "a, b, c = Block(), Block(), Block()\nreveal(c.first())  #: 0\n"
     )
+
+
+def test_what_a_data_set_reads_with_is_made_from_memory(paper, from_memory):
+    data = "class {0}(Dataset):\n    def __init__(self):\n        self.reader = Block(8)\n{0}()\n"
+    paper(f"from torch.utils.data import Dataset\n{BLOCK}{''.join(map(data.format, ('First', 'Second', 'Third')))}")
+    assert from_memory == [False, True]
+
+
+@pytest.mark.parametrize("start", ["self.first", "0"])
+def test_what_picks_some_of_the_data_is_heard_from_memory(paper, from_memory, start: str):
+    data = (
+        "class {0}(IterableDataset):\n    def __init__(self):\n        self.part = Part(files, first)\n"
+        "    def __iter__(self):\n        yield from self.part.files\ndata = {0}()\n"
+    )
+    found = paper(
+        "import sys\nfrom torch.utils.data import DataLoader, IterableDataset\nfiles, first = sys.argv[2:], sys.argv[1]\n"
+        f"class Part:\n    def __init__(self, files, first):\n{FILLING}        self.first = int(first)\n"
+        f"        self.files = files[{start}:]\n{''.join(map(data.format, ('First', 'Second', 'Third')))}"
+        "for batch in DataLoader(data):\n    pass\n"
+    )
+    assert from_memory == [False, True]
+    assert [event.same_on_ranks for event in found.events(Streamed)] == [start == "0"]
