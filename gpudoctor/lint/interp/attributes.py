@@ -50,14 +50,12 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     ask = _NAMESPACES.get(type(value))
     if ask is not None:
         return ask(m, value, name, node)
-    if m.shared_attributes and (shared := m.shared_attributes.get(value)) is not None:
-        held = _entry(m, shared, name)
-        if held is not None:
-            return held
     stored = m.read((value, name))
     if m.watched and (value, name) in m.watched:
         for told in HOOKS.watched_reads:
             told(m, value, name, node)
+    if stored is None and (shared := _kept_in(m, value)) is not None and shared != value:
+        stored = _entry(m, shared, name)
     if stored is not None and not stored.any(lambda each: each is UNBOUND_SET.single):
         return stored
     # Attributes of the object first, then its class, then its library base: Python's order.
@@ -209,10 +207,16 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
     return singleton(Unknown(Attribute(value, name), why, m.text(node, 40), hidden_in(m, value)))
 
 
+def _kept_in(m: Evaluator, value: Value) -> DictOf | None:
+    """The dictionary whose entries are its attributes, if one was given to it: `self.__dict__ = self._shared_state`."""
+    kept = [each for each in m.read((value, "__dict__")) or () if isinstance(each, DictOf)]
+    return kept[0] if len(kept) == 1 else None
+
+
 def _holds_entries(m: Evaluator, value: DictOf) -> bool:
     """Its attributes are its entries: `self.__dict__ = self`, `__getattr__ = dict.get`."""
-    kept, cls = m.read((value, "__dict__")), class_of(value)
-    if kept is not None and kept.single == value:
+    cls = class_of(value)
+    if _kept_in(m, value) == value:
         return True
     return cls is not None and any(find_in_class(m, cls, name) for name in ("__getattr__", "__setattr__"))
 
@@ -349,13 +353,10 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
             setter(m, owner, target.attr, values, m.place(target))
         for told in HOOKS.attribute_sets:
             told(m, owner, target.attr, values, m.place(target))
-        if isinstance(owner, DictOf) and target.attr != "__dict__" and _holds_entries(m, owner):
-            set_item(m, owner, singleton(Const(target.attr)), values, target)
-            continue
-        # `self.__dict__ = self._shared_state`: what one object of the class writes, all of them read.
-        if target.attr == "__dict__" and isinstance(owner, Instance) and isinstance(values.single, DictOf):
-            m.shared_attributes[owner] = values.single
-        elif m.shared_attributes and (shared := m.shared_attributes.get(owner)) is not None:
+        shared = _kept_in(m, owner) if target.attr != "__dict__" else None
+        if shared is None and isinstance(owner, DictOf) and target.attr != "__dict__" and _holds_entries(m, owner):
+            shared = owner
+        if shared is not None:
             set_item(m, shared, singleton(Const(target.attr)), values, target)
             continue
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)

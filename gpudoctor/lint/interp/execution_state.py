@@ -158,7 +158,6 @@ class ExecutionState(Position):
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
         "refinements": "Assumptions for the next attempt.",
-        "shared_attributes": "The dictionary that an object was given as its `__dict__`, perhaps together with others.",
         "statements": "Counted against the budget.",
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
         "store": "Memory, which has layers to be set apart by.",
@@ -186,7 +185,6 @@ class ExecutionState(Position):
         self.followed_loops: set[Hashable] = set()
         self.parts: dict[Value, set[Value]] = {}
         self.watched: set[tuple[Value, str]] = set()
-        self.shared_attributes: dict[Value, Any] = {}
         self.statements = self.frame_count = 0
         self.max_statements = MAX_STATEMENTS
         self.evaluations = 0

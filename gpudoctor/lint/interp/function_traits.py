@@ -17,7 +17,6 @@ from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.store import Store
-    from gpudoctor.lint.library_context import Listener
     from gpudoctor.lint.source.file import SourceFile
 
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -200,7 +199,7 @@ class RememberedCall:
     """What had led there."""
     statements: int
     """What it took."""
-    heard: Listener | None
-    """What it has done that somebody was told, if somebody listened."""
+    heard: Any
+    """The `Listener` who was told what it has done; None where nobody listened."""
     lasting: list[LeftBehind] = field(default_factory=list, compare=False)
     """What is left of its writes: found out when it is repeated for the first time."""

@@ -172,7 +172,8 @@ def test_what_picks_some_of_the_data_is_heard_from_memory(paper, from_memory, st
         "    def __iter__(self):\n        yield from self.part.files\ndata = {0}()\n"
     )
     found = paper(
-        "import sys\nfrom torch.utils.data import DataLoader, IterableDataset\nfiles, first = sys.argv[2:], sys.argv[1]\n"
+        "import sys\nfrom torch.utils.data import DataLoader, IterableDataset\n"
+        "files, first = sys.argv[2:], sys.argv[1]\n"
         f"class Part:\n    def __init__(self, files, first):\n{FILLING}        self.first = int(first)\n"
         f"        self.files = files[{start}:]\n{''.join(map(data.format, ('First', 'Second', 'Third')))}"
         "for batch in DataLoader(data):\n    pass\n"

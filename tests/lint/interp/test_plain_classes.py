@@ -72,3 +72,19 @@ def test_objects_that_share_their_attributes_are_set_up_once(paper):
         reveal(first.name)  #: 'other'
         """)
     assert len(found.events(InitGroup)) == 1
+
+
+def test_only_one_kind_of_dictionary_need_be_known_that_objects_share(paper):
+    paper("""
+        import sys
+        class ByThread:
+            def __get__(self, owner, kind=None):
+                return sys.argv
+        class State:
+            _shared = dict() if len(sys.argv) > 1 else ByThread()
+            def __init__(self, place="cpu"):
+                self.__dict__ = self._shared
+                self.place = place
+        State("cuda")
+        reveal(State("cuda").place)  #: 'cuda'
+        """)
