@@ -568,6 +568,8 @@ LATE = {
     "gpudoctor.lint.interp.registries",
     # Most programs train in all of their files that do.
     "gpudoctor.lint.interp.unreached_training",
+    # Few rules that find something ask what else a program names.
+    "gpudoctor.lint.interp.reachable_code",
     # Most projects have no notebooks.
     "gpudoctor.lint.discovery.written_files",
     "gpudoctor.lint.notebooks.write",

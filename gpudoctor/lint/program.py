@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, TypeVar, overload
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
@@ -64,10 +64,6 @@ if TYPE_CHECKING:
         def text(self) -> str:
             """What stands in it."""
 
-        @property
-        def code(self) -> str:
-            """The text without what does nothing."""
-
 
 E = TypeVar("E", bound=Event)
 F = TypeVar("F", bound=Event)
@@ -87,6 +83,19 @@ class LaunchWorld(enum.Enum):
     @property
     def several_processes(self) -> bool:
         return self is not LaunchWorld.SINGLE
+
+
+class UsedNames(NamedTuple):
+    """The names that some code uses."""
+
+    uses: frozenset[str] = frozenset()
+    """All but those of arguments, and texts that may be one."""
+    functions: frozenset[str] = frozenset()
+    """Of these, names that may mean a function: not what is asked of an object."""
+    attributes: frozenset[str] = frozenset()
+    called: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
+    """Of arguments, and all texts without blanks."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +126,9 @@ class Program:
     files: frozenset[str] = frozenset()
     """The files of the project that were read for it, as they are shown."""
     sources: tuple[CodeFile, ...] = ()
-    """These files themselves, of which `names` asks what stands in them."""
+    """These files themselves."""
+    may_run: Callable[[], UsedNames] = field(default=UsedNames, compare=False)
+    """Says what code of it names that may run, as far as names tell: also where no call led."""
     parts: Mapping[Value, frozenset[Value]] = field(default_factory=dict)
     """The modules that each module has taken in, on any path."""
     worlds: frozenset[LaunchWorld] = frozenset()
@@ -378,10 +389,18 @@ class Program:
         """It makes what one trains with: loaders, optimizers, ranks."""
         return self.prepares_ranks or self.has(MakeLoader, MakeOptimizer)
 
-    def names(self, *words: str, in_any_case: bool = False) -> bool:
-        """One of these words stands in its code, perhaps on a way that was not followed. What comments and
-        documentation say does nothing."""
-        return any(_stands_in(source, words, in_any_case) for source in self.sources)
+    @cached_property
+    def names(self) -> UsedNames:
+        """What its code names that may run, perhaps unseen."""
+        return self.may_run()
+
+    def has_text(self, *words: str) -> bool:
+        """One of these stands in its files, be it in a comment: where not, to ask what code names would be in vain."""
+        return any(word in source.text for source in self.sources for word in words)
+
+    def may_name(self, *names: str) -> bool:
+        """Code of it that may run, perhaps unseen, has one of these names."""
+        return self.has_text(*names) and not self.names.uses.isdisjoint(names)
 
     @cached_property
     def launched_in_several(self) -> bool:
@@ -715,16 +734,6 @@ _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.S
 
 
 _TELL_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
-
-
-def _stands_in(source: CodeFile, words: Iterable[str], in_any_case: bool) -> bool:
-    # Few texts have the word at all, and to tell code from comments takes time.
-    return _has(source.text, words, in_any_case) and _has(source.code, words, in_any_case)
-
-
-def _has(text: str, words: Iterable[str], in_any_case: bool) -> bool:
-    text = text.lower() if in_any_case else text
-    return any(word in text for word in words)
 
 
 def _is_known(model: Value) -> bool:

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.discovery.content_signs import concerns_training, speaks_of_training
-from gpudoctor.lint.discovery.top_level import DEFINITIONS, Import, at_top, bindings, library_of, name_parts
+from gpudoctor.lint.discovery.top_level import DEFINITIONS, Definition, Import, at_top, bindings, library_of, name_parts
 from gpudoctor.lint.source.library_roots import is_strange
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.lint.source.syntax_walk import nodes_of, walk
@@ -24,8 +24,6 @@ from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
     from gpudoctor.lint.source.project import Project
-
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 STARTERS = frozenset(
     """
@@ -97,10 +95,10 @@ class _TopLevelNames:
     """What the names at the top level of a module stand for."""
 
     module: ModuleFile
-    definitions: dict[str, _Definition]
+    definitions: dict[str, Definition]
     imports: dict[str, Import]
     assigned: dict[str, list[ast.expr]]
-    decorated: dict[str, list[_Definition]]
+    decorated: dict[str, list[Definition]]
     """Definitions by the name with which a decorator of theirs begins: `@app.command()` makes it a part of `app`."""
 
 

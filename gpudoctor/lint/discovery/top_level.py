@@ -11,6 +11,7 @@ from gpudoctor.lint.source.syntax_walk import nodes_of, walk
 from gpudoctor.manifest.compiled import prefixes
 
 Import = tuple["ast.Import | ast.ImportFrom", ast.alias]
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor, ast.Assign, ast.AnnAssign)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try, ast.Match)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.diagnostic import Location
@@ -48,8 +49,9 @@ from gpudoctor.record import dataclass, field, replace
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.launched_numbers import Sizes
     from gpudoctor.lint.interp.evaluator import Evaluator, LastCall
+    from gpudoctor.lint.interp.reachable_code import CodeParts  # noqa: TC004, a record asks for the name alone
     from gpudoctor.lint.interp.scope_snapshots import ScopeSnapshots
-    from gpudoctor.lint.interp.unreached_training import CodeParts  # noqa: TC004, a record asks for the name alone
+    from gpudoctor.lint.program import UsedNames
 
 E = TypeVar("E", bound=Event)
 
@@ -57,7 +59,6 @@ NOWHERE: frozenset[Location] = frozenset()
 NOTHING_ASSUMED = Assumptions()
 NOT_STARTED = AsStarted()
 LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
-_DATA_PARALLEL = "DataParallel"
 _WORK = (
     Backward, DeviceUsed, Download, MakeLoader, MakeOptimizer, Move, OptimizerStep, Save, SeedSet, Split, StartLogger,
 )  # fmt: skip
@@ -171,7 +172,7 @@ def _in_each_world(start: _Start, project: Project, launch: str, left: Budget) -
         alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE)
         return [alone] if alone is not None else []
     programs = _with_another_choice(start, project, left, program, switches)
-    if _mentions_data_parallel(program):
+    if program.may_name("DataParallel"):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
         off = {key: value if key in kept else not value for key, value in switches.items()}
@@ -270,16 +271,6 @@ def _insists(event: Event) -> bool:
 
 def _uses_data_parallel(program: Program) -> bool:
     return any(event.kind is WrapperKind.DATA_PARALLEL for event in program.events(Wrap))
-
-
-def _mentions_data_parallel(program: Program) -> bool:
-    """Code has the name; `DistributedDataParallel` and `FullyShardedDataParallel` end with it too."""
-    return any(_stands_in(source.text) and _stands_in(source.code) for source in program.sources)
-
-
-def _stands_in(text: str) -> bool:
-    longer = (text.count(f"{before}{_DATA_PARALLEL}") for before in ("Distributed", "Sharded"))
-    return text.count(_DATA_PARALLEL) > sum(longer)
 
 
 def _follow(
@@ -470,6 +461,13 @@ def _not_trained(
     return training_not_reached(start.module, files, start.code_parts, whole, started, chosen, m.fatal), others
 
 
+def _names_that_may_run(start: _Start, files: Sequence[ModuleFile]) -> UsedNames:
+    # Imported late: few rules that find something ask for it.
+    from gpudoctor.lint.interp.reachable_code import names_that_may_run
+
+    return names_that_may_run(start.module, files, start.code_parts, frozenset(start.what.commands))
+
+
 def may_train(text: str) -> bool:
     """Worth a look for what asks for gradients."""
     return "backward(" in text or "training_step" in text
@@ -513,6 +511,7 @@ def _program(
         has_entry=whole,
         files=frozenset(file.source.shown for file in files) - m.beside,
         sources=tuple(file.source for file in files),
+        may_run=partial(_names_that_may_run, start, files),
         parts={whole: frozenset(parts) for whole, parts in m.parts.items()},
         ended=m.ended,
         untaken=missed.where,

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.process_state import fresh_stack, no_warnings
 from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
-from gpudoctor.lint.source.comments import without_comments
 from gpudoctor.lint.source.encoding import UndecodableError, decode
 from gpudoctor.lint.source.file_queries import CONTENT, digest_of, note
 from gpudoctor.lint.source.launch_names import launch_kind
@@ -78,11 +77,6 @@ class SourceFile:
     def lines(self) -> list[str]:
         """The lines as the parser counts them; `str.splitlines` would also cut at form feeds."""
         return self.text.split("\n")
-
-    @cached_property
-    def code(self) -> str:
-        """The text without what does nothing: comments and documentation."""
-        return without_comments(self.text, self.tree)
 
     @cached_property
     def _plain(self) -> bool:

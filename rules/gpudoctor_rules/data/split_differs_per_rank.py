@@ -43,6 +43,7 @@ from gpudoctor.lint.events.data_loading import Split
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
 
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
 
 SEEDS = ("torch.manual_seed", "torch.random.manual_seed", "torch.seed", "torch.random.seed")
 OF_NUMPY = ("numpy.random.seed",)
-SETS_ONE = ("seed(", "seed_", "_seed", "set_rng_state")
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 
 SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")
@@ -151,8 +151,7 @@ def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
     seed = _last_seed(program, split)
     if seed is not None:
         return ("its seed is another one", seed.location) if _differs(seed.seed) else None
-    spoken_of = program.names(*SETS_ONE)
-    return None if spoken_of else ("no seed is set", None)
+    return None if may_set_seed(program) else ("no seed is set", None)
 
 
 def _last_seed(program: Program, split: Split) -> SeedSet | None:

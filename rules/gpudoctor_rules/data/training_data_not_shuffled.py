@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.questions.unseen_deeds import may_mix_data
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
-MIXES = ("shuffle(", "permutation(", "randperm(", ".sample(", "train_test_split(", "random.choice")
-"""Who mixes the data beforehand, or on the way, may read it in order."""
 RECURRENT = frozenset(f"torch.nn.{name}{part}" for name in ("LSTM", "GRU", "RNN") for part in ("", "Cell"))
 PARTS = ("random_split", "Subset", "shuffle", "train_test_split", "select")
 
@@ -77,7 +76,8 @@ class TrainingDataNotShuffled(Rule):
             sampler = _kept_order(loader, training.when)
             if sampler is None or not _is_in_order(loader, training.when) or _recurs(program, training):
                 continue
-            if _is_for_another_run(program, loader, training) or program.names(*MIXES):
+            # Who mixes the data beforehand, or on the way, may read it in order.
+            if _is_for_another_run(program, loader, training) or may_mix_data(program):
                 continue
             yield self._of(_as_written(program, loader), sampler, epochs, training, program.has(SetEpoch))
 

@@ -36,6 +36,7 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import LIGHTNING, constant, taken_in_charge
 from gpudoctor_rules.frameworks._learning import backward_in
@@ -122,6 +123,6 @@ def _have_common_seed(program: Program, event: Prepare) -> bool:
     seeds = [each for each in program.events(SeedSet) if each.call.startswith(SEEDS) and each.order < event.order]
     if not seeds:
         # A helper that was not read may set one.
-        return program.names("seed", in_any_case=True)
+        return may_set_seed(program)
     own = Divergence.RANK | Divergence.LOCAL
     return seeds[-1].seed is None or not seeds[-1].seed.all(lambda value: bool(value.divergence & own))

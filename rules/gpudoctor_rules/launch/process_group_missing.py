@@ -52,9 +52,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-CALLED = ("init_process_group(", "init_process_group as ")
-"""An import alone makes no group; under another name it may be called anywhere."""
-
 
 class ProcessGroupMissing(Rule):
     """Something needs the process group, and the program never makes one."""
@@ -122,11 +119,11 @@ def _make_group(at: Location) -> Repair:
 
 
 def _makes_group(program: Program) -> bool:
-    """The program makes a group, or speaks of it: perhaps on a way that was not followed."""
+    """The program makes a group, or may in code that no call led to."""
     if program.has(InitGroup) or program.may_begin_group:
         return True
     # In a single process the text proves nothing: it is the branch for several that names the call.
-    return program.world.several_processes and program.names(*CALLED)
+    return program.world.several_processes and program.may_name("init_process_group")
 
 
 def _without_group(event: Event) -> bool:

@@ -13,7 +13,7 @@ nothing but collectives needs the group.
 
 ## Silent when
 
-The program calls `destroy_process_group` anywhere, also where lint did not get to; the backend is gloo, which says
+The program calls `destroy_process_group`, or may where lint did not get to; the backend is gloo, which says
 nothing, or nothing is on a GPU; a framework makes the group; the program was not understood as a whole.
 
 ## Sources
@@ -50,7 +50,8 @@ class ProcessGroupNotDestroyed(Rule):
     needs = (Backward, DestroyGroup, DeviceUsed, InitGroup, Move, OptimizerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.absence() or _speaks_of_it(program):
+        # The word may stand in `atexit`, or on a way that was not followed.
+        if not program.absence() or program.has(DestroyGroup) or program.may_name("destroy_process_group"):
             return
         made = next((group for group in program.events(InitGroup) if _warns(program, group)), None)
         if made is None:
@@ -75,11 +76,6 @@ def _destroy(program: Program, made: InitGroup) -> Repair:
     ask: Code = ("if ", Imported("torch.distributed.is_initialized"), "():\n\t", *destroy)
     line = Either(((*map(Always, way), *destroy), ask))
     return Repair("Destroy the process group at the end", (AtEnd(way[0], ((line,),)),))
-
-
-def _speaks_of_it(program: Program) -> bool:
-    """The group is destroyed, or the word stands somewhere: in `atexit`, or on a way that was not followed."""
-    return program.has(DestroyGroup) or program.names("destroy_process_group")
 
 
 def _warns(program: Program, group: InitGroup) -> bool:

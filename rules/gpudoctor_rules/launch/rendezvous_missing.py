@@ -193,7 +193,7 @@ def _known(program: Program, name: str, event: InitGroup) -> bool:
     """The program sets the variable before, counts on its user to do so, or speaks of it in a way that is not seen."""
     # An empty name stands for a write whose variable is not known, as `os.environ.update(...)`.
     written = any(each.name in (name, "") and each.order < event.order for each in program.events(EnvironmentWrite))
-    spoken_of = name in ADDRESS and program.names(name)
+    spoken_of = name in ADDRESS and program.may_name(name)
     return written or spoken_of or any(each.name == name for each in program.events(EnvironmentRead))
 
 

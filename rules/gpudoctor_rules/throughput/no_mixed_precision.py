@@ -16,7 +16,7 @@ little.
 
 ## Silent when
 
-The code of the program names a lower precision anywhere (`autocast`, `bfloat16`, `half`, `amp`, `tf32` ...); the model
+Code of the program that may run names a lower precision (`autocast`, `bfloat16`, `half`, `amp`, `tf32` ...); the model
 is cast to some type; a framework runs the training, whose settings decide; the model is not known to be on a GPU.
 
 ## Sources
@@ -35,18 +35,12 @@ from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import training_loop
+from gpudoctor.lint.questions.unseen_deeds import may_lower_precision
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.model import Forward
     from gpudoctor.lint.program import Program
-
-# It is chosen in so many ways, and so often inside a forward, that a mention anywhere must do. But scores have a
-# precision, too, and batches are mixed.
-WORDS = (
-    *("autocast", ".amp.", "import amp", "_amp", "gradscaler", "mixed_precision", "mixedprecision", "matmul_precision"),
-    *("float16", ".half(", "torch.half", "fp16", "fp8", "bf16", "tf32", "bfloat", "4bit", "8bit", "quanti"),
-)
 
 
 class NoMixedPrecision(Rule):
@@ -60,19 +54,15 @@ class NoMixedPrecision(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.absence() or not program.has(Backward):
             return
-        if _is_spoken_of(program) or any(move.dtype for move in program.events(Move)):
+        if any(move.dtype for move in program.events(Move)):
             return
         call = next(_trained_on_gpu(program), None)
-        if call is not None:
+        if call is not None and not may_lower_precision(program):
             yield self.found(
                 call.location,
                 "The model trains in FP32: the tensor cores of the GPU, made for FP16 and BF16, stay unused.",
                 remedy='Put forward and loss under `with torch.autocast("cuda", dtype=torch.bfloat16):`.',
             )
-
-
-def _is_spoken_of(program: Program) -> bool:
-    return program.names(*WORDS, in_any_case=True)
 
 
 def _trained_on_gpu(program: Program) -> Iterator[Forward]:

@@ -35,14 +35,13 @@ from gpudoctor.lint.events.process import InitGroup, SeedSet
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import LaunchWorld, only_some_ranks
+from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-
-SETTING_ONE = ("seed(", "seed_", "_seed")
 
 
 class SeedMissing(Rule):
@@ -69,7 +68,7 @@ class SeedMissing(Rule):
     def _none(self, program: Program) -> Iterator[Finding]:
         start: Event | None = next(program.events(InitGroup, Wrap), None)
         # A helper that was not followed may set one.
-        if start is None or program.names(*SETTING_ONE):
+        if start is None or may_set_seed(program):
             return
         message = "No seed is set anywhere in this training: no two runs of it are alike."
         remedy = "Call `torch.manual_seed(seed + rank)` at the start of each process."
@@ -79,7 +78,7 @@ class SeedMissing(Rule):
         drawn = _drawn(program)
         seed = next((each for each in reversed(seeds) if each.call.startswith("torch.")), None)
         # With generators of their own ranks may draw what they like.
-        if drawn is None or seed is None or program.names("generator="):
+        if drawn is None or seed is None or program.may_name("Generator"):
             return
         if any(_may_differ(each) for each in seeds):
             return
@@ -127,7 +126,7 @@ def _the_same_inputs(recording: Recording) -> bool:
 def _drawn(program: Program) -> Location | None:
     """Where an input of a call that is learnt from was drawn at random, in a program without any loader."""
     # Noise that is alike beside batches that are not, as in a GAN, is no lost work.
-    if program.has(MakeLoader, Iterate) or program.names("DataLoader"):
+    if program.has(MakeLoader, Iterate) or program.may_name("DataLoader"):
         return None
     learnt = {identity for backward in program.events(Backward) for identity in backward.forwards}
     for call in program.events(Forward):
