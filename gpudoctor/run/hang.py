@@ -42,6 +42,8 @@ _FLOWS = 1 << 20
 _IDLE, _MOVED = 0.03, 1 << 20
 """Of one core, and bytes read and written: less is no work of a rank and the processes that it has started. To answer
 moves some kilobytes."""
+NO_ANSWER = "does not answer"
+"""Of a rank that is there: some call does not let Python go on."""
 _WAITING_IN = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/rendezvous.py",
@@ -64,8 +66,18 @@ class _FollowedRank:
     rank: int
     changed: int = 0
     since: float = 0.0
-    worked: tuple[float, float] | None = None
-    """When it was first seen to stand still, and the seconds of the processor that it had taken by then."""
+    worked: tuple[float, float, int] | None = None
+    """When it was first seen to stand still, the seconds of the processor that it had taken by then, and the bytes that
+    it had read and written."""
+
+    @property
+    def rests(self) -> bool:
+        """It has done nothing since it was first seen to stand still, and neither has what it has started."""
+        if self.worked is None:
+            return False
+        at, busy, moved = self.worked
+        seconds = time.monotonic() - at
+        return seconds > _ENOUGH and _busy(self.pid) - busy < _IDLE * seconds and _moved(self.pid) - moved < _MOVED
 
 
 @dataclass(frozen=True)
@@ -126,6 +138,8 @@ class Watch:
         if not still or now - self._asked_at < self._patience:
             return ()
         self._asked_at = now
+        # Before anybody is asked: a signal may end what a rank rests in.
+        resting = {each.rank for each in still if each.rests}
         found = self._ask()
         if self._get_on(found):
             self._got_on_at = now
@@ -133,7 +147,7 @@ class Watch:
             # To be told in time once they do not any more.
             self._asked_at += self._again - self._patience
             return ()
-        if self._idle(found):
+        if self._idle(found) or _mute(found, resting):
             return found
         if any(each.waits for each in found):
             found = (*found, *self._on_other_nodes(found))
@@ -177,9 +191,7 @@ class Watch:
     def _done(self, found: Sequence[Waiting]) -> dict[int, _GotOn]:
         pids = {each.rank: each.pid for each in self._left()}
         return {
-            each.rank: _GotOn(
-                time.monotonic(), each.batches, sum(map(bytes_moved, (pids[each.rank], *descendants(pids[each.rank]))))
-            )
+            each.rank: _GotOn(time.monotonic(), each.batches, _moved(pids[each.rank]))
             for each in found
             if each.rank in pids and not each.waits
         }
@@ -198,9 +210,9 @@ class Watch:
         left = self._left()
         if len(left) < len(self._ranks) or len(found) < len(left) or any(each.silence for each in found):
             return None
-        everybody = [pid for each in left for pid in (each.pid, *descendants(each.pid))]
         places = tuple((each.rank, tuple(frame.location for frame in each.stack if frame.own)) for each in found)
-        return _IdleLook(time.monotonic(), places, sum(map(busy_seconds, everybody)), sum(map(bytes_moved, everybody)))
+        busy, moved = (sum(of(each.pid) for each in left) for of in (_busy, _moved))
+        return _IdleLook(time.monotonic(), places, busy, moved)
 
     def _left(self) -> list[_FollowedRank]:
         return [each for each in self._ranks.values() if state_of(each.pid)]
@@ -231,7 +243,7 @@ class Watch:
                     known.changed, known.since, known.worked = changed, now, None
                 elif known.worked is None and now - known.since > self._patience / 2:
                     # Each thread of the rank is a file to read: not while all is well.
-                    known.worked = now, busy_seconds(known.pid)
+                    known.worked = now, _busy(known.pid), _moved(known.pid)
 
     def _computing(self, found: Waiting) -> bool:
         """It waits for nobody, and has been computing since it was first seen to stand still."""
@@ -299,7 +311,17 @@ def _computes(each: _FollowedRank) -> bool:
     if each.worked is None:
         return False
     seconds = time.monotonic() - each.worked[0]
-    return seconds > _ENOUGH and busy_seconds(each.pid) - each.worked[1] > _AT_WORK * seconds
+    return seconds > _ENOUGH and _busy(each.pid) - each.worked[1] > _AT_WORK * seconds
+
+
+def _busy(pid: int) -> float:
+    """Seconds that a process and all that it has started have worked."""
+    return sum(map(busy_seconds, (pid, *descendants(pid))))
+
+
+def _moved(pid: int) -> int:
+    """Bytes that they have read and written."""
+    return sum(map(bytes_moved, (pid, *descendants(pid))))
 
 
 def _number_in(path: Path) -> int:
@@ -321,7 +343,7 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
 def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:
     """Where a rank is that has not answered, as far as that can be found out; a folder is where its stack comes to."""
     state = state_of(each.pid)
-    silence = "has ended" if not state else "is stopped" if state in "Tt" else "does not answer"
+    silence = "has ended" if not state else "is stopped" if state in "Tt" else NO_ANSWER
     stack = frames_of(stack_of(each.pid, folder)) if state and folder else ()
     return _standing(each.rank, stack, None, silence=silence)
 
@@ -356,6 +378,12 @@ def _waits(stack: Sequence[StackFrame]) -> bool:
     paths = (frame.location.path.replace(os.sep, "/") for frame in stack)
     first = next((path for path in paths if not any(part in path for part in _ON_THE_WAY)), "")
     return any(part in first for part in _WAITING_IN)
+
+
+def _mute(found: Sequence[Waiting], resting: set[int]) -> bool:
+    """Who does not answer does nothing, either; and nobody waits for them: others have ended, or do not answer."""
+    mute = {each.rank for each in found if each.silence == NO_ANSWER}
+    return bool(mute) and mute <= resting and not any(each.waits for each in found)
 
 
 def _apart(found: Sequence[Waiting]) -> bool:

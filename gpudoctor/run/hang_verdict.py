@@ -43,14 +43,15 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
     if not waiting:
         return None
     ended = tuple(each.rank for each in waiting if each.silence == "has ended")
-    if ended:
+    mute = tuple(each.rank for each in waiting if each.silence in ("does not answer", "is stopped"))
+    # Who stands in such a call waits for nobody.
+    if ended and not (mute and all(each.silence for each in waiting)):
         text = f"{_named(ended)} had ended, and the others wait for {_it(ended)}."
         return HangVerdict(HangKind.RANK_ENDED, ended, text)
     lost = tuple(each.rank for each in waiting if each.silence == "cannot be reached")
     if lost:
         text = f"{_named(lost)} cannot be reached: stopped, or the node or its network is down."
         return HangVerdict(HangKind.RANK_MISSING, lost, text)
-    mute = tuple(each.rank for each in waiting if each.silence)
     if mute:
         why = "a call keeps Python's lock, or the process was stopped"
         return HangVerdict(HangKind.INTERPRETER_STUCK, mute, f"{_named(mute)} cannot answer: {why}.")

@@ -48,6 +48,7 @@ def silent(rank: int, why: str) -> Waiting:
         ([receiving(0), elsewhere(1)], HangKind.RANK_MISSING, (1,)),
         ([elsewhere(0), elsewhere(1)], HangKind.NO_COLLECTIVE, ()),
         ([elsewhere(0), elsewhere(1), at_the_lock(2), elsewhere(3)], HangKind.NO_COLLECTIVE, (2,)),
+        ([silent(0, "does not answer"), silent(1, "has ended")], HangKind.INTERPRETER_STUCK, (0,)),
         # Who has ended explains the others, wherever they are.
         ([elsewhere(0), silent(1, "has ended"), silent(2, "does not answer")], HangKind.RANK_ENDED, (1,)),
     ],

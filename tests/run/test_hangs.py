@@ -106,6 +106,45 @@ def test_a_rank_whose_calls_keep_the_lock_again_and_again_is_not_stuck(tmp_path:
     assert [each["silence"] for each in watched.report["hang"]] == ["", ""]
 
 
+KEEPS_THE_LOCK = """
+import collections, ctypes, itertools
+import torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+rank = dist.get_rank()
+dist.destroy_process_group()
+mutex, library = ctypes.create_string_buffer(64), ctypes.PyDLL(None)
+if rank in STUCK:
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)  # for ever
+"""
+"""As PyTorch itself does, where it joins the threads of a group without letting Python go on."""
+
+
+@pytest.mark.parametrize("stuck", [(0,), (0, 1)])
+def test_a_call_that_keeps_the_lock_is_told_where_nobody_waits(stuck: tuple[int, ...], tmp_path: Path) -> None:
+    """The other rank is at its end, or stands in such a call, too."""
+    program = KEEPS_THE_LOCK.replace("STUCK", str(stuck))
+    watched = hang(tmp_path, program)
+    line = line_of(program, "for ever")
+    assert watched.report["hang_verdict"] == {"kind": "interpreter stuck", "ranks": list(stuck)}
+    told = {each["rank"]: (each["line"], each["silence"]) for each in watched.report["hang"]}
+    assert told == {rank: (line, "does not answer") if rank in stuck else (None, "has ended") for rank in (0, 1)}
+    assert f"train.py:{line}" in watched.err
+    assert watched.codes == set()
+
+
+@pytest.mark.slow
+def test_a_call_that_computes_and_keeps_the_lock_is_left_alone(tmp_path: Path) -> None:
+    """It does something, and nobody waits for it."""
+    computes = "collections.deque(itertools.repeat(0, 3_500_000_000), maxlen=0)"
+    program = KEEPS_THE_LOCK.replace("STUCK", "(0,)").replace("library.pthread_mutex_lock(mutex)", computes, 1)
+    program = program.replace("    library.pthread_mutex_lock(mutex)  # for ever\n", "")
+    (tmp_path / "train.py").write_text(program)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "3", "--kill-on-hang", "train.py")
+    assert (watched.status, watched.report["hang_verdict"]) == (0, None)
+
+
 LOCKED = """
 import os
 import threading
