@@ -211,7 +211,7 @@ class Watch:
         if len(left) < len(self._ranks) or len(found) < len(left) or any(each.silence for each in found):
             return None
         places = tuple((each.rank, tuple(frame.location for frame in each.stack if frame.own)) for each in found)
-        busy, moved = (sum(of(each.pid) for each in left) for of in (_busy, _moved))
+        busy, moved = sum(_busy(each.pid) for each in left), sum(_moved(each.pid) for each in left)
         return _IdleLook(time.monotonic(), places, busy, moved)
 
     def _left(self) -> list[_FollowedRank]:
