@@ -58,6 +58,8 @@ class Framework:
     """It is of no use on one GPU, so whoever takes it is launched in several processes."""
     by_any_call: bool = False
     """Whatever is called of it, it is in charge from there on."""
+    by_workers: bool = False
+    """It trains in workers of its own: the process that asks for that joins no group."""
     leaves: tuple[TrainingPart, ...] = ()
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
     (`checkpoints`), `downloads`, telling samplers the `epochs`, making `folders`, that training `forwards` go through
@@ -178,6 +180,7 @@ def _trainers() -> Iterator[Framework]:
             *("seeds", "splits", "forwards", "groups", "placing", "states", "wrapping"),
         ),
         deals_out=False,
+        by_workers=True,
         wraps_by="Ray's `prepare_model(...)`",
     )
     yield Framework("rpc", "the RPC framework")

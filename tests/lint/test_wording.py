@@ -96,6 +96,32 @@ def test_a_remedy_takes_what_the_framework_has(code, expected, tmp_path):
     assert expected in found.remedy
 
 
+ON_FABRIC = """
+import torch
+from lightning.fabric import Fabric
+fabric = Fabric(devices=4)
+model = torch.nn.Linear(4, 1)
+model, optimizer = fabric.setup(model, torch.optim.SGD(model.parameters(), lr=0.1))
+train = torch.utils.data.DataLoader(torch.randn(64, 4), shuffle=True)
+train, val = fabric.setup_dataloaders(train, torch.utils.data.DataLoader(torch.randn(64, 4)))
+for x in train:
+    optimizer.zero_grad()
+    fabric.backward(model(x).mean())
+    optimizer.step()
+total = 0
+with torch.no_grad():
+    for x in val:
+        total += model(x).mean()
+fabric.print(total.item() / len(val))
+"""
+
+
+def test_fabric_has_no_log_that_could_be_told_to_take_the_mean(tmp_path):
+    (tmp_path / "train.py").write_text(ON_FABRIC)
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU312",))
+    assert "`fabric.all_reduce(...)`" in found.remedy
+
+
 def test_the_local_rank_comes_from_who_starts_the_processes(tmp_path):
     (tmp_path / "train.py").write_text(
         "import os, torch\nimport torch.distributed as dist\n"

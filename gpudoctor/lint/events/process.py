@@ -48,6 +48,7 @@ class Spawn(Event):
     target_in_notebook: bool = False
     """The target is defined in a cell: only a process that is forked knows it."""
     start_method: Values | None = None
+    """As Python calls them; `remote` where the new process neither is a copy nor imports the program."""
     by: str = "mp.spawn"
 
     @property

@@ -36,6 +36,7 @@ from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import belonging, body, classes, declared, methods, preparing
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
+from gpudoctor.record import replace
 
 _BELONGING, _PREPARING = belonging(), frozenset(preparing())
 _ADDS_OPTIONS = "deepspeed.add_config_arguments"
@@ -85,7 +86,7 @@ def take_charge(call: Call) -> Values:
             engine=_engine(call) is not None,
             made=managed,
             alone=framework == "lightning" and _one_process(call),
-            given=call.by_name(),
+            given=_with_parts(call),
             otherwise=_done_otherwise(call),
             config=settings.values,
             config_path=settings.path,
@@ -99,7 +100,7 @@ def take_charge(call: Call) -> Values:
                 given = tuple(each for each in given if not each.all(lambda value: isinstance(value, Loader)))
             note_escape(call.do, call.name, given, call.node)
         # Options alone start nothing.
-        if name != _ADDS_OPTIONS:
+        if name != _ADDS_OPTIONS and not known.by_workers:
             _group_exists(call)
     # Lightning has a setting for it.
     if call.is_true(-1, "detect_anomaly"):
@@ -193,6 +194,19 @@ def _add_options(call: Call, parser: Value) -> None:
         given = {name: singleton(each if isinstance(each, Library) else Const(each)) for name, each in words.items()}
         add = call.do.attribute(parser, "add_argument", call.node)
         call.do.call(add, Arguments((given.pop("flag"),), given), call.node)
+
+
+def _with_parts(call: Call) -> Arguments:
+    """The arguments by name, and what stands in objects of settings: `dataloader_config.even_batches`."""
+    given = call.by_name()
+    objects = ((name, values.single) for name, values in given.keywords.items())
+    parts = {
+        f"{name}.{part}": call.do.own_attribute(each, part) or singleton(NONE)
+        for name, each in objects
+        if isinstance(each, ManagedObject)
+        for part in call.do.names_of(each)
+    }
+    return replace(given, keywords={**given.keywords, **parts})
 
 
 def _done_otherwise(call: Call) -> frozenset[str]:

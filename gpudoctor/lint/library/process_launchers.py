@@ -241,7 +241,7 @@ def _launch_function(call: Call, effect: LaunchEffect) -> Values:
         if effect.meet:
             call.emit(
                 Spawn, target=function, args=given, nprocs=None, args_node_is_tuple=True, guarded=True,
-                start_method=singleton(Const("fork")), by=call.full_name,
+                start_method=singleton(Const("remote")), by=call.full_name,
             )  # fmt: skip
         call.do.launch.run_spawned(function, Arguments(tuple(items or ())), call.node)
     return singleton(call.result("what the processes return", fresh=True))

@@ -32,9 +32,11 @@ from gpudoctor.lint.library.tensors import made
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES, MODULE_API, every_module_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import layers
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import TypeGuard
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
@@ -447,6 +449,21 @@ def put_on(do: LibraryContext, module: Value, devices: Values) -> None:
         # What was written in a branch has to be carried out of it, which takes long for thousands of layers.
         if do.state(part, ModuleState.device) != devices:
             do.set_state(part, ModuleState.device, devices)
+            if isinstance(part, Module) and do.flag(part, ModuleState.own_parameters) is not NO:
+                _put_parameters_on(do, part, devices.single)
+
+
+def _put_parameters_on(do: LibraryContext, module: Module, device: Value | None) -> None:
+    """Those that the program has made itself, and set as attributes."""
+    for name in do.names_of(module):
+        held = do.own_attribute(module, name)
+        if held is not None and held.any(_is_parameter):
+            moved = held.map(lambda each: replace(each, device=device) if _is_parameter(each) else each)
+            do.set_own_attribute(module, name, moved)
+
+
+def _is_parameter(value: Value) -> TypeGuard[Tensor]:
+    return isinstance(value, Tensor) and value.origin is TensorOrigin.PARAMETER
 
 
 def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:

@@ -18,9 +18,10 @@ _MOST_FOLDERS = 60
 _IS_LAUNCH = r"-m\s+torch\.distributed\.launch\b"
 _IS_TORCHRUN = r"\btorchrun\s+(?:-|.*\.py\b)|-m\s+torch\.distributed\.run\b"
 _IS_MPI = r"\b(?:mpiexec|mpirun)\b\s+-"
+_IS_DEEPSPEED = r"(?<![\w./-])deepspeed\s.*\.py\b"
 _BY_VARIABLE = r"\s--use[_-]env\b"
 """What makes the old launcher tell the local rank as torchrun does."""
-_LAUNCHERS = {"launch": _IS_LAUNCH, "torchrun": _IS_TORCHRUN, "mpi": _IS_MPI}
+_LAUNCHERS = {"launch": _IS_LAUNCH, "torchrun": _IS_TORCHRUN, "mpi": _IS_MPI, "deepspeed": _IS_DEEPSPEED}
 _PROGRAM = r"[\w./-]+\.py\b"
 
 

@@ -55,6 +55,8 @@ WITH_FRAMEWORK = {
     "showing them.",
     "lightning": "Give `self.log` `sync_dist=True`: it logs the mean of all ranks then. For what is not a mean, such "
     "as F1 or recall, log a metric of torchmetrics.",
+    "fabric": "Take the mean over all ranks with `fabric.all_reduce(...)` before showing it. For what is not a mean, "
+    "such as F1 or recall, compute a metric of torchmetrics.",
     "transformers": "Gather the results of all ranks with `trainer.accelerator.gather_for_metrics(...)` before "
     "dividing and showing them, or compute them in `compute_metrics`, which gets those of all ranks.",
 }
@@ -151,8 +153,13 @@ def _remedy(program: Program, loader: Loader, evaluated: Sequence[Iterate]) -> s
     # Gathering also drops the samples that were repeated to make shares equal.
     by_hand = "Sum the counts over all ranks with `dist.all_reduce(counts)` before dividing and showing them."
     if not evaluated or not evaluated[0].rank_guards:
+        owner = loader.managed
         # The loaders of a `Trainer` are prepared by the `Accelerator` that it holds.
-        owner = "transformers" if loader.managed and "transformers" in program.managed_by else loader.managed
+        if owner and "transformers" in program.managed_by:
+            owner = "transformers"
+        # What leaves the loop to the program is no `Trainer`.
+        elif owner == "lightning" and any(each.one_by_one for each in program.in_charge):
+            owner = "fabric"
         return WITH_FRAMEWORK.get(owner, by_hand)
     # A collective there would wait for the ranks that evaluate nothing.
     alone = "Only some ranks evaluate: make this loader without the sampler, so that they read all of the data"

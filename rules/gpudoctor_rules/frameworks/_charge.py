@@ -79,9 +79,10 @@ def leaves_gradients_alone(charge: UseManaged) -> bool:
 
 def accumulation_of(charge: UseManaged) -> Value | None:
     """How many batches a framework was told to make a step of; None where that is not known, or was left out."""
-    if charge.given.open_ended or "accumulating" in charge.otherwise:
+    plugin = charge.setting("gradient_accumulation_plugin.num_steps")
+    if charge.given.open_ended or (plugin is None and "accumulating" in charge.otherwise):
         return None
-    steps = charge.setting("gradient_accumulation_steps")
+    steps = charge.setting("gradient_accumulation_steps") if plugin is None else plugin
     return steps.single if steps is not None else None
 
 

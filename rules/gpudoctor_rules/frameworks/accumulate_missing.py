@@ -15,8 +15,8 @@ move lines.
 ## Silent when
 
 The program enters `accumulate` or `no_sync` anywhere; it steps less often than it calls `backward`, by a test or an
-inner loop of its own; the number is 1, or a `gradient_accumulation_plugin` is given; the accelerator or the model went
-to code that was not read.
+inner loop of its own; the number is 1, or that of a plugin and not known; the accelerator or the model went to code
+that was not read.
 
 ## Sources
 

@@ -15,8 +15,9 @@ the last.
 ## Silent when
 
 The program truncates something to the length of a data set or a loader; the loader drops its last batch, or was not
-prepared; no part of a batch is gathered, but a loss; training goes on in the loop; the `Accelerator` was told how to
-distribute batches. A run reports it only where lint suspects it, since nothing shows whether they are truncated later.
+prepared; no part of a batch is gathered, but a loss; training goes on in the loop; the `Accelerator` may have been told
+to leave batches uneven. A run reports it only where lint suspects it, since nothing shows whether they are truncated
+later.
 
 ## Sources
 
@@ -41,14 +42,12 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
+from gpudoctor_rules.frameworks._charge import ACCELERATE, constant, taken_in_charge
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-
-DEALS_OTHERWISE = ("even_batches", "dataloader_config")
 
 
 class GatherKeepsPadding(Rule):
@@ -109,7 +108,10 @@ class GatherKeepsPadding(Rule):
 
 
 def _deals_otherwise(charge: UseManaged) -> bool:
-    return charge.given.open_ended or any(name in charge.given.keywords for name in DEALS_OTHERWISE)
+    """It may leave the batches of ranks uneven."""
+    told = charge.setting("even_batches"), charge.setting("dataloader_config.even_batches")
+    unknown = charge.setting("dataloader_config") is not None and told[1] is None
+    return charge.given.open_ended or unknown or any(each is not None and constant(each) is not True for each in told)
 
 
 def _drops_last(loader: Loader) -> bool:

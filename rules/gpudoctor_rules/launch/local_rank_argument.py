@@ -20,9 +20,9 @@ The program reads `LOCAL_RANK` somewhere, if only where the option is missing, a
 in spite of that, and the project's scripts do not start it by a `torch.distributed.launch` that passes what is not
 declared; the option is declared and never used, or is overwritten before it is; the program spawns its
 processes itself, or is one process; a framework is in charge whose launcher passes the option; the project's scripts
-start it by `torch.distributed.launch`, and the spelling is declared that this passes since PyTorch 2. With a torch
-before that, it is a suggestion. A run is silent where the option is right by the time of the first step, and speaks
-without lint only where ranks share a GPU.
+start it by `deepspeed`, and by no `torchrun`, or by `torch.distributed.launch`, and the spelling is declared that this
+passes since PyTorch 2. With a torch before that, it is a suggestion. A run is silent where the option is right by the
+time of the first step, and speaks without lint only where ranks share a GPU.
 
 ## Sources
 
@@ -80,7 +80,6 @@ class LocalRankArgument(Rule):
     needs = (ArgumentDeclared,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # DeepSpeed's launcher, for one, does pass the option.
         if program.world is not LaunchWorld.TORCHRUN or program.managed_by or not program.whole:
             return
         kept = list(self._kept(program))
@@ -90,6 +89,10 @@ class LocalRankArgument(Rule):
         """The option is not passed, so it keeps its default."""
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
+            return
+        # DeepSpeed's launcher, for one, does pass the option.
+        named = program.launchers_named()
+        if "deepspeed" in named and "torchrun" not in named:
             return
         # The option may be a leftover: the GPU is chosen by another number.
         if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):

@@ -1,6 +1,6 @@
 """What scripts call without an `Accelerator`."""
 
-from gpudoctor.manifest.effects import collective, gives_back
+from gpudoctor.manifest.effects import collective, followed, gives_back
 
 @collective(gathers=True)
 def gather(tensor): ...
@@ -18,3 +18,24 @@ def pad_across_processes(tensor, dim=0, pad_index=0, pad_first=False): ...
 def extract_model_from_parallel(model, **more): ...
 @collective(waits=True)
 def wait_for_everyone(): ...
+
+@followed()
+class DataLoaderConfiguration:
+    def __init__(
+        self,
+        split_batches=False,
+        dispatch_batches=None,
+        even_batches=True,
+        use_seedable_sampler=False,
+        data_seed=None,
+        non_blocking=False,
+        use_stateful_dataloader=False,
+    ):
+        self.split_batches = split_batches
+        self.dispatch_batches = dispatch_batches
+        self.even_batches = even_batches
+
+@followed()
+class GradientAccumulationPlugin:
+    def __init__(self, num_steps=1, adjust_scheduler=True, sync_with_dataloader=True, sync_each_batch=False):
+        self.num_steps = num_steps

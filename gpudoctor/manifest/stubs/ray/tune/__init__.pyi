@@ -1,0 +1,19 @@
+"""Ray Tune: trials of one training, each by workers of its own, or by a function in one process."""
+
+import ray.train.torch
+
+from gpudoctor.manifest.effects import as_taken, followed, surely
+
+@followed()
+class Tuner:
+    def __init__(self, trainable=None, *, param_space=None, tune_config=None, run_config=None):
+        self.trainable = trainable
+        self.param_space = param_space
+    def fit(self):
+        if surely(isinstance(self.trainable, ray.train.torch.TorchTrainer)):
+            self.trainable.fit()
+        else:
+            as_taken(self.trainable, self.param_space)
+        return ResultGrid()
+
+class ResultGrid: ...
