@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.symbols import Length
+from gpudoctor.lint.domain.symbols import Length, Operation
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
@@ -61,7 +61,7 @@ def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: 
         return _running_mean(do, result, operands, by)
     mean = by == "add" and all(tensor.mean for tensor in graphs)
     divided = _divided(operands, by) if len(graphs) == 1 and by in SCALING else None
-    over = _divisor(operands) if len(graphs) == 1 and by.startswith(("div", "true_div")) else None
+    over = _divisor(operands, by) if len(graphs) == 1 and by in SCALING else None
     known = mean or divided is not None or over is not None
     return replace(result, mean=mean, divided=divided, over=over) if known else result
 
@@ -128,8 +128,14 @@ def _divided(operands: list[Value], by: str) -> Value | None:
     return size if divides and size.kind is SizeKind.WORLD else None
 
 
-def _divisor(operands: list[Value]) -> Value | None:
-    """The number that a loss is divided by: written there, or what the user has chosen."""
+def _divisor(operands: list[Value], by: str) -> Value | None:
+    """The number that a loss is divided by, written there or chosen by the user; `loss * (1 / steps)` is the same."""
     loss, others = operands[0], operands[1:]
     number = others[0] if isinstance(loss, Tensor) and len(others) == 1 else None
+    if not by.startswith(("div", "true_div")):
+        match number:
+            case Unknown(term=Operation("/", Const(value=1), divisor)):
+                number = divisor
+            case _:
+                return None
     return number if isinstance(number, Const) or (isinstance(number, Unknown) and number.config) else None

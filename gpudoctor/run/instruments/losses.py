@@ -126,7 +126,8 @@ def divided_by(loss: Any, number: int) -> bool:
         factor = _number(node) if node is not None and node.name() in ("DivBackward0", "MulBackward0") else None
         if node is None or factor is None:
             return False
-        if node.name() == "DivBackward0" and factor == number:
+        # `loss * (1 / number)` is the same.
+        if factor == number if node.name() == "DivBackward0" else math.isclose(factor * number, 1.0, rel_tol=1e-6):
             return True
         node = next((each for each, _ in node.next_functions if each is not None), None)
     return False

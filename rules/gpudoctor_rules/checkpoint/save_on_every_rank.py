@@ -33,9 +33,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Load, Save, lacking, missing
-from gpudoctor.lint.events.knowledge import LoopRun
+from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import only_some_ranks
@@ -159,7 +160,8 @@ def _by_itself(program: Program, save: Save) -> bool:
     known = program.has_entry or program.managed_by <= program.leaving("loop")
     known = known and program.managed_by <= program.leaving("saving")
     # Of a loop that the program has written itself, a framework may be used for its device alone.
-    return known and (save.call == "torch.save" or (save.whole and program.has(LoopRun)))
+    trained = program.has(LoopRun) or any(isinstance(each.made, Wrapper) for each in program.events(Prepare))
+    return known and (save.call == "torch.save" or (save.whole and trained))
 
 
 def _is_there_by_now(program: Program, save: Save) -> bool:

@@ -29,9 +29,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.symbols import Attribute
+from gpudoctor.lint.domain.symbols import Attribute, Item
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
@@ -111,7 +111,7 @@ def _divides_by(program: Program, charge: UseManaged, backward: Backward, number
         told = chosen.single if chosen is not None else None
         # An option beside the configuration's own number, which is the same where nobody chooses another.
         alike = told is not None and told != Const(1) and told in (number, program.left_out(number))
-        return asks_engine(number) or alike
+        return asks_engine(number) or alike or _asks_configuration(number, charge)
     if charge.framework != ACCELERATE or told is None or told == Const(1):
         return False
     return told == number or _asks_accelerator(number)
@@ -120,6 +120,15 @@ def _divides_by(program: Program, charge: UseManaged, backward: Backward, number
 def _asks_accelerator(number: Value) -> bool:
     """`accelerator.gradient_accumulation_steps`."""
     return number is not None and isinstance(number.term, Attribute) and number.term.name == STEPS
+
+
+def _asks_configuration(number: Value, charge: UseManaged) -> bool:
+    """`config["gradient_accumulation_steps"]` of what the engine was handed."""
+    match number:
+        case Unknown(term=Item(of, Const(value=key))):
+            given = charge.setting("config")
+            return key == STEPS and given is not None and given.single == of
+    return False
 
 
 def _undivided(at: Location) -> Repair:
