@@ -648,7 +648,8 @@ class Program:
     @cached_property
     def _starts(self) -> tuple[Event, ...]:
         several = (event for event in self.events(UseManaged) if event.several)
-        return (*self.events(InitGroup), *self.events(Spawn), *several)
+        # Of frameworks that may train in one process as well, whatever takes charge.
+        return (*self.events(InitGroup), *self.events(Spawn), *several) or tuple(self.events(UseManaged))
 
     def on_both_sides(self, event: Event) -> bool:
         """All ranks come here: no test on the rank leads here, or its other side leads to the very same place.

@@ -247,6 +247,8 @@ class LoaderState:
     """That function makes all tensors on the CPU. Written by `batch_items`, read by `tensors`."""
     joined_in_place: Flag[Loader] = Flag()
     """That function leaves the items on the device where they are. Written by `batch_items`, read by `tensors`."""
+    brought: Flag[Loader] = Flag()
+    """A framework moves its batches to the GPU of the process. Written by `frameworks`, read by `tensors`."""
 
 
 class DatasetState:
@@ -408,6 +410,8 @@ class ManagerState:
     """It spreads parameters, too. Written by `frameworks`."""
     leaves_loaders: Flag[ManagedObject] = Flag()
     """It was told to leave loaders as they are. Written and read by `frameworks`."""
+    places: Flag[ManagedObject] = Flag()
+    """It surely puts models and batches on the GPU of the process. Written and read by `frameworks`."""
 
 
 class CommandState:

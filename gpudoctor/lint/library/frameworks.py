@@ -7,6 +7,7 @@ from gpudoctor.lint.domain.abstract_state import (
     NO,
     PROCESS,
     YES,
+    LoaderState,
     ManagerState,
     ModuleState,
     ProcessState,
@@ -29,8 +30,9 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.stub_bodies import follow
-from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub
+from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
+from gpudoctor.lint.library.torch_nn import put_on
 from gpudoctor.lint.library.unread_code import note_escape
 from gpudoctor.lint.library.wrapping import bare
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
@@ -117,6 +119,8 @@ def take_charge(call: Call) -> Values:
             call.do.set_flag(managed, ManagerState.spreads_parameters)
         if _leaves_loaders(call):
             call.do.set_flag(managed, ManagerState.leaves_loaders)
+        if framework in ("accelerate", "lightning") and _places(call):
+            call.do.set_flag(managed, ManagerState.places)
         if framework == "lightning" and _one_process(call):
             call.do.set_flag(managed, ManagerState.alone)
         # `Runner.from_cfg(config)` is given something else.
@@ -272,6 +276,15 @@ def _leaves_loaders(call: Call) -> bool:
     return any(call.constant(-1, name) is False for name in ("use_distributed_sampler", "replace_sampler_ddp"))
 
 
+def _places(call: Call) -> bool:
+    """It puts what it prepares on the GPU of the process: nothing says that it is to use the CPU, or may."""
+    told = (("cpu", (False,)), ("device_placement", (True,)), ("accelerator", ("auto", "gpu", "cuda")))
+    given = ((call.keywords.get(name), usual) for name, usual in told)
+    return not (call.open_ended or call.args) and all(
+        values is None or (isinstance(only := values.single, Const) and only.value in usual) for values, usual in given
+    )
+
+
 def _may_split_model(call: Call) -> bool:
     """Ranks that have parts of one model each must read the same data, and their loaders are right as they are."""
     effect = _engine(call)
@@ -351,6 +364,8 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
     # What comes back from `prepare` may go in again, and stays what it is.
     if isinstance(value, Wrapper) and call.do.flag(value, WrapperState.prepared) is not NO:
         return value
+    told_apart = call.open_ended or not {"device_placement", "move_to_device"}.isdisjoint(call.keywords)
+    brings = call.do.flag(managed, ManagerState.places) is YES and not told_apart
     if isinstance(value, (Module, Wrapper)):
         # accelerate hands out PyTorch's wrapper; that of Fabric passes attributes on and saves keys without a prefix.
         # In one process there is nothing to wrap.
@@ -364,13 +379,18 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         call.do.set_flag(wrapper, WrapperState.prepared)
         if call.do.flag(managed, ManagerState.empties) is YES:
             call.do.set_flag(value.core, ModuleState.emptied)
+        if brings:
+            put_on(call.do, value.core, singleton(value_of_kind("OwnGpu", "", call.place, managed.label)))
         return wrapper
     if isinstance(value, Loader) and _deals_out(call, managed, value):
-        return Loader(
+        loader = Loader(
             call.allocation_site(), call.place, value.label, value.dataset, value.sampler, value.batch_sampler,
             value.shuffle,
             value.batch_size, value.num_workers, value.pin_memory, value.drop_last, managed=managed.framework,
         )  # fmt: skip
+        if brings:
+            call.do.set_flag(loader, LoaderState.brought)
+        return loader
     return value
 
 

@@ -11,13 +11,14 @@ from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
 from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
 from gpudoctor.lint.contents import new_list
-from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.device import CPU, on_gpu
+from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
@@ -80,15 +81,18 @@ def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Va
     # What may be a share is no reason to blame a result for standing for one.
     surely = loader.surely_sharded or bool(loader.managed) or _sampler_shards(loader)
     shards: frozenset[Value] = frozenset([loader]) if surely else frozenset()
-    device = Unknown(Anonymous("device of a batch", loader), "a loader that may move its batches")
-    known = not (loader.managed or loader.opaque) and _is_made_on_cpu(do, loader)
+    device: Value = Unknown(Anonymous("device of a batch", loader), "a loader that may move its batches")
+    if do.flag(loader, LoaderState.brought) is YES:
+        device = Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), loader.place)
+    elif not (loader.managed or loader.opaque) and _is_made_on_cpu(do, loader):
+        device = CPU
     return singleton(
         made(
             do,
             place,
             label,
             TensorOrigin.BATCH,
-            device=CPU if known else device,
+            device=device,
             graph=False,
             batch_of=loader,
             shards=shards,

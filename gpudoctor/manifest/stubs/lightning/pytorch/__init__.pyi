@@ -7,6 +7,7 @@ from gpudoctor.manifest.effects import (
     GlobalRank,
     LocalRank,
     Nodes,
+    OwnGpu,
     Setting,
     WorldSize,
     backpropagates,
@@ -88,7 +89,9 @@ class Trainer:
     precision: Setting
     log_dir: Setting
     default_root_dir: Setting
-    def __init__(self, logger=None, *, callbacks=None, **more):
+    _gpu: OwnGpu
+    def __init__(self, logger=None, *, accelerator="auto", callbacks=None, **more):
+        self._place = self._gpu if surely(accelerator in ("auto", "gpu", "cuda")) else self.strategy
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
     @saves(path="filepath", checkpoint=True, by_parts=True)
     @collective(waits=True)
@@ -119,7 +122,7 @@ class Trainer:
         self.optimizers = optimizers_in(made)
         loader = self._loader(given, datamodule, model, "train_dataloader")
         evaluated = self._loader(val_dataloaders, datamodule, model, "val_dataloader")
-        model.to(self.strategy)
+        model.to(self._place)
         self._tell(model, "on_fit_start")
         self._tell(model, "on_train_start")
         model.train()
