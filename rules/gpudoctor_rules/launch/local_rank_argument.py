@@ -20,9 +20,9 @@ The program reads `LOCAL_RANK` somewhere, if only where the option is missing, a
 in spite of that, and the project's scripts do not start it by a `torch.distributed.launch` that passes what is not
 declared; the option is declared and never used, or is overwritten before it is; the program spawns its
 processes itself, or is one process; a framework is in charge whose launcher passes the option; the project's scripts
-start it by `deepspeed`, and by no `torchrun`, or by `torch.distributed.launch`, and the spelling is declared that this
-passes since PyTorch 2. With a torch before that, it is a suggestion. A run is silent where the option is right by the
-time of the first step, and speaks without lint only where ranks share a GPU.
+start it by `deepspeed` alone, or by `torch.distributed.launch`, and the spelling is declared that this passes since
+PyTorch 2. With a torch before that, it is a suggestion. A run is silent where the option is right by the time of the
+first step, and speaks without lint only where ranks share a GPU.
 
 ## Sources
 
@@ -91,8 +91,7 @@ class LocalRankArgument(Rule):
         if not program.launched_in_several:
             return
         # DeepSpeed's launcher, for one, does pass the option.
-        named = program.launchers_named()
-        if "deepspeed" in named and "torchrun" not in named:
+        if program.launchers_named() == {"deepspeed"}:
             return
         # The option may be a leftover: the GPU is chosen by another number.
         if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):
