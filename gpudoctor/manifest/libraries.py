@@ -390,10 +390,10 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("typer", settings=ALL, runs_commands=ALL)
     yield LibraryEntry("draccus pyrallis", harmless=ALL, settings=ALL, runs_commands=("wrap", "argparsing.wrap"))
     yield LibraryEntry("cattr cattrs dacite", harmless=ALL, settings=ALL)
-    yield LibraryEntry(
-        "docopt dotenv dotmap easydict ml_collections munch toml tomli tyro yacs", harmless=ALL, settings=ALL
-    )
+    yield LibraryEntry("docopt dotenv dotmap easydict ml_collections toml tomli tyro yacs", harmless=ALL, settings=ALL)
     yield LibraryEntry("icefall", settings=("utils.AttributeDict",), harmless=("utils.AttributeDict",))
+    # In a `Munch` of their own people keep models, too.
+    yield LibraryEntry("munch", settings=("munchify", "Munch.fromDict"), harmless=("munchify", "Munch.fromDict"))
     yield LibraryEntry("configparser jsonargparse ruamel simple_parsing tomlkit tomllib", settings=ALL)
 
 
