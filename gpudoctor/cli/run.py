@@ -134,10 +134,11 @@ class Run(Command):
         if given is not None and not given.reports:
             return recording.status or 0
         linted = suspicions.result() if suspicions else None
-        suspected = frozenset(finding.code for finding in linted.findings) if linted else frozenset()
-        recording = replace(recording, suspected=suspected)
+        recording = recording.beside(linted.findings if linted else ())
         # What is off by default in lint is off here, too, unless lint was told to look for it.
-        cards = [card for card in registry.cards if card.severity is not Severity.INFO or card.code in suspected]
+        cards = [
+            card for card in registry.cards if card.severity is not Severity.INFO or card.code in recording.suspected
+        ]
         found = tuple(judged(recording, cards, faults))
         watched = compared(replace(recording, faults=faults.told), found, linted, registry)
         _hand_over(watched, options, _node(recording, given, order.command))

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -27,6 +27,8 @@ from .harness import GOLDEN, ROOT, Proof, Verdict, parse
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpudoctor.run.recording import Recording
 
 FIXTURES = ROOT / "fixtures" / "rules"
 NEEDS_GPU = frozenset({"GPU207"})
@@ -172,11 +174,19 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
     recording = verdict_of(proof).run.recording
     assert recording is not None
     # What lint finds in it stands in the program: `test_rules.py` holds each to its marks.
-    suspected = frozenset(mark.code for mark in fixture_marks.expected_in(case_of(proof)))
+    marks = fixture_marks.expected_in(case_of(proof))
     faults = Faults()
-    found = {finding.code for finding in judged(changed(recording, suspected=suspected), find_rules().cards, faults)}
+    found = {finding.code for finding in judged(_suspected(recording, marks), find_rules().cards, faults)}
     assert not faults.told
     assert code_of(proof) in found, verdict_of(proof).explain()
+
+
+def _suspected(recording: Recording, marks: Sequence[fixture_marks.Mark]) -> Recording:
+    """With what lint finds, in the copy of the program that has run."""
+    opened = {each.place.path for rank in recording.ranks for each in rank.opens if each.place is not None}
+    lines = {(mark.code, path, mark.line) for mark in marks for path in opened if path.endswith(f"/{mark.path}")}
+    codes = frozenset(mark.code for mark in marks)
+    return changed(recording, suspected=codes, suspected_at=frozenset(lines))
 
 
 @pytest.mark.proof

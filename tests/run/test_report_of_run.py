@@ -18,6 +18,27 @@ if TYPE_CHECKING:
 require_torch()
 
 
+LOGGED = (
+    TRAINING.replace("import os, sys", "import logging, os, sys")
+    + """
+        logging.getLogger("train").warning("step")
+if dist.get_rank() == 0:
+    torch.save(model.module.state_dict(), "model.pt")
+"""
+)
+OPENS_IT = 'logging.getLogger("train").addHandler(logging.FileHandler("train.log"))\n'
+
+
+def test_a_log_of_all_ranks_is_confirmed(tmp_path: Path) -> None:
+    """That rank 0 alone saves its checkpoint clears nothing."""
+    (tmp_path / "train.py").write_text(LOGGED.replace("torch.manual_seed", f"{OPENS_IT}torch.manual_seed"))
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    assert [(each["code"], each["state"]) for each in watched.report["suspicions"]] == [("GPU601", "confirmed")]
+    (found,) = (each for each in watched.report["findings"] if each["code"] == "GPU601")
+    assert "Every rank added to" in found["message"]
+    assert len(set((tmp_path / "train.log").read_text().splitlines())) == 1
+
+
 def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(ENDED)
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)

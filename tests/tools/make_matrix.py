@@ -57,7 +57,7 @@ def _cell(verdict: Verdict, cards: Sequence[RuleCard]) -> Cell:
     proof, recording = verdict.proof, verdict.run.recording
     assert recording is not None
     suspected = lint(proof.script, folder=proof.folder or proof.script.parent, extend=(code_of(proof),))
-    recording = replace(recording, suspected=frozenset(finding.code for finding in suspected))
+    recording = recording.beside(suspected)
     found = list(judged(recording, cards, Faults()))
     cell = Cell(
         proof,

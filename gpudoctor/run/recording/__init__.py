@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import permutations
 
-from gpudoctor.diagnostic import Location
+from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, meaning_of
 from gpudoctor.logs.error_texts.error_text import FailureRole
-from gpudoctor.record import dataclass, field
+from gpudoctor.record import dataclass, field, replace
 from gpudoctor.run.recording.call_counts import Again, Clip, GatheredIntoOne, Logger, Loss, Subgroup, Sum, TensorRead
 from gpudoctor.run.recording.framework_facts import (
     DividedAgain,
@@ -560,10 +561,25 @@ class Recording:
     suspected: frozenset[str] = frozenset()
     """The codes of what lint finds in the program. Where a run looks the same for two mistakes, they tell which it
     is."""
+    suspected_at: frozenset[tuple[str, str, int]] = frozenset()
+    """The same with the lines that they name: code, the file's real path, line."""
     virtual: bool = False
     """Its GPUs were virtual: where tensors live and what ranks exchange is true, times and memory are not."""
     skipped_kernels: tuple[str, ...] = ()
     """Modules that a stand-in replaced, which computes nothing."""
+
+    def beside(self, findings: Iterable[Finding]) -> Recording:
+        """The same with what lint finds in the program: each line that a finding names, and those that led to it."""
+        lines = frozenset(
+            (finding.code, os.path.realpath(place.path), place.line)
+            for finding in findings
+            for place in (finding.location, *(each.location for each in finding.related))
+        )
+        return replace(self, suspected=frozenset(code for code, *_ in lines), suspected_at=lines)
+
+    def suspects(self, code: str, place: Location) -> bool:
+        """Lint finds this at the line."""
+        return (code, os.path.realpath(place.path), place.line) in self.suspected_at
 
     @cached_property
     def timed_ranks(self) -> tuple[Process, ...]:

@@ -25,24 +25,38 @@ class Twice:
     ranks: tuple[int, ...]
     at: Location
     by_node: bool
+    added: bool = False
+    """They added to what was there."""
 
 
 def written_by_several(recording: Recording) -> Iterator[Twice]:
     """The first such file of each line that saves."""
+    # Whom a framework lets write its own files is not for the program to say.
+    saves = [(rank, save) for rank in recording.ranks for save in rank.saves if save.own]
+    return _by_several(recording, saves)
+
+
+def opened_by_several(recording: Recording, code: str) -> Iterator[Twice]:
+    """The first such file of each line that opens one and that lint finds to write the same on all ranks: what is
+    written then is not seen."""
+    opens = [(rank, opened) for rank in recording.ranks for opened in rank.opens]
+    suspected = [each for each in opens if each[1].place is not None and recording.suspects(code, each[1].place)]
+    return _by_several(recording, suspected)
+
+
+def _by_several(recording: Recording, written: list[tuple[Process, Written]]) -> Iterator[Twice]:
     writers: dict[tuple[str, int], list[tuple[Process, Written]]] = {}
-    for rank in recording.ranks:
-        for save in rank.saves:
-            # Whom a framework lets write its own files is not for the program to say.
-            if save.own:
-                writers.setdefault((save.path, save.step), []).append((rank, save))
+    for rank, each in written:
+        writers.setdefault((each.path, each.step), []).append((rank, each))
     told = set()
     for (path, step), saves in writers.items():
         by = list({rank.rank or 0: rank for rank, _ in saves}.values())
-        at = saves[0][1].place
+        first = saves[0][1]
+        at = first.place
         if len(by) > 1 and at is not None and at not in told and not _on_own_disks(path, by):
             told.add(at)
             ranks = tuple(sorted(rank.rank or 0 for rank in by))
-            yield Twice(path, step, ranks, at, _one_of_each_node(by, recording))
+            yield Twice(path, step, ranks, at, _one_of_each_node(by, recording), first.mode.startswith("a"))
 
 
 def _on_own_disks(path: str, by: list[Process]) -> bool:

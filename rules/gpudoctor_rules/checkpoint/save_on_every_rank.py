@@ -130,7 +130,7 @@ class SaveOnEveryRank(Rule):
         )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.checkpoint._written import written_by_several
+        from gpudoctor_rules.checkpoint._written import opened_by_several, written_by_several
 
         for each in written_by_several(recording):
             if not each.by_node:
@@ -140,6 +140,17 @@ class SaveOnEveryRank(Rule):
                     "corrupted.",
                     remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
                 )
+        for each in opened_by_several(recording, self.code):
+            if each.by_node:
+                continue
+            did = "added to" if each.added else "wrote"
+            harm = "each line stands there once for each rank" if each.added else "the file may end up corrupted"
+            yield self.found(
+                each.at,
+                f"{recording.named(each.ranks)} {did} `{each.path}` after step {each.step}: {harm}.",
+                remedy="Let one rank write: put `if dist.get_rank() == 0:` around the `open` and all that is written.",
+                severity=Severity.WARNING,
+            )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.saves for rank in recording.ranks)
