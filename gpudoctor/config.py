@@ -159,10 +159,13 @@ def _meant(name: str) -> str:
     # Most names are no settings at all, and the closer look costs more.
     if not ("doc" in stem or "gpu" in stem) or f"{dot}{suffix}" not in _SUFFIXES or name in OWN_FILES:
         return ""
-    from difflib import SequenceMatcher
+    bare = stem.removesuffix("rc")
+    if bare != "gpudoctor":
+        from difflib import SequenceMatcher
 
-    alike = SequenceMatcher(None, stem.removesuffix("rc"), "gpudoctor").ratio() >= _ALIKE
-    return OWN_FILES[not name.startswith(".")] if alike else ""
+        if SequenceMatcher(None, bare, "gpudoctor").ratio() < _ALIKE:
+            return ""
+    return OWN_FILES[not name.startswith(".")]
 
 
 def _outvoted(path: str) -> Iterator[str]:

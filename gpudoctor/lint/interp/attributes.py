@@ -209,7 +209,8 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
 
 def _kept_in(m: Evaluator, value: Value) -> DictOf | None:
     """The dictionary whose entries are its attributes, if one was given to it: `self.__dict__ = self._shared_state`."""
-    kept = [each for each in m.read((value, "__dict__")) or () if isinstance(each, DictOf)]
+    held = m.read((value, "__dict__"))
+    kept = [each for each in held if isinstance(each, DictOf)] if held is not None else []
     return kept[0] if len(kept) == 1 else None
 
 

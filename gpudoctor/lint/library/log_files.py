@@ -1,4 +1,4 @@
-"""Files that the loggers of the standard library write to: which lines of which ranks get into them."""
+"""Loggers of the standard library: what they report, and which lines of which ranks get into which files."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, FileState, ProcessState
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.checkpoint_files import note_written
+from gpudoctor.lint.library.tensors import note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
@@ -93,6 +94,17 @@ def note_logged(call: Call) -> None:
     for file in _files_of(call.do, name):
         if not _is_muted(call.do, file):
             note_written(call, file, call.args, by_logger=True)
+
+
+@MODELS.callable("logging.*", "loguru.*")
+def _logging(call: Call) -> Values:
+    if call.name.rpartition(".")[2] in LINES:
+        note_logged(call)
+        report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
+        for values in call.args:
+            note_printed(call.do, values, call.place)
+        return singleton(NONE)
+    return singleton(call.result("a logger"))
 
 
 @MODELS.callable(*(f"{GET}.{name}" for name in sorted(LINES)))

@@ -20,7 +20,7 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 # Files that register or subscribe something. None registers what another one does, so that their order says nothing.
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
-    "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "hidden_ranks", "log_files",
+    "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "hidden_ranks",
     "missing_attributes", "paths", "random_state", "replaced_defaults", "stdlib", "stub_bodies", "stub_models",
     "tensor_operations", "tensors", "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn",
     "torch_optim", "unread_code", "wrapping",
@@ -44,6 +44,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "huggingface": ("diffusers", "peft", "pytorch_pretrained_bert", "pytorch_transformers", "transformers", "trl"),
     "huggingface_datasets": ("datasets",),
     "lightning": ("lightning", "lightning_utilities", "pytorch_lightning"),
+    "log_files": ("logging", "loguru"),
     "pickling": ("cloudpickle", "dill", "pickle"),
     "process_launchers": (
         "accelerate.launchers", "detectron2.engine", "horovod", "ray", "submitit", "torch.distributed.launcher",

@@ -16,9 +16,7 @@ from gpudoctor.lint.events.host_waits import ClockRead, Elapsed
 from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.log_files import LINES, note_logged
 from gpudoctor.lint.library.sharding import note_copied
-from gpudoctor.lint.library.tensors import note_printed, report
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import replace
 
@@ -165,17 +163,6 @@ def _copied(call: Call, core: Module) -> Module:
     if mode is not None:
         call.do.set_own_attribute(copied, "training", mode)
     return copied
-
-
-@MODELS.callable("logging.*", "loguru.*")
-def _logging(call: Call) -> Values:
-    if call.name.rpartition(".")[2] in LINES:
-        note_logged(call)
-        report(call.do, "log", (*call.args, *call.keywords.values()), call.place)
-        for values in call.args:
-            note_printed(call.do, values, call.place)
-        return singleton(NONE)
-    return singleton(call.result("a logger"))
 
 
 @MODELS.name("math.inf", "math.nan", "math.pi", "numpy.inf", "numpy.nan")

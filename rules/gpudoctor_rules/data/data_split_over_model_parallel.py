@@ -37,7 +37,6 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
 from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.collective import Collective
-from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.model import ForwardShared
 from gpudoctor.lint.events.option_defaults import left_out
 from gpudoctor.rule import Rule
@@ -64,7 +63,7 @@ class DataSplitOverModelParallel(Rule):
     severity = Severity.ERROR
     shows_in_run = True
     of_ranks = True
-    needs = (MakeSampler, ForwardShared)
+    needs = (ForwardShared,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence() or program.shared_out:
