@@ -24,6 +24,7 @@ from gpudoctor.registry import find_rules
 from gpudoctor.run.external_rank import file_of_node, given_rank, node_told
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import Order, judged, observe
+from gpudoctor.run.outcome import CONFIRMED, unexplained
 from gpudoctor.run.session import python_command
 from gpudoctor.run.trace import trace_of
 from gpudoctor.run.untried import untried
@@ -278,7 +279,7 @@ def _hand_over(watched: Watched, options: argparse.Namespace, node: int) -> None
     text = rendered(options, sys.stderr, lambda: document(watched), lambda style: report(watched, style))
     if options.output_file:
         _write(options.output_file, text, "--output-file", node)
-    elif options.check and not _exit_code(watched):
+    elif options.check and not _exit_code(watched) and not unexplained(watched.recording):
         say(in_one_line(watched))
     else:
         write_aside(text)
@@ -308,4 +309,5 @@ def _exit_code(watched: Watched) -> int:
     # A job that was ended because it hung has no exit code of its own.
     if watched.recording.hang:
         return 1
-    return int(any(each.severity.weight >= Severity.WARNING.weight for each in watched.found))
+    confirmed = (each.finding for each in watched.suspicions if each.state == CONFIRMED)
+    return int(any(each.severity.weight >= Severity.WARNING.weight for each in (*watched.found, *confirmed)))

@@ -83,7 +83,8 @@ def unexplained(recording: Recording) -> str:
     if first is None:
         return _ended_itself(recording)
     process, crash = first
-    who = f"Rank {process.rank}" if process.rank is not None else "The script"
+    alone = "A process that the script started" if crash.of_child else "The script"
+    who = f"Rank {process.rank}" if process.rank is not None else alone
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
     text = f"{crash.type}: {crash.text}"
     meaning = meaning_of(text) or meaning_by_kind(text)
@@ -119,7 +120,7 @@ def shown_by_the_end(
     error is known to mean something.
     """
     first = _first_crash(recording)
-    if first is None:
+    if first is None or untried(recording) is not None:
         return frozenset()
     text = f"{first[1].type}: {first[1].text}"
     meaning = meaning_of(text)
@@ -148,9 +149,8 @@ def _named_by(finding: Finding, crash: Crash) -> bool:
 
 def _first_crash(recording: Recording) -> tuple[Process, Crash] | None:
     """The error that ended the job; whose peer had gone was not the first."""
-    if not recording.status:
-        return None
-    return min(recording.crashes(), key=lambda each: (each[1].lost_connection, each[1].at), default=None)
+    crashes = (each for each in recording.crashes() if recording.status or (recording.status == 0 and each[1].of_child))
+    return min(crashes, key=lambda each: (each[1].lost_connection, each[1].at), default=None)
 
 
 def _covers(place: Location, line: Location) -> bool:

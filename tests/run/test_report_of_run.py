@@ -77,6 +77,32 @@ def test_a_suspicion_of_lint_is_confirmed(tmp_path: Path) -> None:
     assert all(finding["seen_in"] == "run" for finding in watched.report["findings"])
 
 
+FAILING_CHILD = """
+import torch
+import torch.multiprocessing as mp
+
+class Worker(mp.Process):
+    def run(self):
+        raise ValueError("no such shard")
+
+if __name__ == "__main__":
+    worker = Worker()
+    worker.start()
+    worker.join()
+"""
+
+
+def test_an_error_of_a_process_whose_parent_does_not_look_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FAILING_CHILD)
+    seen = watch(tmp_path, "--check", "--", sys.executable, "train.py")
+    assert seen.status == 0
+    assert seen.report["ended_with"] == {"type": "ValueError", "text": "no such shard"}
+    text = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--check", "--", sys.executable, "train.py").stderr
+    assert "A process that the script started ended with ValueError: no such shard at train.py:7" in " ".join(
+        text.split()
+    )
+
+
 def test_the_ranks_of_spawn_are_watched(tmp_path: Path) -> None:
     body = "".join(f"    {line}\n" for line in ENDED.splitlines() if not line.startswith(("import", "from")))
     head = [line for line in ENDED.splitlines() if line.startswith(("import", "from"))]

@@ -32,6 +32,7 @@ BAD = [
     ("device/activation_crosses_devices/bad_page.py", "GPU215", ALONE),
     ("device/cuda_in_loader_worker/bad_page.py", "GPU216", RANKS),
     ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
+    ("launch/cuda_before_fork/bad_page.py", "GPU406", ALONE),
     ("launch/backend_for_other_device/bad_device_option.py", "GPU407", RANKS),
     ("wrap/nested_wrappers/bad_both_in_a_loop.py", "GPU105", RANKS),
     ("wrap/data_parallel_loss_not_reduced/bad_page.py", "GPU108", ALONE),

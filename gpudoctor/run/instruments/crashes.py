@@ -7,6 +7,7 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable
+from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.run.instruments.backend_threads import let_backends_rest
@@ -31,8 +32,28 @@ def watch(state: State) -> None:
 
     sys.excepthook = watched
     state.recorder.guarded(_watch_spawned)(state, tell)
+    state.recorder.guarded(_watch_children)(state, tell)
     # Registered before anything of the user's, so it runs after all of that.
     atexit.register(state.recorder.guarded(_over), state)
+
+
+def _watch_children(state: State, tell: Callable[..., None]) -> None:
+    """What `multiprocessing` starts prints its exceptions itself, and its parent need not look at the exit code."""
+    begin = BaseProcess._bootstrap  # type: ignore[attr-defined]
+
+    @functools.wraps(begin)
+    def begun(self: BaseProcess, *args: Any, **kwargs: Any) -> Any:
+        run = self.run
+
+        @functools.wraps(run)
+        def watched() -> None:
+            with _EndOfChild(functools.partial(tell, state, of_child=True)):
+                run()
+
+        self.run = watched  # type: ignore[method-assign]
+        return begin(self, *args, **kwargs)
+
+    BaseProcess._bootstrap = begun  # type: ignore[attr-defined]
 
 
 def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
@@ -45,7 +66,8 @@ def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
     def watched(target: Callable[..., Any], *args: Any) -> None:
         @functools.wraps(target)
         def watched_target(*given: Any) -> Any:
-            with _SpawnedRank(state, tell):
+            # Such processes end without what `atexit` was given.
+            with _EndOfChild(functools.partial(tell, state), functools.partial(state.recorder.guarded(_over), state)):
                 return target(*given)
 
         wrap(watched_target, *args)
@@ -53,12 +75,12 @@ def _watch_spawned(state: State, tell: Callable[..., None]) -> None:
     vars(spawn)["_wrap"] = watched
 
 
-class _SpawnedRank:
-    """The body of a rank of `mp.spawn`. Such processes end without what `atexit` was given."""
+class _EndOfChild:
+    """What a process does whose exceptions reach no hook. `over` is called behind it."""
 
-    def __init__(self, state: State, tell: Callable[..., None]) -> None:
-        self._state = state
+    def __init__(self, tell: Callable[..., None], over: Callable[[], None] = lambda: None) -> None:
         self._tell = tell
+        self._over = over
 
     def __enter__(self) -> None:
         """Nothing to prepare."""
@@ -67,18 +89,26 @@ class _SpawnedRank:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            self._tell(self._state, kind, error, trace)
-        self._state.recorder.guarded(_over)(self._state)
+            self._tell(kind, error, trace)
+        self._over()
 
 
-def _tell(state: State, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _tell(
+    state: State,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType | None,
+    *,
+    of_child: bool = False,
+) -> None:
     # Whoever was told to end has not failed; torch's launcher makes an error of that.
     if issubclass(kind, (KeyboardInterrupt, SystemExit)) or kind.__name__ == "SignalException":
         return
     frames = [
         [frame.filename, frame.lineno, frame.name, is_own(frame.filename)] for frame in traceback.extract_tb(trace)
     ]
-    state.write("crash", type=kind.__name__, text=str(error)[:4000], step=state.steps, frames=frames[-30:])
+    text = str(error)[:4000]
+    state.write("crash", type=kind.__name__, text=text, step=state.steps, frames=frames[-30:], of_child=of_child)
 
 
 def _over(state: State) -> None:

@@ -60,6 +60,8 @@ class Crash:
     near_group: bool = False
     """The files of the user's code in which it happened call `init_process_group` somewhere."""
     at: float = 0.0
+    of_child: bool = False
+    """In a process of `multiprocessing`: its parent may end well all the same."""
 
     @property
     def summary(self) -> str:
