@@ -22,6 +22,9 @@ _TELLING = (
     (r"\d+ active drivers \(\[.*?\]\)", "a kernel of Triton"),
     (r"CUDA_HOME environment variable is not set|[Uu]nable to find nvcc|No such file or directory: '\S*nvcc'",
      "an extension that is compiled for CUDA here"),
+    (r"(FakeTensor) on cuda:\d+: PyTorch is not linked", "`{}` on a GPU, with which compilers trace a program,"),
+    (r"FakeTensorDeviceMismatchError: ", "a GPU that is named while the program is traced"),
+    (r"Device mismatch between fake input and example input", "a compilation for GPUs ahead of time"),
     (r"Found no NVIDIA driver|CUDA driver version is insufficient|No CUDA GPUs are available|no CUDA-capable device"
      r"|Torch not compiled with CUDA|module 'torch\._C' has no attribute '_cuda_|not linked with support for cuda",
      "a call of CUDA itself"),
@@ -63,6 +66,6 @@ def untried(recording: Recording) -> Untried | None:
     if crash is None:
         return None
     for pattern, what in _TELLING:
-        if found := re.search(pattern, crash.text):
+        if found := re.search(pattern, f"{crash.type}: {crash.text}"):
             return Untried(what.format(*found.groups()), crash.summary, crash.place)
     return None

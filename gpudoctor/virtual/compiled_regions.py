@@ -23,3 +23,11 @@ def install() -> None:
         return compile_with_torch(*args, **kwargs)
 
     torch.compile = left_as_it_is
+    set_stance = torch.compiler.set_stance
+    torch.compiler.set_stance = lambda *_, **__: set_stance("force_eager")
+    # No graph of CUDA is recorded of what runs as it stands.
+    torch.compiler.cudagraph_mark_step_begin = lambda: None
+    # What is reset of them is asked for by name, which a build without CUDA lacks.
+    for name in ("_cuda_CUDAAllocator_AllocatorState", "_set_cached_tensors_enabled"):
+        if not hasattr(torch._C, name):
+            setattr(torch._C, name, lambda *_: None)

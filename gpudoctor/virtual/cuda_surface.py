@@ -30,8 +30,11 @@ _NAME = "gpudoctor virtual GPU"
 _NOTHING = """synchronize empty_cache init _lazy_init ipc_collect reset_peak_memory_stats reset_max_memory_allocated
  reset_max_memory_cached reset_accumulated_memory_stats set_per_process_memory_fraction set_sync_debug_mode
  empty_host_cache reset_peak_host_memory_stats reset_accumulated_host_memory_stats _lazy_call"""
-_ZERO = """memory_allocated memory_reserved memory_cached max_memory_allocated max_memory_reserved max_memory_cached
- utilization memory_usage get_sync_debug_mode device_memory_used temperature power_draw clock_rate"""
+_SEGMENT = 2 << 20
+"""What CUDA's allocator holds as soon as there is a tensor: the least that may stand below a fraction."""
+_HELD = "memory_reserved memory_cached max_memory_allocated max_memory_reserved max_memory_cached"
+_ZERO = """memory_allocated utilization memory_usage get_sync_debug_mode device_memory_used temperature power_draw
+ clock_rate"""
 _COUNTED = """allocation segment active inactive_split allocated_bytes reserved_bytes active_bytes inactive_split_bytes
  requested_bytes"""
 _COUNTED_ONCE = """num_alloc_retries num_ooms num_sync_all_streams num_device_alloc num_device_free max_split_size
@@ -104,9 +107,11 @@ class CudaSurface:
     def _cuda(self) -> dict[str, Any]:
         gpus, streams = self._gpus, self._streams
         device, device_of = _device_contexts(gpus)
+        context = streams.context_type()
         return {
             **{name: _returning(None) for name in _NOTHING.split()},
             **{name: _returning(0) for name in _ZERO.split()},
+            **{name: _returning(_SEGMENT) for name in _HELD.split()},
             "is_available": lambda: gpus.count > 0,
             "is_initialized": lambda: gpus.begun,
             "device_count": lambda: gpus.count,
@@ -115,12 +120,13 @@ class CudaSurface:
             "device": device,
             "device_of": device_of,
             "Stream": streams.stream_type,
+            "ExternalStream": streams.external,
             "Event": streams.event_type,
             "current_stream": streams.current,
             "default_stream": streams.default,
             "set_stream": streams.make_current,
-            "stream": streams.within,
-            "StreamContext": streams.within,
+            "stream": lambda stream: context(stream),
+            "StreamContext": context,
             "get_device_name": lambda device=None: self._properties(device).name,
             "get_device_capability": lambda device=None: (
                 self._properties(device).major,
@@ -156,8 +162,9 @@ class CudaSurface:
             "current_device_idx": lambda: gpus.current,
             "set_device_index": lambda device: _select(gpus, device),
             "set_device_idx": lambda device: _select(gpus, device),
-            "current_stream": streams.current,
-            "set_stream": streams.make_current,
+            # The compiler refuses a function that stands under two names, those of `torch.cuda` being the others.
+            "current_stream": lambda device=None: streams.current(device),
+            "set_stream": lambda stream: streams.make_current(stream),
             "synchronize": lambda device=None: None,
             "device_index": _device_contexts(gpus)[0],
             "get_device_capability": lambda device=None: {},
@@ -165,6 +172,7 @@ class CudaSurface:
             "memory_stats": lambda device=None: _no_memory(),
             **{name: _returning(None) for name in _NOTHING.split()},
             **{name: _returning(0) for name in _ZERO.split()},
+            **{name: _returning(_SEGMENT) for name in _HELD.split()},
         }
 
     def _properties(self, device: Any = None) -> VirtualProperties:
@@ -213,7 +221,8 @@ def _no_memory() -> dict[str, int]:
         for pool in ("all", "small_pool", "large_pool")
         for when in ("current", "peak", "allocated", "freed")
     ]
-    return dict.fromkeys([*names, *_COUNTED_ONCE.split()], 0)
+    held = {f"{what}_bytes.all.peak": _SEGMENT for what in ("allocated", "reserved", "active", "requested")}
+    return {**dict.fromkeys([*names, *_COUNTED_ONCE.split()], 0), **held, "reserved_bytes.all.current": _SEGMENT}
 
 
 def _select(gpus: VirtualGpus, device: Any) -> None:

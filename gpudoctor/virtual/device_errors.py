@@ -55,6 +55,16 @@ def wrong_generator(wanted: str, found: str) -> RuntimeError:
     return RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")
 
 
+def no_tracing(place: int) -> RuntimeError:
+    """A tensor without numbers was to be on a GPU: C++ would end the process with the latter half."""
+    return RuntimeError(f"FakeTensor on {name_of(place)}: PyTorch is not linked with support for cuda devices")
+
+
+def state_on_gpu() -> TypeError:
+    """The state of a generator is a tensor of the host."""
+    return TypeError("RNG state must be a torch.ByteTensor")
+
+
 def wrong_gradient(tensor: DevicePlace, gradient: DevicePlace) -> RuntimeError:
     """A gradient was assigned that lives elsewhere than its tensor."""
     kind, of_gradient = (name_of(place).partition(":")[0] for place in (tensor, gradient))

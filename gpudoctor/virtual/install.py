@@ -25,8 +25,10 @@ from gpudoctor.virtual import (
     serialization,
     shared_tensors,
     storages,
+    tensor_lists,
     tensor_wrappers,
     threads,
+    traced_programs,
     version_counters,
 )
 from gpudoctor.virtual.answers import TensorAnswers
@@ -54,7 +56,9 @@ def make_gpus_virtual(count: int, node: str = "") -> InMode:
     answers: dict[Any, TorchAnswer] = {}
 
     def in_mode() -> contextlib.AbstractContextManager[Any]:
-        if any(isinstance(each, VirtualMode) for each in _get_current_function_mode_stack()):
+        if traced_programs.is_traced() or any(
+            isinstance(each, VirtualMode) for each in _get_current_function_mode_stack()
+        ):
             return contextlib.nullcontext()
         return VirtualMode(operands, answers)
 
@@ -65,6 +69,7 @@ def make_gpus_virtual(count: int, node: str = "") -> InMode:
     accept_streams()
     legacy_types.install(lambda: gpus.current)
     default_device.install(operands)
+    traced_programs.install()
     host_tensors.install()
     nested_tensors.install(operands)
     autocast.install()
@@ -72,6 +77,7 @@ def make_gpus_virtual(count: int, node: str = "") -> InMode:
     shared_tensors.install(gpus)
     storages.install(gpus)
     tensor_wrappers.install(gpus)
+    tensor_lists.install()
     backward_pass.install(in_mode)
     optimizer_steps.install()
     version_counters.install()

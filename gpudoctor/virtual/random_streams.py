@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gpudoctor.virtual.device_errors import state_on_gpu
+from gpudoctor.virtual.residence import UNKNOWN, place_of
+
 if TYPE_CHECKING:
     from gpudoctor.virtual.ordinals import VirtualGpus
 
@@ -45,6 +48,17 @@ class VirtualGenerator(_OnHost, metaclass=_GeneratorType):  # type: ignore[misc]
         """The device that it was made for."""
         return self.where
 
+    def set_state(self, new_state: torch.Tensor) -> Any:
+        """Go on from a state, which is a tensor of the host."""
+        _check_state(new_state)
+        return super().set_state(new_state)
+
+    def clone_state(self) -> Any:
+        """Another one of the same device that goes on from here."""
+        made = VirtualGenerator(self.where)
+        made.set_state(self.get_state())
+        return made
+
 
 class DeviceRandom:
     """The streams of the GPUs, and the functions of `torch.cuda.random`."""
@@ -58,7 +72,7 @@ class DeviceRandom:
         """Have the host's functions mend what they set alike, and offer generators of GPUs."""
         for name in ("manual_seed", "seed"):
             _after(name, lambda _: self._apart.clear())
-        _after("set_rng_state", lambda state: self._rejoin(state))
+        _after("set_rng_state", self._rejoin, first=_check_state)
         torch.cuda.default_generators = tuple(_generator_of(self, index) for index in range(self._gpus.machine))
 
     def functions(self) -> dict[str, Callable[..., Any]]:
@@ -101,6 +115,7 @@ class DeviceRandom:
 
     def put_state(self, state: torch.Tensor, index: int) -> None:
         """Go on from a state, which may be the host's."""
+        _check_state(state)
         own = _OnHost()
         own.set_state(state.cpu())
         self._separate(own, index)
@@ -156,14 +171,22 @@ def _generator_of(random: DeviceRandom, index: int) -> VirtualGenerator:
     return made
 
 
-def _after(name: str, then: Callable[[Any], None]) -> None:
-    """Have something done after a function of the host's random numbers."""
+def _check_state(state: Any) -> None:
+    """A state stays on the host, also that of a GPU: a file that was loaded onto a GPU has moved it."""
+    if isinstance(state, torch.Tensor) and (place := place_of(state)) is not UNKNOWN and place >= 0:
+        raise state_on_gpu()
+
+
+def _after(name: str, then: Callable[[Any], None], first: Callable[[Any], None] = lambda _: None) -> None:
+    """Have something done after a function of the host's random numbers, and before it."""
     call = getattr(torch.random, name)
 
     @functools.wraps(call)
     def called(*args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else next(iter(kwargs.values()), None)
+        first(given)
         found = call(*args, **kwargs)
-        then(args[0] if args else next(iter(kwargs.values()), None))
+        then(given)
         return found
 
     for module in (torch.random, torch):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -71,16 +71,17 @@ def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
         def synchronize(self) -> None:
             """Nothing to wait for."""
 
+    # The stream that a device begins with is number 0.
+    numbers = itertools.count(1)
+
     class VirtualStream:
         """A queue of work that is always empty."""
 
-        cuda_stream = 0
-
-        def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+        def __init__(self, device: Any = None, priority: int = 0, *, stream_id: int | None = None, **_: Any) -> None:
             self.device_index = gpus.index_of(device)
             self.device = torch.device("cuda", self.device_index)
             self.priority = priority
-            self.stream_id = 0
+            self.stream_id = self.cuda_stream = next(numbers) if stream_id is None else stream_id
 
         @staticmethod
         def priority_range() -> tuple[int, int]:
@@ -92,6 +93,12 @@ def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
             event = VirtualEvent() if event is None else event
             event.record(self)
             return event
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, VirtualStream) and hash(self) == hash(other)
+
+        def __hash__(self) -> int:
+            return hash((self.device_index, self.stream_id))
 
         def query(self) -> bool:
             """All that was asked for is done."""
@@ -138,11 +145,15 @@ class Streams:
             _any_device(torch.Event, event, lambda device, *args, **kwargs: event(*args, **kwargs)),
         )
 
+    def external(self, stream_ptr: int, device: Any = None, **_: Any) -> Any:
+        """The stream with a number that the program knows."""
+        return self.stream_type(device, stream_id=stream_ptr)
+
     def default(self, device: Any = None) -> Any:
         """The stream that a device begins with."""
         index = self._index(device)
         if index not in self._defaults:
-            self._defaults[index] = self.stream_type(index)
+            self._defaults[index] = self.stream_type(index, stream_id=0)
         return self._defaults[index]
 
     def current(self, device: Any = None) -> Any:
@@ -155,19 +166,29 @@ class Streams:
             self._gpus.select(stream.device_index)
             self._current.streams[stream.device_index] = stream
 
-    @contextlib.contextmanager
-    def within(self, stream: Any) -> Iterator[None]:
-        """Have work go to a stream for a while; None changes nothing."""
-        if stream is None:
-            yield
-            return
-        device, before = self._gpus.current, self.current(stream.device_index)
-        self.make_current(stream)
-        try:
-            yield
-        finally:
-            self._current.streams[stream.device_index] = before
-            self._gpus.select(device)
+    def context_type(self) -> type[Any]:
+        """`torch.cuda.StreamContext`."""
+        streams = self
+
+        class StreamContext:
+            """Has work go to a stream for a while; None changes nothing."""
+
+            def __init__(self, stream: Any) -> None:
+                self.stream = stream
+
+            def __enter__(self) -> None:
+                if self.stream is not None:
+                    index = self.stream.device_index
+                    self._before = streams._gpus.current, streams.current(index)
+                    streams.make_current(self.stream)
+
+            def __exit__(self, *_: object) -> None:
+                if self.stream is not None:
+                    device, stream = self._before
+                    streams.make_current(stream)
+                    streams._gpus.select(device)
+
+        return StreamContext
 
     def _index(self, device: Any) -> int:
         return self._gpus.index_of(device)

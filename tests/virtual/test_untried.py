@@ -41,6 +41,8 @@ def ended_with(text: str, *, virtual: bool = True) -> Recording:
         ),
         ("0 active drivers ([]). There should only be one.", "a kernel of Triton"),
         ("CUDA_HOME environment variable is not set. Please set it", "an extension that is compiled for CUDA here"),
+        ("FakeTensor on cuda:0: PyTorch is not linked with support for cuda devices", "`FakeTensor` on a GPU"),
+        ("Device mismatch between fake input and example input at position #0: cpu vs cuda:0.", "ahead of time"),
         ("Found no NVIDIA driver on your system.", "a call of CUDA itself"),
         ("module 'torch._C' has no attribute '_cuda_getCurrentBlasHandle'", "a call of CUDA itself"),
         ("Cannot use ReduceOp.PREMUL_SUM with Gloo", "`PREMUL_SUM`, a sum that NCCL alone computes,"),

@@ -58,4 +58,20 @@ for seed in (None, 7):
     torch.cuda.set_rng_state_all([gpu, gpu])
     torch.set_rng_state(host)
     assert drawn() == expected
+
+cloned = torch.Generator("cuda").manual_seed(3).clone_state()
+assert cloned.device == torch.device("cuda")
+assert torch.equal(
+    torch.rand(2, device="cuda", generator=cloned),
+    torch.rand(2, device="cuda", generator=torch.Generator("cuda").manual_seed(3)),
+)
+# Whoever loads a file onto the GPU has moved the states in it, too.
+moved = torch.get_rng_state().cuda()
+for put in (torch.set_rng_state, torch.cuda.set_rng_state, cloned.set_state):
+    told = ""
+    try:
+        put(moved)
+    except TypeError as error:
+        told = str(error)
+    assert told == "RNG state must be a torch.ByteTensor"
 print("done", flush=True)

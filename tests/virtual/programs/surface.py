@@ -19,6 +19,8 @@ assert properties.total_memory > 0
 assert properties.pci_bus_id == properties.pci_device_id + 1
 assert properties.uuid == torch.cuda.get_device_properties("cuda:0").uuid != torch.cuda.get_device_properties(1).uuid
 assert torch.cuda.memory_stats()["allocated_bytes.all.current"] == 0
+assert 0 == torch.cuda.memory_allocated() < torch.cuda.max_memory_allocated() <= torch.cuda.memory_reserved()
+assert torch.cuda.memory_stats()["allocated_bytes.all.peak"] == torch.cuda.max_memory_allocated()
 torch.cuda.memory._record_memory_history()
 torch.cuda.memory._record_memory_history(enabled=None)
 assert torch.cuda.temperature() == torch.cuda.utilization() == 0
@@ -37,6 +39,22 @@ assert torch.Stream(device=1).device == torch.device("cuda:1")
 with stream:
     event.record()
 assert stream.priority_range() == (0, -5)
+known = torch.cuda.ExternalStream(stream.cuda_stream)
+assert known == stream != torch.cuda.current_stream() == torch.cuda.default_stream()
+assert {stream: 1}[known] == 1
+assert torch.cuda.default_stream(0) != torch.cuda.default_stream(1)
+with torch.cuda.stream(known):
+    assert torch.cuda.current_stream() == stream
+torch.compiler.cudagraph_mark_step_begin()
+
+# A model on two GPUs and the host: its gradients are no single list.
+apart = [torch.ones(3, device=device, requires_grad=True) for device in ("cuda:0", "cuda:1", "cpu", "cuda:1")]
+for each in apart:
+    each.grad = torch.full_like(each, 2.0)
+assert torch.nn.utils.clip_grad_norm_(apart, 1.0).device == torch.device("cuda:0")
+assert [each.grad.device for each in apart] == [each.device for each in apart]
+assert abs(sum(float(each.grad.square().sum()) for each in apart) - 1) < 1e-5
+torch.nn.utils.clip_grad_value_(apart, 0.1)
 
 layers = torch.nn.LSTM(2, 2).cuda()
 assert layers(torch.ones(1, 1, 2).cuda())[0].is_cuda

@@ -2,6 +2,8 @@
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
 
 gpu = torch.device("cuda", 0)
 data = torch.ones(4, 6, device=gpu)
@@ -28,6 +30,21 @@ try:
 except RuntimeError as error:
     told = str(error)
 assert "Expected all tensors to be on the same device" in told, told
+
+# Followed as on the host, and at home on the GPU again; who compiles for GPUs cannot.
+exported = torch.export.export(model, (data,))
+assert exported.module()(data).device == gpu
+assert make_fx(lambda row: model(row).relu())(data)(data).device == gpu
+told = ""
+try:
+    FakeTensorMode().from_tensor(data)
+except RuntimeError as error:
+    told = str(error)
+assert "not linked with support for cuda" in told, told
+assert torch.compile(model, backend="aot_eager")(data).device == gpu
+torch.compiler.set_stance("default")
+assert torch.compile(scaled, backend="aot_eager")(data[0]).device == gpu
+torch._dynamo.reset()
 
 for kind in (torch.optim.Adam, torch.optim.NAdam, torch.optim.RMSprop):
     optimizer = kind(model.parameters(), lr=0.1, capturable=True)
