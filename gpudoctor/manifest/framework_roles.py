@@ -79,6 +79,12 @@ class Framework:
     """What wraps a model that it was not handed."""
     seeds_when_made: bool = False
     """What trains sets one seed on all ranks as soon as it is made."""
+    told_devices: bool = False
+    """What takes charge is told how many devices and machines it has."""
+    places: bool = False
+    """What it prepares is on the GPU of the process from then on, unless it is told otherwise."""
+    passes_attributes: bool = False
+    """Its wrapper has the attributes of what it wraps."""
     leaves_streams: bool = False
     """It gives each rank all that an `IterableDataset` yields."""
 
@@ -102,6 +108,7 @@ def _frameworks() -> Iterator[Framework]:
             *("checkpoints", "downloads", "folders", "loaders", "loggers", "loop", "processes", "saving", "seeds"),
             *("splits", "forwards", "groups", "placing", "states"),
         ),
+        places=True,
     )
     yield Framework("bagua", "Bagua")
     yield Framework("byteps", "BytePS")
@@ -163,11 +170,20 @@ def _trainers() -> Iterator[Framework]:
         "trainer.is_global_zero",
         device="self.device",
         leaves=("downloads", "loop", "placing", "saving", "splits"),
+        told_devices=True,
+        places=True,
+        passes_attributes=True,
         leaves_streams=True,
     )
     yield Framework("megatron", "Megatron", several=True, by_any_call=True)
     # A loader that is handed over is read as it is: settings in its place name a sampler, too.
-    yield Framework("mmengine", "the runner of OpenMMLab", leaves=("downloads", "folders", "saving"), deals_out=False)
+    yield Framework(
+        "mmengine",
+        "the runner of OpenMMLab",
+        leaves=("downloads", "folders", "saving"),
+        deals_out=False,
+        told_devices=True,
+    )
     yield Framework("pipeline", "pipeline parallelism")
     # Its workers have joined a process group, and what prepares models and loaders is followed.
     yield Framework(

@@ -5,7 +5,7 @@ A stub says with Python's own syntax what there is to know of a library, and not
 * `def` and `class`, with the words of `effects.py` as decorators and annotations;
 * `from accelerate.accelerator import Accelerator as Accelerator` and `from torch.utils.data import *`: what this module
   offers is what that one has, which is the name that everybody here knows it by;
-* `gather_for_metrics = gather`: another name of the same thing;
+* `gather_for_metrics = gather`, `on_process = PartialState.on_process`: another name of the same thing;
 * `-> tuple[Engine, object]` of a class above: what it makes, beside something of which no more is known;
 * `engine: Engine` in a class: each of its objects has one;
 * `def __getattr__(self, name) -> Setting`: what all other attributes are;
@@ -68,11 +68,18 @@ class _StubReader:
             elif isinstance(node, ast.Import):
                 self._names |= {each.asname or each.name: each.name for each in node.names}
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.aliases[f"{owner}.{node.targets[0].id}"] = f"{owner}.{ast.unparse(node.value)}"
+                self.aliases[f"{owner}.{node.targets[0].id}"] = self._meant(node, owner)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 self._value(f"{owner}.{node.target.id}", ast.unparse(node.annotation), owner, node)
             elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
                 raise self._error(node, "a stub declares functions, classes, attributes and other names of them")
+
+    def _meant(self, node: ast.Assign, owner: str) -> str:
+        """What it gives another name to: something beside it, or of another class."""
+        first, _, rest = ast.unparse(node.value).partition(".")
+        if rest and first not in self._names:
+            raise self._error(node, f"`{first}` is nothing that the stub defines or imports")
+        return f"{self._names[first]}.{rest}" if rest else f"{owner}.{first}"
 
     def _class(self, node: ast.ClassDef, name: str) -> None:
         bases = map(ast.unparse, node.bases)
@@ -171,6 +178,7 @@ class _StubReader:
         for name, known in [*self.aliases.items()]:
             if name.rpartition(".")[0] in self.bases and known in self.members:
                 self.members[name] = self.members[self.aliases.pop(name)]
+                self.bodies |= {name: self.bodies[known]} if known in self.bodies else {}
         for owner in self.bases:
             self._inherit(owner)
         for name, cls in self.objects.items():

@@ -92,6 +92,7 @@ def test_a_body_is_given_what_the_stub_imports(tmp_path: Path):
         ("@collective(writes='b')\ndef f(a): ...\n", "`f` has no parameter `b`"),
         ("n: Rank\n", "`Rank` is neither a word of effects.py nor a class above"),
         ("if True:\n    n = 1\n", "a stub declares"),
+        ("class A:\n    f = B.f\n", "`B` is nothing that the stub defines or imports"),
     ],
 )
 def test_what_nobody_understands_is_refused(text: str, problem: str, tmp_path: Path):

@@ -21,7 +21,6 @@ class Wrap(Event):
     inner: Module | Wrapper
     kind: WrapperKind
     device_ids: Values | None = None
-    output_device: Values | None = None
     model_device: Values | None = None
     group_exists: bool | None = None
     """A process group was initialised before: True, False, or None where that is not known."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
@@ -40,6 +42,9 @@ from gpudoctor.manifest.compiled import belonging, body, classes, declared, meth
 from gpudoctor.manifest.effects import ConfigureEffect, PrepareEffect, WrapEffect
 from gpudoctor.record import replace
 
+if TYPE_CHECKING:
+    from gpudoctor.manifest.framework_roles import Framework
+
 _BELONGING, _PREPARING = belonging(), frozenset(preparing())
 _ADDS_OPTIONS = "deepspeed.add_config_arguments"
 CONFIGURATION = (10, "config")
@@ -63,66 +68,20 @@ def take_charge(call: Call) -> Values:
     from gpudoctor.manifest.framework_roles import framework as framework_of
 
     name = _without_constructor(call.name)
-    framework, last = _framework(name), name.rpartition(".")[2]
-    known = framework_of(framework)
+    last, known = name.rpartition(".")[2], framework_of(_framework(name))
+    settings, runs = _engine_settings(call, known.name), name in TAKE_CHARGE or RUNS_TRAINING.fits(last)
     managed: ManagedObject | None = None
-    settings = _engine_settings(call, framework)
-    if name in classes() and (name in TAKE_CHARGE or RUNS_TRAINING.fits(last)):
-        managed = ManagedObject(call.allocation_site(), call.place, call.label, framework, call.name, name)
+    if runs and name in classes():
+        managed = ManagedObject(call.allocation_site(), call.place, call.label, known.name, call.name, name)
     if last == "PartialState":
         _begin_once(call)
-    elif name in TAKE_CHARGE or RUNS_TRAINING.fits(last) or TRAINS.fits(last) or known.by_any_call:
-        several = framework in ("lightning", "mmengine") and _several_processes(call)
-        # Whoever has several processes started by Lightning has one model trained.
-        averages = (known.averages and name in TAKE_CHARGE and name not in _PREPARING) or several
-        call.emit(
-            UseManaged,
-            framework=framework,
-            call=call.name,
-            several=known.several or several,
-            averages=averages or _engine(call) is not None,
-            trains=TRAINS.fits(last),
-            shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
-            shares_streams=not known.leaves_streams,
-            one_by_one=_is_handed_objects(name),
-            engine=_engine(call) is not None,
-            made=managed,
-            alone=framework == "lightning" and _one_process(call),
-            given=_with_parts(call),
-            otherwise=_done_otherwise(call),
-            config=settings.values,
-            config_path=settings.path,
-            config_launched=settings.launched,
-        )
-        # What is handed over may be moved, wrapped and stepped out of sight.
-        if name in classes() or body(name) is None:
-            given = (*call.args, *call.keywords.values())
-            if not known.deals_out and body(f"{name}.__init__") is not None:
-                # It reads them as they are, where its own loop is followed.
-                given = tuple(each for each in given if not each.all(lambda value: isinstance(value, Loader)))
-            note_escape(call.do, call.name, given, call.node)
-        # Options alone start nothing.
-        if name != _ADDS_OPTIONS and not known.by_workers:
-            _group_exists(call)
+    elif runs or TRAINS.fits(last) or known.by_any_call:
+        _note_charge(call, name, known, managed, settings)
     # Lightning has a setting for it.
     if call.is_true(-1, "detect_anomaly"):
         call.emit(DebugFlag, flag="anomaly")
     if managed is not None:
-        # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
-        if framework == "lightning" or call.open_ended or "spreading" in _done_otherwise(call):
-            call.do.set_flag(managed, ManagerState.wraps_otherwise)
-        if _empties(settings):
-            call.do.set_flag(managed, ManagerState.empties)
-        if _spreads(call, *_PLUGINS, launched=("DEEPSPEED", "FSDP", "MEGATRON_LM")):
-            call.do.set_flag(managed, ManagerState.spreads_states)
-        if _empties(settings) or _spreads(call, "fsdp_plugin", launched=("FSDP",)):
-            call.do.set_flag(managed, ManagerState.spreads_parameters)
-        if _leaves_loaders(call):
-            call.do.set_flag(managed, ManagerState.leaves_loaders)
-        if framework in ("accelerate", "lightning") and _places(call):
-            call.do.set_flag(managed, ManagerState.places)
-        if framework == "lightning" and _one_process(call):
-            call.do.set_flag(managed, ManagerState.alone)
+        _note_settings(call, managed, known, settings)
         # `Runner.from_cfg(config)` is given something else.
         if call.name == name:
             follow(call, f"{name}.__init__", managed)
@@ -137,6 +96,61 @@ def take_charge(call: Call) -> Values:
         for model in call.given("model") or ():
             call.do.set_flag(model.core, ModuleState.emptied)
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+
+
+def _note_charge(
+    call: Call, name: str, known: Framework, managed: ManagedObject | None, settings: EngineSettings
+) -> None:
+    several = known.told_devices and _several_processes(call)
+    # Whoever has several processes started by Lightning has one model trained.
+    averages = (known.averages and name in TAKE_CHARGE and name not in _PREPARING) or several
+    call.emit(
+        UseManaged,
+        framework=known.name,
+        call=call.name,
+        several=known.several or several,
+        averages=averages or _engine(call) is not None,
+        trains=TRAINS.fits(name),
+        shares_data=(known.deals_out and not _leaves_loaders(call)) or _may_split_model(call),
+        shares_streams=not known.leaves_streams,
+        one_by_one=_is_handed_objects(name),
+        engine=_engine(call) is not None,
+        made=managed,
+        alone=known.told_devices and _one_process(call),
+        given=_with_parts(call),
+        otherwise=_done_otherwise(call),
+        config=settings.values,
+        config_path=settings.path,
+        config_launched=settings.launched,
+    )
+    # What is handed over may be moved, wrapped and stepped out of sight.
+    if name in classes() or body(name) is None:
+        given = (*call.args, *call.keywords.values())
+        if not known.deals_out and body(f"{name}.__init__") is not None:
+            # It reads them as they are, where its own loop is followed.
+            given = tuple(each for each in given if not each.all(lambda value: isinstance(value, Loader)))
+        note_escape(call.do, call.name, given, call.node)
+    # Options alone start nothing.
+    if name != _ADDS_OPTIONS and not known.by_workers:
+        _group_exists(call)
+
+
+def _note_settings(call: Call, managed: ManagedObject, known: Framework, settings: EngineSettings) -> None:
+    """What the framework's object was told that its methods go by."""
+    empties = _empties(settings)
+    # DeepSpeed's engine, FSDP and Megatron pass attributes on, other than PyTorch's wrapper.
+    otherwise = known.passes_attributes or call.open_ended or "spreading" in _done_otherwise(call)
+    for flag, holds in (
+        (ManagerState.wraps_otherwise, otherwise),
+        (ManagerState.empties, empties),
+        (ManagerState.spreads_states, _spreads(call, *_PLUGINS, launched=("DEEPSPEED", "FSDP", "MEGATRON_LM"))),
+        (ManagerState.spreads_parameters, empties or _spreads(call, "fsdp_plugin", launched=("FSDP",))),
+        (ManagerState.leaves_loaders, _leaves_loaders(call)),
+        (ManagerState.places, known.places and _places(call)),
+        (ManagerState.alone, known.told_devices and _one_process(call)),
+    ):
+        if holds:
+            call.do.set_flag(managed, flag)
 
 
 def _engine_settings(call: Call, framework: str) -> EngineSettings:

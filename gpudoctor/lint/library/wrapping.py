@@ -93,7 +93,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         rearranges=not effect.fixed,
     )
     call.emit(
-        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids, output_device=call.given("output_device"),
+        Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids,
         model_device=device.restrict(when) if device is not None else None,
         group_exists=group_exists(call.do), ids=_items(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),

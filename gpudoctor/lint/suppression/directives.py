@@ -73,14 +73,13 @@ class Ignore:
 class SuppressionRemark:
     """What there is to say of a suppression: that it silenced nothing, or names no known rule.
 
-    `nearest` is the code, name or word that was probably meant; `fix` takes away what silences nothing.
+    `fix` takes away what silences nothing.
     """
 
     text: str
     location: Location
     message: str
     remedy: str
-    nearest: str = ""
     fix: Fix | None = None
 
     def finding(self, card: RuleCard) -> Finding:
@@ -301,14 +300,14 @@ def _unused(ignore: Ignore, fix: Fix | None) -> SuppressionRemark:
 def _unknown(ignore: Ignore, nearest: str) -> SuppressionRemark:
     message = f"`{ignore.text}` is not a rule of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "`gpudoctor rules` lists the codes and names"
-    return SuppressionRemark(ignore.text, ignore.location, message, remedy, nearest)
+    return SuppressionRemark(ignore.text, ignore.location, message, remedy)
 
 
 def _misspelt(word: str, place: Location) -> SuppressionRemark:
     nearest = _meant(word)
     message = f"`{word}` is not a directive of gpudoctor: nothing is silenced"
     remedy = f"write `{nearest}`" if nearest else "write `ignore[...]` or `ignore-file[...]`"
-    return SuppressionRemark(word, place, message, remedy, nearest)
+    return SuppressionRemark(word, place, message, remedy)
 
 
 # --- taken away -------------------------------------------------------------------------------------------------------

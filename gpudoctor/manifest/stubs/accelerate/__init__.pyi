@@ -22,7 +22,6 @@ from gpudoctor.manifest.effects import (
     saves,
     shows,
     skips_batches,
-    surely,
     unscales,
 )
 
@@ -111,28 +110,10 @@ class Accelerator:
     def main_process_first(self): ...
     @opens()
     def local_main_process_first(self): ...
-    def on_main_process(self, function=None):
-        def only(*args, **more):
-            if self.is_main_process:
-                return function(*args, **more)
-        return only
-    def on_local_main_process(self, function=None):
-        def only(*args, **more):
-            if self.is_local_main_process:
-                return function(*args, **more)
-        return only
-    def on_last_process(self, function):
-        def only(*args, **more):
-            if self.process_index == self.num_processes - 1:
-                return function(*args, **more)
-        return only
-    def on_process(self, function=None, process_index=None):
-        def only(*args, **more):
-            if self.process_index == process_index:
-                return function(*args, **more)
-        def decorated(function):
-            return self.on_process(function, process_index)
-        return decorated if surely(function is None) else only
+    on_main_process = PartialState.on_main_process
+    on_local_main_process = PartialState.on_local_main_process
+    on_last_process = PartialState.on_last_process
+    on_process = PartialState.on_process
     @saves(path="f", checkpoint=True, by_parts=True)
     def save(self, obj, f, safe_serialization=False): ...
     @saves(path="save_directory", checkpoint=True, by_parts=True)
