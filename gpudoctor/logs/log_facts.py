@@ -65,11 +65,11 @@ _TOOLS = frozenset(
     "tensorboard tensorboardX wandb mlflow comet_ml clearml wrapt tqdm rich loguru yaml fsspec aiohttp httpx "
     "httpcore requests urllib3 multiprocess dill cloudpickle joblib PIL cv2 h5py lmdb decord webdataset timm "
     "einops mmcv mmengine fvcore iopath jsonargparse typing_extensions pydantic six ignite composer streaming "
-    "tensorflow jax pkg_resources setuptools importlib_metadata".split()
+    "tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
-_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/\1/")
-"""A package that runs from its repository, which has its name, too."""
+_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/\1/", re.IGNORECASE)
+"""A package that runs from its repository, which has its name, too, in letters of its own."""
 
 
 @dataclass(frozen=True)

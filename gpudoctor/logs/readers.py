@@ -72,7 +72,7 @@ _TELLING = re.compile(
             r"Heartbeat monitor timed out",
             r"terminate called after",
             r"^\s*what\(\):",
-            r"^Terminated\s*$",
+            r"^Terminated\s*$|[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)",
             r"Segmentation fault",
             r"Bus error",
             r"OOMKilled",
@@ -179,6 +179,7 @@ _WORDS = (
     "Killed ",
     "Aborted ",
     "Terminated",
+    "eyboard",
     "exited with code",
     "(local_rank",
     "\\n  File",
@@ -214,7 +215,17 @@ _STRETCHES = tuple(
         *("srun", "worker died", "Xid", "NCCL", "didn't", "monitoredBarrier", "ranks", "socket.cpp", ": error: "),
         *("grad for rank", "finished reduction", "(local_rank", "\\n  File", "mpirun noticed", "Process name: "),
         *("Exit code: ", "Horovod has", "ready twice", "connectFullMesh", "t open file", "Killed ", "Aborted "),
-        *("Terminated", "exited with code", "MPI_A", "rrorcode", " died, exit", ", stopping", "(): ", "double free"),
+        *(
+            "Terminated",
+            "eyboard",
+            "exited with code",
+            "MPI_A",
+            "rrorcode",
+            " died, exit",
+            ", stopping",
+            "(): ",
+            "double free",
+        ),
         *("corrupted ", "fatal signal", "OMP_NUM_THREADS", "nohup: ", "WORLD INFO", "| NVIDIA-SMI"),
     )
 )
@@ -398,7 +409,8 @@ class LogReader:
 
 _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
-    r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
+    r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|^(?! ).*[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)|"
+    r"what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"

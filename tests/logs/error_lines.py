@@ -321,6 +321,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "valid JSON"),
     ("UnicodeDecodeError: 'utf-8' codec can't decode byte 0x80 in position 0", "encoding"),
     ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x8 and 16x2)", "shapes"),
+    ("RuntimeError: linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long", "whole ones"),
     ("IndexError: index out of range in self", "outside of its range"),
     # --- what remains ---
     ("RuntimeError: false INTERNAL ASSERT FAILED at \"../c10/cuda/CUDACachingAllocator.cpp\":1", "error of its own"),

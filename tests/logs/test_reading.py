@@ -1599,6 +1599,27 @@ def test_who_was_stopped_before_the_others_waited(end: str, tmp_path: Path) -> N
     assert after.first.role is FailureRole.WAIT
 
 
+def test_a_library_that_runs_from_its_repository_is_not_the_program(tmp_path: Path) -> None:
+    called = '  File "/opt/NeMo/nemo/core/classes/common.py", line 524, in from_config_dict\n    raise e\n'
+    first = read(tmp_path, TRACEBACK.replace("KeyError", f"{called}KeyError")).first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.path == "/job/train.py"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["2024-07-14 12:19:55 - LOGS    - Keyboard interruption. Exiting from early training",
+     "Detected KeyboardInterrupt, attempting graceful shutdown ..."],
+)  # fmt: skip
+def test_a_program_that_says_that_it_was_stopped(said: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"step 1\n{said}\n").first
+    assert first is not None
+    assert first.role is FailureRole.STOPPED
+    assert first.meaning is not None
+    assert "Ctrl-C" in first.meaning.means
+
+
 def test_a_thread_of_a_loader_follows_what_it_serves(tmp_path: Path) -> None:
     thread = """Exception in thread Thread-1 (_pin_memory_loop):
 Traceback (most recent call last):

@@ -31,6 +31,13 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU201", "GPU202"),
     ),
     ErrorText(
+        r"Expected a floating point or complex tensor as input|must be either a floating point or complex dtype|"
+        r"Only Tensors of floating point(?: and complex)? dtype can require gradients",
+        _OWN,
+        "An operation that takes numbers with a fraction was given whole ones.",
+        "Convert them first: `tensor.float()`.",
+    ),
+    ErrorText(
         r"must have the same dtype|expected scalar type \w+ but found|expected m1 and m2 to have the same dtype|"
         r"to have the same dtype, but got|self and mat2 must have|Index put requires the source and destination dtypes|"
         r"Found dtype \w+ but expected \w+",

@@ -54,7 +54,7 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
-        r"'NoneType' object|NoneType has no",
+        r"'NoneType' object|NoneType has no|got NoneType\b",
         _OWN,
         "Something is None where an object was expected: a function returned nothing, or nothing was found or loaded.",
         "Look where this value comes from, and whether it is so on this rank only.",

@@ -159,7 +159,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
-        r"KeyboardInterrupt|got signal: 2\b",
+        r"[Kk]eyboard ?[Ii]nterrupt|got signal: 2\b",
         _STOPPED,
         "Somebody has stopped it (Ctrl-C).",
         library="python",
