@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import TRUE, Const, Value, Values
+from gpudoctor.lint.domain.value import FALSE, TRUE, Value, Values
 from gpudoctor.lint.events.model import GradientFlag
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
@@ -65,9 +65,8 @@ def _assigned(do: LibraryContext, tensor: Tensor, name: str, values: Values, pla
 
 
 def _told(do: LibraryContext, module: Value, values: Values, place: Location) -> None:
-    only = values.single
     # `p.requires_grad = "head" in name` depends on the parameter.
-    on = only.value if isinstance(only, Const) and isinstance(only.value, bool) else None
+    on = None if values.single not in (TRUE, FALSE) else values.single == TRUE
     # A value that is not known may leave some of them with a gradient.
     freeze(do, module, on is False)
     do.emit(GradientFlag, at=place, module=module, on=on)

@@ -118,22 +118,23 @@ class _MethodLayers:
 
     def makes_layer(self, value: ast.expr | None) -> bool:
         """What a call makes or a local name holds may be one, and a container of such counts, too."""
-        if isinstance(value, ast.Name):
-            return value.id not in self.given
-        if isinstance(value, ast.Call) and not (isinstance(value.func, ast.Name) and value.func.id in _PLAIN_CALLS):
-            return True
+        match value:
+            case ast.Name(name):
+                return name not in self.given
+            case ast.Call(called) if not (isinstance(called, ast.Name) and called.id in _PLAIN_CALLS):
+                return True
         return any(self.makes_layer(each) for each in _inside(value))
 
     def filled(self) -> Iterator[str]:
         """Names of containers to which something is added that may be a layer."""
         for node in self.nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _ADDERS:
-                if any(map(self.makes_layer, node.args)):
-                    yield _last_name(node.func.value)
-            elif isinstance(node, (ast.Assign, ast.AugAssign)) and self.makes_layer(node.value):
-                target = _targets(node)[0]
-                if isinstance(node, ast.AugAssign) or isinstance(target, ast.Subscript):
-                    yield _last_name(target)
+            match node:
+                case ast.Call(ast.Attribute(filled, name), given) if name in _ADDERS:
+                    if any(map(self.makes_layer, given)):
+                        yield _last_name(filled)
+                case ast.Assign([ast.Subscript() as target, *_], value) | ast.AugAssign(target=target, value=value):
+                    if self.makes_layer(value):
+                        yield _last_name(target)
 
 
 def _last_name(node: ast.expr) -> str:
@@ -172,12 +173,11 @@ def _keeps_layers(node: _Assignment, method: _MethodLayers, filled: set[str]) ->
 
 
 def _is_container(value: ast.expr | None) -> bool:
-    if isinstance(value, ast.Call):
-        return isinstance(value.func, ast.Name) and value.func.id in _MAKERS
-    if isinstance(value, ast.BinOp):
-        return _is_container(value.left) or _is_container(value.right)
-    if isinstance(value, ast.IfExp):
-        return _is_container(value.body) or _is_container(value.orelse)
+    match value:
+        case ast.Call(ast.Name(made)):
+            return made in _MAKERS
+        case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+            return _is_container(one) or _is_container(other)
     return isinstance(value, (ast.List, ast.Dict, ast.ListComp, ast.DictComp))
 
 

@@ -28,15 +28,16 @@ def at_top(body: Iterable[ast.stmt], *, with_handlers: bool = False) -> Iterator
         yield statement
         if not isinstance(statement, _COMPOUND):
             continue
-        if isinstance(statement, (ast.If, ast.For, ast.While, ast.AsyncFor)):
-            todo += (*statement.body, *statement.orelse)[::-1]
-        elif isinstance(statement, (ast.With, ast.AsyncWith)):
-            todo += statement.body[::-1]
-        elif isinstance(statement, ast.Match):
-            todo += [each for case in statement.cases for each in case.body][::-1]
-        else:
-            handled = (each for handler in statement.handlers if with_handlers for each in handler.body)
-            todo += (*statement.body, *handled, *statement.orelse, *statement.finalbody)[::-1]
+        match statement:
+            case ast.With() | ast.AsyncWith():
+                todo += statement.body[::-1]
+            case ast.Match(cases=cases):
+                todo += [each for case in cases for each in case.body][::-1]
+            case ast.Try(body, handlers, otherwise, at_last):
+                handled = (each for handler in handlers if with_handlers for each in handler.body)
+                todo += (*body, *handled, *otherwise, *at_last)[::-1]
+            case _:
+                todo += (*statement.body, *statement.orelse)[::-1]
 
 
 def root_name(node: ast.expr) -> str:
@@ -138,17 +139,15 @@ def _asks_own_object(statement: ast.stmt, statements: list[ast.stmt]) -> bool:
 
 
 def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str, ast.AST], dull: set[str]) -> bool:
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
-        return isinstance(statement.value, _MAY_CALL) and _trains(statement.value, defined, dull)
-    if isinstance(statement, ast.Expr):
-        value = statement.value
-        if not isinstance(value, _MAY_CALL) or not any(isinstance(each, ast.Call) for each in walk(value)):
-            return False
-        return not _prepares(value, imports, defined)
-    if isinstance(statement, ast.Raise):
+    match statement:
+        case ast.Assign(value=value) | ast.AnnAssign(value=value):
+            return isinstance(value, _MAY_CALL) and _trains(value, defined, dull)
+        case ast.Expr(value):
+            calls = isinstance(value, _MAY_CALL) and next(iter(nodes_of(ast.Call, value)), None) is not None
+            return calls and not _prepares(value, imports, defined)
         # `raise SystemExit(main())`
-        error = statement.exc
-        return isinstance(error, ast.Call) and name_parts(error) == ["SystemExit"] and bool(error.args)
+        case ast.Raise(error):
+            return isinstance(error, ast.Call) and name_parts(error) == ["SystemExit"] and bool(error.args)
     return True
 
 

@@ -19,6 +19,10 @@ class TupleOf(Composed):
 
     items: tuple[Values, ...]
 
+    @property
+    def truth(self) -> bool:
+        return bool(self.items)
+
 
 def items_held(values: Values | None) -> tuple[Values, ...]:
     """The items of the one tuple that this is; none where it may be something else, or nothing is there."""

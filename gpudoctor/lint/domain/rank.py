@@ -75,6 +75,8 @@ class Size(Value):
     is_object = True
     is_launched = True
     is_setting = True
+    # A world or a number of devices is never 0.
+    truth = True
 
     kind: SizeKind
     as_text: bool = False

@@ -65,6 +65,11 @@ class Value:
         return frozenset()
 
     @property
+    def truth(self) -> bool | None:
+        """Whether it counts as true, where the value alone says so."""
+        return None
+
+    @property
     def label(self) -> str:
         """What readers know it by."""
         return ""
@@ -241,6 +246,10 @@ class Const(Value):
     def is_text(self) -> bool:
         return isinstance(self.value, str)
 
+    @property
+    def truth(self) -> bool:
+        return bool(self.value)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Const) or type(self.value) is not type(other.value):
             return False
@@ -383,6 +392,7 @@ class Text(Value):
     is_object = True
     is_setting = True
     is_text = True
+    truth = True
     parts: tuple[Value, ...]
 
     def __post_init__(self) -> None:

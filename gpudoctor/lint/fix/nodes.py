@@ -99,38 +99,37 @@ class FileNodes:
 
     def recomputes(self, statement: ast.stmt) -> bool:
         """It computes a name anew from what that held: `loss = loss / 4`, `loss /= 4`."""
-        if isinstance(statement, ast.AugAssign):
-            return True
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
-            return False
-        value = statement.value
-        return isinstance(value, ast.BinOp) and self.written(value.left) == self.written(statement.targets[0])
+        match statement:
+            case ast.AugAssign():
+                return True
+            case ast.Assign([target], ast.BinOp(left)):
+                return self.written(left) == self.written(target)
+        return False
 
     def _part_of_statement(self, at: Location, part: str) -> ast.expr:
-        statement = self.statement(at)
-        if isinstance(statement, ast.Expr) and part == "added" and isinstance(statement.value, ast.Call):
-            found = statement.value.args[-1] if statement.value.args else None
-        elif isinstance(statement, ast.AugAssign):
-            found = statement.target if part == "target" else statement.value
-        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-            found = statement.targets[0] if part == "target" else statement.value
-            if part == "added":
-                found = self._added(statement)
-            elif part == "owner":
-                target = statement.targets[0]
+        found: ast.expr | None = None
+        match part, self.statement(at):
+            case "added", ast.Expr(ast.Call(args=[*_, last])):
+                found = last
+            case "added", ast.Assign([target], value):
+                found = self._added(target, value)
+            case "owner", ast.Assign([target]):
                 found = target.value if isinstance(target, ast.Attribute) else None
-        else:
-            found = None
+            case "target", ast.AugAssign(target) | ast.Assign([target]):
+                found = target
+            case _, ast.AugAssign(value=value) | ast.Assign([_], value):
+                found = value
         if found is None or (part == "added" and isinstance(found, (ast.Tuple, ast.List, ast.Dict))):
             raise NoFix(f"no {part} here")
         return found
 
-    def _added(self, statement: ast.Assign) -> ast.expr | None:
+    def _added(self, target: ast.expr, value: ast.expr) -> ast.expr | None:
         """`total = total + loss`: the operand that is not the target."""
-        value, target = statement.value, self.written(statement.targets[0])
-        sides = [value.left, value.right] if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Add) else []
-        others = [each for each in sides if self.written(each) != target]
-        return others[0] if len(others) == 1 else None
+        match value:
+            case ast.BinOp(left, ast.Add(), right):
+                others = [each for each in (left, right) if self.written(each) != self.written(target)]
+                return others[0] if len(others) == 1 else None
+        return None
 
     def _beginning(self, at: Location) -> Sequence[ast.stmt | ast.expr]:
         found = self._nodes.get((at.line, at.column), ())
@@ -232,14 +231,13 @@ class FileNodes:
         """All names that stand anywhere in the file."""
         found: set[str] = set()
         for node in self._all:
-            if isinstance(node, ast.Name):
-                found.add(node.id)
-            elif isinstance(node, ast.arg):
-                found.add(node.arg)
-            elif isinstance(node, ast.alias):
-                found.add((node.asname or node.name).partition(".")[0])
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                found.add(node.name)
+            match node:
+                case ast.Name(name) | ast.arg(name):
+                    found.add(name)
+                case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                    found.add(name)
+                case ast.alias(name, asname):
+                    found.add((asname or name).partition(".")[0])
         return frozenset(found)
 
     def quote_near(self, statement: ast.stmt) -> str:

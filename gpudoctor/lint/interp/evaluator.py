@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.function import Class, Function, Generator, LazyImport, ProjectModule
 from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
 from gpudoctor.lint.domain.symbols import HandlerHasRun
-from gpudoctor.lint.domain.value import Const, Value, Values
+from gpudoctor.lint.domain.value import Value, Values, int_of
 from gpudoctor.lint.events.knowledge import Stop
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
@@ -422,11 +422,9 @@ class Evaluator(ExecutionState, LibraryContext):
     def note_rank_text(self, op: ast.cmpop, left: Value, right: Value, node: ast.AST) -> None:
         """The string of a rank variable is compared with a number: never equal."""
         for text, other in ((left, right), (right, left)):
-            if text.as_text:
-                # Two texts may well be equal.
-                number = other.is_launched and not other.as_text
-                if number or (isinstance(other, Const) and type(other.value) is int):
-                    self.emit(RankTextUsed, at=self.place(node), rank=text, use=f"compared in `{self.text(node)}`")
+            # Two texts may well be equal.
+            if text.as_text and (int_of(other) is not None or (other.is_launched and not other.as_text)):
+                self.emit(RankTextUsed, at=self.place(node), rank=text, use=f"compared in `{self.text(node)}`")
 
     def note_text_used(self, rank: Rank | Size, operation: str, node: ast.AST) -> None:
         self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"calculated with in `{self.text(node)}`")

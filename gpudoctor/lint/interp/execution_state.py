@@ -24,6 +24,7 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     singleton,
+    text_of,
 )
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision, Stop, UseManaged
@@ -449,8 +450,7 @@ class ExecutionState(Position):
                 case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
                     return only
         # Which model or data set it is; whether there are several processes was learnt before.
-        named = isinstance(default, Const) and isinstance(default.value, str)
-        if default is None or not named or any(speaks_of(key, value) for key in self.assumptions):
+        if default is None or text_of(default) is None or any(speaks_of(key, value) for key in self.assumptions):
             return value
         self.defaults_matter = True
         return default if self.at_defaults else value

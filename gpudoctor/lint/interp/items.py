@@ -27,7 +27,18 @@ from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import EachOf, Item, from_settings
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, constant_of, singleton
+from gpudoctor.lint.domain.value import (
+    Anonymous,
+    Const,
+    Text,
+    Truth,
+    Unknown,
+    Value,
+    Values,
+    constant_of,
+    int_of,
+    singleton,
+)
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence, complement
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.interp import library
@@ -55,39 +66,42 @@ def _items_on_paths(held: Values) -> list[Values]:
 
 
 def _item_of(m: Evaluator, value: Value, node: ast.AST) -> Values:
-    if isinstance(value, TupleOf):
-        return union(value.items) if value.items else m.unknown(node, "an item")
-    if isinstance(value, ListOf):
-        # On different paths different items may have been put in: any of them may come.
-        held, extra = m.state(value, ContainerState.items), m.state(value, ContainerState.more)
-        found = _items_on_paths(held) if held is not None else []
-        found += [extra] if extra is not None else []
-        return union(found) if found else m.unknown(node, "an item")
-    if isinstance(value, DictOf):
-        there = possible_pairs(m, value)
-        return union([key for key, _ in there]) if there else singleton(key_of(value))
     answer = HOOKS.iterations.get(type(value))
     if answer is not None:
         return answer(m, value, node)
-    if isinstance(value, Range):
-        counted = counter(m, node, m.text(node, 40))
-        # `range(rank, n, world_size)` counts other numbers on each rank.
-        apart = value.divergence & (Divergence.RANK | Divergence.UNREAD)
-        if apart is Divergence.RANK and _from_own_file(value):
-            # `range(log.epoch.max() + 1, n)`: they may all have come as far.
-            return counted.map(
-                lambda each: replace(each, dependence=MAYBE_BY_RANK) if isinstance(each, Unknown) else each
-            )
-        return counted.map(lambda each: each.on_each_rank()) if apart is Divergence.RANK else counted
-    if isinstance(value, Enumerated):
-        return _row(m, value, node)
-    # Batches that go through a generator of the project are followed into it.
-    if isinstance(value, Generator):
-        return _drawn(m, value, node)
-    if isinstance(value, Unknown):
-        divergence = value.dependence | hidden_in(m, value)
-        return singleton(Unknown(EachOf(value), value.why, value.label, divergence, False, value.shards))
+    match value:
+        case TupleOf(items):
+            return union(items) if items else m.unknown(node, "an item")
+        case ListOf():
+            # On different paths different items may have been put in: any of them may come.
+            held, extra = m.state(value, ContainerState.items), m.state(value, ContainerState.more)
+            found = _items_on_paths(held) if held is not None else []
+            found += [extra] if extra is not None else []
+            return union(found) if found else m.unknown(node, "an item")
+        case DictOf():
+            there = possible_pairs(m, value)
+            return union([key for key, _ in there]) if there else singleton(key_of(value))
+        case Range():
+            return _counted(m, value, node)
+        case Enumerated():
+            return _row(m, value, node)
+        # Batches that go through a generator of the project are followed into it.
+        case Generator():
+            return _drawn(m, value, node)
+        case Unknown():
+            divergence = value.dependence | hidden_in(m, value)
+            return singleton(Unknown(EachOf(value), value.why, value.label, divergence, False, value.shards))
     return library.iterate_object(m, value, node)
+
+
+def _counted(m: Evaluator, value: Range, node: ast.AST) -> Values:
+    counted = counter(m, node, m.text(node, 40))
+    # `range(rank, n, world_size)` counts other numbers on each rank.
+    apart = value.divergence & (Divergence.RANK | Divergence.UNREAD)
+    if apart is Divergence.RANK and _from_own_file(value):
+        # `range(log.epoch.max() + 1, n)`: they may all have come as far.
+        return counted.map(lambda each: replace(each, dependence=MAYBE_BY_RANK) if isinstance(each, Unknown) else each)
+    return counted.map(lambda each: each.on_each_rank()) if apart is Divergence.RANK else counted
 
 
 def _drawn(m: Evaluator, generator: Generator, node: ast.AST) -> Values:
@@ -256,7 +270,7 @@ def concatenate(m: Evaluator, left: Value, right: Value, node: ast.AST) -> Value
 def repeat(m: Evaluator, value: TupleOf | ListOf, times: Value, node: ast.AST) -> Values:
     """`value * times` of a sequence, as in `[0] * classes`."""
     known = known_items(m, value)
-    count = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
+    count = int_of(times)
     if known is None or count is None or len(known) * count > MAX_ITEMS:
         return _note_repeated(m, new_list(m, [_item_of(m, value, node)], node, exact=False))
     if isinstance(value, TupleOf):

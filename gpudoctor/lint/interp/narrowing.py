@@ -89,13 +89,15 @@ def bare(test: ast.expr) -> tuple[ast.expr, bool]:
 
 def subject_of(test: ast.expr) -> ast.expr | None:
     """What is asked: `model` of `model`, `model is None`, `isinstance(model, DDP)` and `mode == "fit"`."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _OPERATORS):
-        return test.left if isinstance(test.comparators[0], (ast.Constant, ast.Name)) else None
-    if isinstance(test, ast.Call):
-        plain = not test.keywords and not any(isinstance(each, ast.Starred) for each in test.args)
-        named = test.func.value if isinstance(test.func, ast.Attribute) else test.func
-        return test.args[0] if test.args and plain and isinstance(named, ast.Name) else None
-    return test if isinstance(test, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    match test:
+        case ast.Name() | ast.Attribute() | ast.Subscript():
+            return test
+        case ast.Compare(left, [op], [ast.Constant() | ast.Name()]) if isinstance(op, _OPERATORS):
+            return left
+        case ast.Call(ast.Name() | ast.Attribute(ast.Name()), [first, *rest], []):
+            plain = not any(isinstance(each, ast.Starred) for each in (first, *rest))
+            return first if plain else None
+    return None
 
 
 def held_by(m: Evaluator, test: ast.expr) -> Values | None:
@@ -114,14 +116,15 @@ def _held(m: Evaluator, node: ast.expr | None) -> Held | None:
 
 
 def _key(m: Evaluator, node: ast.expr | None) -> Hashable:
-    if isinstance(node, ast.Name):
-        # What other functions have bound is theirs.
-        return (m.frame.scope, node.id) if m.store.get((m.frame.scope, node.id)) is not None else None
-    if not isinstance(node, ast.Attribute):
-        return None
-    owner = _only(m, node.value)
-    # Another file's names, and what all objects of a class share, are not told apart for all of them.
-    return (owner, node.attr) if owner is not None and not isinstance(owner, (ProjectModule, Class)) else None
+    match node:
+        case ast.Name(name):
+            # What other functions have bound is theirs.
+            return (m.frame.scope, name) if m.store.get((m.frame.scope, name)) is not None else None
+        case ast.Attribute(of, name):
+            owner = _only(m, of)
+            # Another file's names, and what all objects of a class share, are not told apart for all of them.
+            return (owner, name) if owner is not None and not isinstance(owner, (ProjectModule, Class)) else None
+    return None
 
 
 def _only(m: Evaluator, node: ast.expr) -> Value | None:

@@ -60,21 +60,19 @@ def answer(literal: Literal) -> Value:
 
 def rank_arithmetic(op: ast.operator, left: Value, right: Value) -> Value | None:
     """Ranks and sizes: `rank % gpus` is a local rank, `node * gpus + local` a global one."""
-    # Holds where nodes are filled one after the other, as all launchers do.
-    if isinstance(left, Rank) and isinstance(op, ast.Mod) and not left.as_text:
-        counts = isinstance(right, Size) or right.config
-        if counts:
+    match op, left, right:
+        # Holds where nodes are filled one after the other, as all launchers do.
+        case ast.Mod(), Rank(as_text=False), Size() | Unknown(config=True):
             return Rank(RankKind.LOCAL, left.source, place=left.place)
-    if isinstance(op, ast.Add):
-        for product, rank in ((left, right), (right, left)):
-            factors = _node_product(product) if isinstance(rank, Rank) else None
-            if isinstance(rank, Rank) and factors is not None:
+        case (ast.Add(), Rank() as rank, product) | (ast.Add(), product, Rank() as rank):
+            factors = _node_product(product)
+            if factors is not None:
                 return Rank(RankKind.GLOBAL, rank.source, place=rank.place, formula=factors)
-    if isinstance(op, ast.Mult):
-        return _size_product(left, right)
-    if isinstance(op, (ast.FloorDiv, ast.Div)) and isinstance(left, Rank) and isinstance(right, Size):
+        case ast.Mult(), _, _:
+            return _size_product(left, right)
         # `rank // gpus_per_node` numbers the nodes.
-        return Rank(RankKind.NODE, left.source, place=left.place)
+        case ast.FloorDiv() | ast.Div(), Rank(), Size():
+            return Rank(RankKind.NODE, left.source, place=left.place)
     return None
 
 
@@ -151,8 +149,10 @@ def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: Location
 
 def _is_length_of_text(value: Unknown) -> bool:
     """Of one that is known in parts, which cannot all be empty."""
-    text = value.term.of if isinstance(value.term, Length) else None
-    return isinstance(text, Text) and any(isinstance(part, Const) and part.value for part in text.parts)
+    match value.term:
+        case Length(Text(parts)):
+            return any(map(constant_of, parts))
+    return False
 
 
 COUNTED = {
@@ -316,11 +316,12 @@ def _rank_test(rank: Rank, kind: str, bound: object, ranks: str, text: str, plac
 
 def _goes_round(value: object) -> bool:
     """`index % world_size`: another rank in each round of a loop."""
-    if not isinstance(value, Unknown):
-        return False
-    term = value.term
-    modulo = isinstance(term, Operation) and term.operator == "%" and isinstance(term.right, Size)
-    return modulo or bool(value.divergence & Divergence.BATCH_INDEX)
+    match value:
+        case Unknown(Operation(operator="%", right=Size())):
+            return True
+        case Unknown(dependence=divergence):
+            return bool(divergence & Divergence.BATCH_INDEX)
+    return False
 
 
 def _compare_size(op: ast.cmpop, size: Size, other: Const, swapped: bool) -> Value:

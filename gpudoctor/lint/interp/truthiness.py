@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items, known_keys
-from gpudoctor.lint.domain.container import DictOf, Enumerated, TupleOf
+from gpudoctor.lint.domain.container import DictOf, Enumerated
 from gpudoctor.lint.domain.function import Library, Method
-from gpudoctor.lint.domain.rank import Rank, Size
+from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import AllOf, AnyOf, Attribute, Compares, IsTrue, OneOf
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -17,7 +17,6 @@ from gpudoctor.lint.domain.value import (
     TRUE,
     Anonymous,
     Const,
-    Text,
     Truth,
     Unknown,
     Value,
@@ -289,19 +288,15 @@ def _decide_parts(m: Evaluator, answer: Literal) -> bool | Literal:
 
 
 def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
-    if isinstance(value, Const):
-        return bool(value.value)
+    known = value.truth
+    if known is not None:
+        return known
     if isinstance(value, Truth):
         return value.literal
     if isinstance(value, Rank):
         # `if not rank:` and `if rank:` are how terse programs test for rank 0.
         result = negate(compare(ast.Eq(), value, Const(0), m.text(node), m.place(node)))
         return result.literal if isinstance(result, Truth) else result == TRUE
-    # A world or a number of devices is never 0.
-    if isinstance(value, Size):
-        return True
-    if isinstance(value, Text):
-        return True
     # A name that was imported from code we do not have may hold anything, a rank flag too.
     if isinstance(value, Library) and not is_harmless(value.name):
         value = Unknown(Anonymous("library", value.name), "a name of a library", value.name, Divergence.UNREAD)
@@ -314,8 +309,6 @@ def _truth_of(m: Evaluator, value: Value, node: ast.AST) -> bool | Literal:
         told(m, value, m.place(node))
     if value.is_open:
         return open_test(IsTrue(value), m.text(node), m.place(node)).literal
-    if isinstance(value, TupleOf):
-        return bool(value.items)
     # `sorted(found)` is a list, too; a `zip` is something, whatever it goes over.
     if value.is_mutable or (isinstance(value, Enumerated) and value.kind == "sorted"):
         items = known_items(m, value)
@@ -452,22 +445,22 @@ def _member(m: Evaluator, left: Value, right: Value, text: str, place: Location)
 
 def pattern(m: Evaluator, subject: Values, case: ast.pattern) -> bool | Literal:
     """Whether a `match` pattern fits."""
-    # `case _` and `case name` fit everything.
-    if isinstance(case, ast.MatchAs) and case.pattern is None:
-        if case.name:
-            m.bind(case.name, subject)
-        return True
-    if isinstance(case, ast.MatchValue):
-        result = compare_values(m, ast.Eq(), subject, m.evaluate(case.value), case.value)
-        return truth(m, result, case.value)
-    if isinstance(case, ast.MatchOr):
-        answers = [pattern(m, subject, each) for each in case.patterns]
-        if True in answers:
+    match case:
+        # `case _` and `case name` fit everything.
+        case ast.MatchAs(None, name):
+            if name:
+                m.bind(name, subject)
             return True
-        parts = [answer for answer in answers if isinstance(answer, Literal)]
-        if not parts:
-            return False
-        return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
+        case ast.MatchValue(wanted):
+            return truth(m, compare_values(m, ast.Eq(), subject, m.evaluate(wanted), wanted), wanted)
+        case ast.MatchOr(patterns):
+            answers = [pattern(m, subject, each) for each in patterns]
+            if True in answers:
+                return True
+            parts = [answer for answer in answers if isinstance(answer, Literal)]
+            if not parts:
+                return False
+            return parts[0] if len(parts) == 1 else disjunction(parts, "a case", m.place(case)).literal
     for name in [each.name for each in walk(case) if isinstance(each, (ast.MatchAs, ast.MatchStar)) and each.name]:
         m.bind(name, m.unknown(case, "part of a matched pattern"))
     divergence = Divergence.NONE

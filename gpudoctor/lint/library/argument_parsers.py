@@ -21,6 +21,7 @@ from gpudoctor.lint.domain.value import (
     Value,
     Values,
     constant_of,
+    int_of,
     single_of,
     text_of,
 )
@@ -253,7 +254,7 @@ def declared_by(call: Call, name: str, default: Values | None) -> Values | None:
         return singleton(Rank(RankKind.LOCAL, RankSource.ARGUMENT, place=call.place))
     # One process was started by no launcher, so nobody passes it.
     only = single_of(default)
-    if name == "local_rank" and not call.do.several_processes and isinstance(only, Const) and only.value == -1:
+    if name == "local_rank" and not call.do.several_processes and int_of(only) == -1:
         return default
     # `--device cuda`: another one is the choice of who has no GPU.
     text = constant_of(only)

@@ -67,8 +67,8 @@ def _words_of(text: Value | None) -> list[Value]:
     parts = text.parts if isinstance(text, Text) else (text,) if isinstance(text, Const) else ()
     found: list[list[Value]] = [[]]
     for part in parts:
-        known = part.value if isinstance(part, Const) else None
-        if not isinstance(known, str):
+        known = text_of(part)
+        if known is None:
             found[-1].append(part)
             continue
         if any(quote in known for quote in "\"'\\$`;|&"):

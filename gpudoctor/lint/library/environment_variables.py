@@ -171,9 +171,8 @@ def _set_outside(do: LibraryContext, name: str, place: Location) -> Values:
 
 def has(do: LibraryContext, key: Value, where: Environ = ENVIRON) -> Value | None:
     """`name in os.environ`."""
-    if not isinstance(key, Const) or not isinstance(key.value, str):
-        return None
-    known = _is_set(do, key.value, where)
+    name = text_of(key)
+    known = _is_set(do, name, where) if name is not None else None
     # `if "SLURM_PROCID" in os.environ` picks a launcher's branch of `init_distributed_mode`.
     return None if known is None else (TRUE if known else FALSE)
 

@@ -22,7 +22,7 @@ from gpudoctor.lint.domain.function import Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, int_of, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -176,8 +176,7 @@ def _launched_as(call: Call) -> str:
 
 def _empties(settings: EngineSettings) -> bool:
     """ZeRO keeps the parameters elsewhere between their uses."""
-    stage = single_of((settings.values or {}).get("zero_optimization.stage"))
-    return isinstance(stage, Const) and stage.value == 3
+    return int_of(single_of((settings.values or {}).get("zero_optimization.stage"))) == 3
 
 
 def _spreads(call: Call, *plugins: str, launched: tuple[str, ...]) -> bool:

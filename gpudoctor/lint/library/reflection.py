@@ -199,24 +199,27 @@ def _has(call: Call, value: Value, name: str) -> bool | None:
         # Bare models have no `.module`, and no `no_sync`, so the check tells wrapped from bare.
         bare = name in ("module", "no_sync") and (known or isinstance(value, Module))
         return False if bare or lacks(call.do, value, name) else None
-    if isinstance(value, Sampler):
-        # Of torch's samplers only DistributedSampler has `set_epoch`.
-        return bool(value.base.distributed) if name == "set_epoch" and value.distributed is not None else None
-    if isinstance(value, Loader):
-        return name in ("sampler", "dataset", "batch_sampler") or None
-    if value == NONE or lacks(call.do, value, name):
-        return False
-    if isinstance(value, Namespace):
-        return declares(call.do, value, name) or None
-    if isinstance(value, Class):
-        above = (value, *([value.metaclass] if value.metaclass is not None else []))
-        if hasattr(type, name) or any(find_in_class(call.do, each, name) for each in above):
+    match value:
+        case Sampler():
+            # Of torch's samplers only DistributedSampler has `set_epoch`.
+            return bool(value.base.distributed) if name == "set_epoch" and value.distributed is not None else None
+        case Loader():
+            return name in ("sampler", "dataset", "batch_sampler") or None
+        case _ if value == NONE or lacks(call.do, value, name):
+            return False
+        case Namespace():
+            return declares(call.do, value, name) or None
+        case Class():
+            above = (value, *([value.metaclass] if value.metaclass is not None else []))
+            if hasattr(type, name) or any(find_in_class(call.do, each, name) for each in above):
+                return True
+            return None if value.library_bases or not value.complete else False
+        case Function():
+            return hasattr(FunctionType, name)
+        # The libraries are new: what a program asks for, before it falls back on something older, is there.
+        case Library() if name not in OTHER_BACKENDS:
             return True
-        return None if value.library_bases or not value.complete else False
-    if isinstance(value, Function):
-        return hasattr(FunctionType, name)
-    # The libraries are new: what a program asks for, before it falls back on something older, is there.
-    return True if isinstance(value, Library) and name not in OTHER_BACKENDS else None
+    return None
 
 
 def _since_sharded(call: Call, value: Module, name: str) -> bool:

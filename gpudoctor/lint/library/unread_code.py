@@ -171,20 +171,21 @@ def _has_graph(value: Value) -> bool:
 
 def _held(do: LibraryContext, value: Value) -> list[Value]:
     """What somebody who gets this gets with it."""
-    # An object that escapes takes along what its attributes hold.
-    if isinstance(value, Instance):
-        return attributes_of(do, value)
-    if isinstance(value, (TupleOf, ListOf)):
-        return [each for item in known_items(do, value) or () for each in item]
-    if isinstance(value, DictOf):
-        entries = [each for _, item in pairs(do, value) or () for each in item]
-        return [*entries, *attributes_of(do, value)] if value.cls is not None else entries
-    if isinstance(value, Enumerated):
-        return [each for item in value.items for each in item]
-    # A callback carries its object: `hook(trainer.on_step)`.
-    if isinstance(value, BoundMethod):
-        return [value.receiver]
-    return [each for item in value.args for each in item] if isinstance(value, Partial) else []
+    match value:
+        # An object that escapes takes along what its attributes hold.
+        case Instance():
+            return attributes_of(do, value)
+        case TupleOf() | ListOf():
+            return [each for item in known_items(do, value) or () for each in item]
+        case DictOf(cls=cls):
+            entries = [each for _, item in pairs(do, value) or () for each in item]
+            return [*entries, *attributes_of(do, value)] if cls is not None else entries
+        case Enumerated(items=items) | Partial(args=items):
+            return [each for item in items for each in item]
+        # A callback carries its object: `hook(trainer.on_step)`.
+        case BoundMethod(receiver):
+            return [receiver]
+    return []
 
 
 def attributes_of(do: LibraryContext, value: Value) -> list[Value]:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
-from gpudoctor.lint.domain.value import Const, single_of
+from gpudoctor.lint.domain.value import int_of, single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.lint.flow.condition import Divergence
@@ -113,5 +113,5 @@ def _on_one_rank(report: MetricShown) -> Mark | None:
 
 def _destination(mark: Mark) -> str:
     # Left out, torch asks for the rank by another name.
-    only = single_of(mark.rank)
-    return f"rank {only.value}" if isinstance(only, Const) and isinstance(only.value, int) else "one rank"
+    number = int_of(single_of(mark.rank))
+    return f"rank {number}" if number is not None else "one rank"

@@ -34,7 +34,7 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind, chain_of
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values, int_of
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.rule import Rule
@@ -150,8 +150,7 @@ def _first_id(wrap: Wrap) -> Device | None:
     if isinstance(only, Device):
         return only
     # `device_ids` takes numbers, devices and strings; a bare number means a CUDA device.
-    number = isinstance(only, Rank) or (isinstance(only, Const) and isinstance(only.value, int))
-    return Device("cuda", only) if number else None
+    return Device("cuda", only) if isinstance(only, Rank) or int_of(only) is not None else None
 
 
 def _resolved(program: Program, device: Device | None) -> Device | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Wrapper, chain_of
-from gpudoctor.lint.domain.value import Const, Unknown, name_of
+from gpudoctor.lint.domain.value import Const, Unknown, constant_of, name_of, single_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def prepared_for(program: Program, backward: Backward) -> Prepare | None:
 
 def constant(values: Values | None) -> object:
     """The constant that a setting surely is; None where it was left out or is not known."""
-    only = values.single if values is not None else None
-    return only.value if isinstance(only, Const) else None
+    return constant_of(single_of(values))
 
 
 def leaves_gradients_alone(charge: UseManaged) -> bool:

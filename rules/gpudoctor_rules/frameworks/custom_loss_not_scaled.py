@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import int_of
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.rule import Rule
 
@@ -50,9 +50,8 @@ class CustomLossNotScaled(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(OwnLoss):
-            steps = event.accumulated.single
-            number = steps.value if isinstance(steps, Const) else None
-            if not isinstance(number, int) or number < 2 or event.made_at in told:
+            number = int_of(event.accumulated.single)
+            if number is None or number < 2 or event.made_at in told:
                 continue
             loss = event.loss.single
             # Divided by something: the program knows of it.

@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Const, Value, name_of, single_of
+from gpudoctor.lint.domain.value import Value, name_of, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -122,8 +122,7 @@ class BackendForOtherDevice(Rule):
 
 
 def _is(group: InitGroup, name: str) -> bool:
-    only = single_of(group.backend)
-    return isinstance(only, Const) and isinstance(only.value, str) and only.value.lower() == name
+    return (text_of(single_of(group.backend)) or "").lower() == name
 
 
 def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:

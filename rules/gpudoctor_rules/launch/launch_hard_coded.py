@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Const, Value, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import Value, int_of, single_of, text_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.rule import Rule
@@ -108,4 +108,4 @@ def _names_several(gpus: str) -> bool:
 def _is_gpu(value: Value | None) -> bool:
     if isinstance(value, Device):
         return value.literal_index is not None
-    return isinstance(value, Const) and type(value.value) is int
+    return int_of(value) is not None

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import Const, Value, name_of
+from gpudoctor.lint.domain.value import Value, int_of, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
@@ -124,7 +124,7 @@ def _batch_of(call: Forward) -> int | None:
     loop = batch_loop(call)
     loader = loop.over if loop is not None else None
     size = loader.batch_size.single if isinstance(loader, Loader) and loader.batch_size is not None else None
-    return size.value if isinstance(size, Const) and isinstance(size.value, int) else None
+    return int_of(size)
 
 
 def _is_handled(program: Program, model: Value) -> bool:
