@@ -9,7 +9,7 @@ The family is closed: a new kind of term is a class here, or, where nobody will 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.rank import RankKind
@@ -168,6 +168,19 @@ class Widened(Term):
 
     key: Hashable
     values: Values
+
+
+def each_of(value: Value) -> Iterator[Value]:
+    """What a value may be, each once, also where that was too many to be kept one by one."""
+    seen, left = {value}, [value]
+    while left:
+        term = (one := left.pop()).term
+        if not isinstance(term, Widened):
+            yield one
+            continue
+        # Names that take each other's values hold the same ones on ever more ways.
+        left += [each for each in term.values if each not in seen]
+        seen.update(term.values)
 
 
 @dataclass(frozen=True, slots=True)

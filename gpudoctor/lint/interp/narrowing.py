@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import ContainerState
@@ -163,7 +164,8 @@ def _each(values: Values, when: Condition = ALWAYS) -> Iterator[Binding[Value]]:
 
 
 def _answers(m: Evaluator, test: ast.expr, held: Held) -> Parts:
-    each = list(_each(held.values))
+    # Of loops in loops each holds what the one before held: all of it would be more than there is room for.
+    each = list(islice(_each(held.values), MAX_TOGETHER + 1))
     if len(each) > MAX_TOGETHER:
         return []
     with m.events_suppressed():

@@ -24,6 +24,7 @@ from gpudoctor.lint.domain.symbols import (
     Operation,
     RankIs,
     Widened,
+    each_of,
 )
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import FALSE, TRUE, Allocated, Const, Text, Truth, Unknown, Value, constant_of
@@ -237,7 +238,7 @@ def _is_something(value: Value) -> bool:
     if not isinstance(value, Unknown):
         return value.is_object or (isinstance(value, Const) and value.value is not None)
     if isinstance(value.term, Widened):
-        return value.term.values.all(_is_something)
+        return all(map(_is_something, each_of(value)))
     return bool(value.kind) or _is_made(value) or _is_piece(value)
 
 

@@ -40,6 +40,7 @@ from gpudoctor.lint.domain.symbols import (
     OwnReading,
     Setting,
     Widened,
+    each_of,
     names_day,
 )
 from gpudoctor.lint.domain.value import Text, Unknown, Value, text_of
@@ -161,7 +162,7 @@ def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
                 break
             # `name += "_x"` under one test after another comes to too many names to keep each.
             if isinstance(term, Widened):
-                for each in term.values:
+                for each in each_of(source):
                     yield from _readings_in(each, defaults)
                 break
             source = defaults.get(term.name) if isinstance(term, Setting) else _made_of(source)

@@ -202,3 +202,18 @@ def test_a_model_has_all_that_it_may_be_as_parts() -> None:
     (one,) = widened("x", ValueSet(map(Binding, SEVERAL[Wrapper])))
     program = Program("train.py", LaunchWorld.TORCHRUN, ())
     assert program.within(one) >= {each.core for each in SEVERAL[Wrapper]}
+
+
+WAYS = """
+if asks('{0}', {2}, 0): {0} = load('{0}', {2}, 0)
+elif asks('{0}', {2}, 1): {0} = {1}
+elif asks('{0}', {2}, 2): {0} = load('{0}', {2}, 2)
+"""
+
+
+def test_values_of_each_other_are_not_written_out(paper):
+    """After each round both names may hold all that either held before: asked one by one, that is two to the rounds."""
+    head = "import torch\nfrom lib import load, asks\nx, y = load('x'), load('y')"
+    rounds = [WAYS.format(*names, number) for number in range(24) for names in ("xy", "yx")]
+    found = paper(f"{head}{''.join(rounds)}if isinstance(x, dict):\n    print(x)\n")
+    assert not found.program.stops
