@@ -472,6 +472,9 @@ class ProcessState:
     `activation_checkpoint`."""
     environment: ValueTable[_WholeProcess] = ValueTable()
     """The environment variables that the program has set. Written by `environment_variables`."""
+    set_by_property: ValueTable[_WholeProcess] = ValueTable()
+    """Names that are properties of some class, and that it says what to do with. Written by `definitions`, read by
+    `attributes`: most names are none."""
     log_files: ValueTable[_WholeProcess] = ValueTable()
     """The file of each logger, by its name. Written and read by `log_files`."""
     defaults: ValueTable[_WholeProcess] = ValueTable()

@@ -67,6 +67,8 @@ class Function(Allocated):
     """The class whose body it stands in."""
     decorators: tuple[str, ...] = ()
     """Dotted names of library decorators on it."""
+    setter: Function | None = None
+    """Of a property: what is run where it is assigned to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

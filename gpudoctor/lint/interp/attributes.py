@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import ancestry, described_by, find_in_class, hidden_in, possible_pairs, set_item
-from gpudoctor.lint.domain.abstract_state import NO, ContainerState, ObjectState, SettingState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ContainerState, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, items_held
 from gpudoctor.lint.domain.function import (
@@ -24,7 +24,7 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute, Item
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
@@ -360,5 +360,20 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
         if shared is not None:
             set_item(m, shared, singleton(Const(target.attr)), values, target)
             continue
+        method = _setter(m, owner, target.attr, values)
+        if method is not None:
+            m.call(singleton(BoundMethod(owner, method, target.attr)), Arguments((values,)), target)
+            continue
         key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
         m.write(key, values)
+
+
+def _setter(m: Evaluator, owner: Value, name: str, values: Values) -> Function | None:
+    """What a property of its class does with what it is assigned; layers of a module are its parts all the same."""
+    if m.entry(PROCESS, ProcessState.set_by_property, name) is None:
+        return None
+    cls = class_of(owner)
+    if cls is None or (isinstance(owner, Module) and values.any(lambda each: each.is_model)):
+        return None
+    found = single_of(find_in_class(m, cls, name))
+    return found.setter if isinstance(found, Function) else None

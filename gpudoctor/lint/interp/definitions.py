@@ -5,16 +5,18 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Partial
+from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Method, Partial
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
-from gpudoctor.lint.interp.attributes import library_call
+from gpudoctor.lint.interp.attributes import PROPERTIES, library_call
 from gpudoctor.lint.interp.function_traits import Registrar
 from gpudoctor.lint.interp.limits import MAX_DECORATED
 from gpudoctor.lint.interp.metaclasses import metaclass_of, tell_those_above
 from gpudoctor.lint.interp.position import Frame
 from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.register import MODELS
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -40,6 +42,9 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
         else:
             others.append((values, decorator))
     function = _make(m, node, kind, tuple(library))
+    completed = _completed(m, [values for values, _ in others], function)
+    if completed is not None:
+        return singleton(completed)
     result: Values = singleton(function)
     if any(name not in MODELS.decorators and not is_harmless(name) for name in library):
         m.handed_over[function] = None
@@ -51,6 +56,18 @@ def define_function(m: Evaluator, node: ast.FunctionDef | ast.AsyncFunctionDef) 
         if not values.all(lambda value: isinstance(value, Unknown)):
             result = _decorated(m, values, result, decorator)
     return result
+
+
+def _completed(m: Evaluator, decorators: list[Values], function: Function) -> Function | None:
+    """`@model.setter`, `@model.deleter`: the property that is there already, with another function of its own."""
+    for decorator in decorators:
+        match decorator.single:
+            case Method(Function() as getter, "setter") if getter.kind in PROPERTIES:
+                m.set_entry(PROCESS, ProcessState.set_by_property, getter.label, singleton(function))
+                return replace(getter, identity=(getter.identity, function.identity), setter=function)
+            case Method(Function() as getter, "deleter") if getter.kind in PROPERTIES:
+                return getter
+    return None
 
 
 def _decorated(m: Evaluator, decorator: Values, function: Values, node: ast.expr) -> Values:

@@ -88,3 +88,34 @@ def test_only_one_kind_of_dictionary_need_be_known_that_objects_share(paper):
         State("cuda")
         reveal(State("cuda").place)  #: 'cuda'
         """)
+
+
+def test_a_property_does_what_its_setter_says(paper):
+    paper("""
+        from torch import nn
+        class Solver:
+            def __init__(self):
+                self._net = None
+            @property
+            def net(self):
+                if self._net is None:
+                    self._net = nn.Linear(2, 2)
+                return self._net
+            @net.setter
+            def net(self, given):
+                self._net = nn.Sequential(given)
+            @net.deleter
+            def net(self):
+                self._net = None
+        class Finer(Solver):
+            @property
+            def net(self):
+                if self._net is None:
+                    self._net = nn.Conv2d(1, 1, 1)
+                return super().net
+        solver = Solver()
+        reveal(solver.net)  #: Linear
+        solver.net = nn.Conv2d(1, 1, 1)
+        reveal(solver.net)  #: Sequential
+        reveal(Finer().net)  #: Conv2d
+        """)
