@@ -208,19 +208,22 @@ def _begins_to_work(program: Program) -> Location | None:
 def _with_another_choice(
     start: _Start, project: Project, left: Budget, program: Program, switches: dict[Hashable, bool]
 ) -> list[Program]:
-    """`if task == "test": mp.spawn(test); elif task == "train": mp.spawn(train)`: where the choice that was met first
-    comes to no training, one that comes to it is followed as well."""
-    chosen = [key for key, holds in switches.items() if holds and _is_one_of_many(key)]
+    """`if task == "test": mp.spawn(test); elif task == "train": mp.spawn(train)`, `if args.test: test() else: train()`:
+    where the choice that was met first comes to no training, one that comes to it is followed as well."""
+    chosen = [key for key, holds in switches.items() if holds and _may_be_another(key)]
     if program.trained_at or not program.untaken or not chosen:
         return [program]
     others = {**{key: holds for key, holds in switches.items() if key not in chosen}, **dict.fromkeys(chosen, False)}
     another, _, _ = _execute(start, project, left, program.world, Assumptions(others))
-    return [another, program] if another is not None and another.trained_at else [program]
+    # What turned distribution on is not one of several things to do.
+    if another is None or not another.trained_at or not _is_distributed(another):
+        return [program]
+    return [another, program]
 
 
-def _is_one_of_many(key: Hashable) -> bool:
+def _may_be_another(key: Hashable) -> bool:
     match key:
-        case Compares("==", Unknown(), Const(value=str())):
+        case Compares("==", Unknown(), Const(value=str())) | IsTrue(Unknown()):
             return True
     return False
 

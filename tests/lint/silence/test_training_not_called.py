@@ -193,3 +193,50 @@ def test_what_trains_in_another_file_is_told_of_the_one_that_starts_it(tell: Tel
     told = tell(starts=starts, engine=work)
     (line,) = [line for line in told.lines if "no program calls" in line]
     assert line.startswith("starts.py: no program calls what leads to the training at engine.py:7")
+
+
+SOLVERS = """
+    import argparse
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    import tasks
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--test-only", action="store_true")
+    args = parser.parse_args()
+    dist.init_process_group("nccl")
+    solver = tasks.TASKS["detection"]()
+    if args.test_only:
+        solver.val()
+    else:
+        solver.fit()
+    """
+TASKS = """
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    class Solver:
+        def begin(self):
+            self.model = DistributedDataParallel(torch.nn.Linear(8, 1).cuda())
+        def val(self):
+            self.begin()
+            with torch.no_grad():
+                print(self.model(torch.randn(4, 8).cuda()))
+        def fit(self):
+            self.begin()
+            optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+            for _ in range(10):
+                optimizer.zero_grad()
+                self.model(torch.randn(4, 8).cuda()).sum().backward()
+                optimizer.step()
+
+    TASKS = {"detection": Solver}
+    """
+
+
+def test_what_an_option_chooses_instead_of_training(tell: Tell) -> None:
+    """The first that is met wraps a model, and turns nothing on by that: the training is followed as well."""
+    told = tell(train=SOLVERS, tasks=TASKS)
+    assert told.programs == {"train.py": "whole"}
+    assert told.document["programs"][0]["training_loops"] == 1
