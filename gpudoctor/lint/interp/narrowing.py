@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
@@ -24,7 +25,8 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most
-from gpudoctor.record import dataclass
+from gpudoctor.lint.source.syntax_walk import walk
+from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -50,6 +52,12 @@ def tell_apart(m: Evaluator, test: ast.expr, answer: Literal) -> bool | Literal:
     """The answer, with each value of what is asked kept under the one that it gives; decided where all give one."""
     test, holds = bare(test)
     held = _held(m, subject_of(test))
+    if held is not None and (below := _some_class_below(m, test, held.values)) is not None:
+        literal = answer if holds else answer.negated()
+        kept = [each for each in held.values.bindings if not each.condition.excludes(m.path)]
+        told = Binding(below, m.path.conjoined_with(literal))
+        _keep(m, held, ValueSet([told, *(_under(each, literal.negated()) for each in kept)]))
+        return answer
     if held is None or not _are_several(held.values):
         return answer
     parts = _answers(m, test, held)
@@ -161,6 +169,25 @@ def _each(values: Values, when: Condition = ALWAYS) -> Iterator[Binding[Value]]:
             yield from _each(value.term.values, under)
         else:
             yield Binding(value, under)
+
+
+def _some_class_below(m: Evaluator, test: ast.expr, values: Values) -> Value | None:
+    """`assert issubclass(found, Trainer)`: of a class that was looked up by a name it is known what it has from there,
+    where that is a class that can do without those below."""
+    if not isinstance(test, ast.Call) or len(test.args) != 2 or not isinstance(values.restrict(m.path).single, Unknown):
+        return None
+    with m.events_suppressed():
+        asks, above = m.evaluate(test.func).single, m.evaluate(test.args[1]).single
+    if asks != Library("builtins.issubclass") or not isinstance(above, Class) or _is_abstract(above):
+        return None
+    site = ("below", above.identity, m.place(test))
+    return replace(above, identity=site, scope=site, bases=(above,))
+
+
+def _is_abstract(cls: Class) -> bool:
+    """It leaves something to the classes below."""
+    names = (getattr(node, "id", getattr(node, "attr", "")) for each in ancestry(cls) for node in walk(each.node))
+    return not {"abstractmethod", "NotImplementedError"}.isdisjoint(names)
 
 
 def _answers(m: Evaluator, test: ast.expr, held: Held) -> Parts:

@@ -138,3 +138,33 @@ TESTS = {
 @pytest.mark.parametrize("source", TESTS.values(), ids=TESTS)
 def test_a_test_narrows_what_it_asks(paper, source: str):
     paper(source)
+
+
+def test_a_class_that_was_looked_up_is_one_below_another(paper):
+    paper("""
+        import importlib, inspect, sys
+        class Base:
+            def size(self):
+                return 4
+        class Abstract:
+            def size(self):
+                raise NotImplementedError
+        def by_name(name, base):
+            found = getattr(importlib.import_module("plugins." + name), name)
+            assert issubclass(found, base), name
+            return found
+        def refused(name):
+            found = getattr(importlib.import_module("plugins." + name), name)
+            if not issubclass(found, Base):
+                raise TypeError(found)
+            return found
+        def among(name):
+            for _, each in inspect.getmembers(importlib.import_module(name)):
+                if inspect.isclass(each) and issubclass(each, Base) and each is not Base:
+                    return each
+            raise ValueError(name)
+        reveal(by_name(sys.argv[1], Base)().size())  #: 4
+        reveal(refused(sys.argv[1])().size())  #: 4
+        reveal(among(sys.argv[1])().size())  #: 4
+        reveal(by_name(sys.argv[1], Abstract)().size())  #: unknown
+        """)

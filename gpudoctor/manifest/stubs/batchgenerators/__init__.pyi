@@ -1,0 +1,1 @@
+"""Augmentation for nnU-Net, and what it does with files."""
