@@ -50,7 +50,8 @@ def training_not_reached(
     if not any(map(_may_ask, asked_of)) or sum(len(file.source.lines) for file in files) > _MOST_LINES:
         return NotReached()
     parts = [part for file in asked_of for part in parts_of(file, known)]
-    begin = (each for each in parts if each.file is entry and (each.node is None or is_started(each, entry, started)))
+    # The body of a module runs when it is imported: `TASKS = {"detection": DetSolver}`.
+    begin = (each for each in parts if each.node is None or is_started(each, entry, started))
     reached = reachable(begin, parts) if whole else parts
     missed = [part for part in reached if _gradients(part) and any(map(_steps, (part.file, entry)))]
     missed.sort(key=lambda part: (part.file is not entry, part.file.source.shown))
