@@ -14,7 +14,7 @@ of the logger must be guarded as well.
 ## Silent when
 
 Only some ranks get there; the folder, the mode or another argument depends on the rank; the runs form a group on
-purpose; a framework opens it; only some ranks log to a `SummaryWriter`, or nobody: the files of the others stay empty.
+purpose; a framework opens it; only some ranks log to a `SummaryWriter`: the files of the others stay empty.
 
 ## Sources
 
@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.reporting import StartLogger, UseLogger
-from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
@@ -120,11 +119,9 @@ def _comes_to(start: StartLogger) -> str:
 
 
 def _stays_empty(program: Program, start: StartLogger) -> bool:
-    """All ranks open a file, and only some write to it, or nobody: TensorBoard shows the same as with one file."""
+    """All ranks open a file, and only some write to it: TensorBoard shows the same as with one file."""
     uses = [use for use in program.events(UseLogger) if use.logger == start.logger]
-    # Of a program that trains nothing, as an excerpt, it is not known what would be written.
-    known = bool(uses) or program.has(Backward)
-    return start.adds_file and known and program.absence(of=start.logger) and all(use.rank_guards for use in uses)
+    return start.adds_file and bool(uses) and program.absence() and all(use.rank_guards for use in uses)
 
 
 def _mute(program: Program, start: StartLogger) -> Repair:
