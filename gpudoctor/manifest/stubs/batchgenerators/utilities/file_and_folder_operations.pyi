@@ -1,14 +1,10 @@
 """Short names for files and folders, which programs import all at once."""
 
-import os
 from os.path import isdir as isdir
 from os.path import isfile as isfile
 from os.path import join as join
 
 from gpudoctor.manifest.effects import saves
-
-def maybe_mkdir_p(directory):
-    os.makedirs(directory, exist_ok=True)
 
 @saves(path="file", whole=True)
 def save_json(obj, file, indent=4, sort_keys=True): ...
