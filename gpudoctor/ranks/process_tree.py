@@ -67,6 +67,12 @@ def state_of(pid: int) -> str:
     return "" if letter in "ZX" else letter
 
 
+def sleeps_in(pid: int) -> str:
+    """The function of the kernel in which its main thread sleeps; empty where it runs, or that is not to be seen."""
+    found = _read(PROC / str(pid) / "wchan").strip()
+    return "" if found == "0" else found
+
+
 def busy_seconds(pid: int) -> float:
     """For how long `pid` has worked so far, or would have worked had a core been free for its main thread.
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, state_of
+from gpudoctor.ranks.process_tree import busy_seconds, bytes_moved, descendants, sleeps_in, state_of
 from gpudoctor.record import dataclass, replace
 from gpudoctor.run.protocol import ANSWER, ENOUGH, HEARD, QUESTION
 from gpudoctor.run.ras import ranks_apart
@@ -342,10 +342,12 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
 
 def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:
     """Where a rank is that has not answered, as far as that can be found out; a folder is where its stack comes to."""
-    state = state_of(each.pid)
+    # Before a signal wakes it up.
+    state, kernel = state_of(each.pid), sleeps_in(each.pid)
     silence = "has ended" if not state else "is stopped" if state in "Tt" else NO_ANSWER
     stack = frames_of(stack_of(each.pid, folder)) if state and folder else ()
-    return _standing(each.rank, stack, None, silence=silence)
+    here = _standing(each.rank, stack, None, silence=silence)
+    return replace(here, kernel=kernel if silence == NO_ANSWER else "")
 
 
 def standing_from_outside(rank: int, stack: Sequence[object], state: str) -> Waiting:

@@ -182,7 +182,8 @@ def where(each: Waiting) -> str:
         return f"Rank {each.rank} waits for other ranks{at}{inside}."
     if each.silence:
         last = f"; it is{at}{inside}, in a call that does not let Python go on" if each.place else ""
-        return f"Rank {each.rank} {each.silence}{last}."
+        asleep = f"; it sleeps in {each.kernel} of the kernel" if each.kernel else ""
+        return f"Rank {each.rank} {each.silence}{last}{asleep}."
     return f"Rank {each.rank} is{at or ' outside of your code'}{inside}."
 
 

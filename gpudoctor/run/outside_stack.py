@@ -6,7 +6,6 @@ process that `gpudoctor run` has started writes its stack at a signal. What the 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from gpudoctor.ranks.process_tree import PROC, busy_seconds, state_of
+from gpudoctor.ranks.process_tree import busy_seconds, sleeps_in, state_of
 from gpudoctor.record import dataclass
 from gpudoctor.run.places import is_own
 from gpudoctor.run.unresponsive import stack_of
@@ -55,7 +54,7 @@ def seen_from_outside(pid: int, seconds: float, recording: Path | None = None) -
         stack = tuple(stack_of(pid, recording))
     time.sleep(max(0.0, seconds - (time.monotonic() - began)))
     busy = (busy_seconds(pid) - before) / (time.monotonic() - began)
-    return OutsideView(state_of(pid), _kernel(pid), busy, stack, "" if stack else why_not)
+    return OutsideView(state_of(pid), sleeps_in(pid), busy, stack, "" if stack else why_not)
 
 
 def _stack(pid: int) -> tuple[tuple[RawFrame, ...], str]:
@@ -96,10 +95,3 @@ def _main_thread(threads: list[dict[str, object]], pid: int) -> tuple[RawFrame, 
 def _owned(path: str) -> bool:
     """The user's code. Its Python may be another one than ours."""
     return is_own(path) and not any(part in path for part in ("/dist-packages/", "/lib/python3"))
-
-
-def _kernel(pid: int) -> str:
-    with contextlib.suppress(OSError):
-        found = (PROC / str(pid) / "wchan").read_text().strip()
-        return "" if found in ("", "0") else found
-    return ""

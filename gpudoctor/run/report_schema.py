@@ -86,7 +86,8 @@ class TimingEntry:
 class HangEntry:
     """Where a rank stood when the ranks did not advance; `collective` is what it waited in. `silence` says why it could
     not tell that itself (`has ended`, `is stopped`, `does not answer`, `cannot be reached`), and is empty where it
-    could. `told` is what NCCL says of a rank on another node."""
+    could; `kernel` is the function of the kernel in which one sleeps that does not answer. `told` is what NCCL says of
+    a rank on another node."""
 
     rank: int
     path: str | None
@@ -95,6 +96,7 @@ class HangEntry:
     number: int | None
     silence: str
     told: str
+    kernel: str
 
 
 @dataclass(frozen=True)
@@ -241,4 +243,5 @@ def _hang(each: Waiting) -> HangEntry:
         number=each.collective.number if each.collective else None,
         silence=each.silence,
         told=each.told,
+        kernel=each.kernel,
     )

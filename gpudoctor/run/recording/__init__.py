@@ -532,6 +532,8 @@ class Waiting:
     """That its loaders had handed out."""
     works: bool = False
     """It computes while the others wait for it, and may only be slow."""
+    kernel: str = ""
+    """The function of the kernel in which it sleeps, where it does not answer."""
     told: str = ""
     """What NCCL says of it, where it is on another node and could not be asked itself."""
 
