@@ -20,7 +20,9 @@ def install() -> None:
     """Tell PyTorch how the CPU's kernels are sharded; `torch.distributed.tensor` has been imported."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
-    from torch.distributed.tensor._ops.utils import expand_to_full_mesh_op_strategy, register_op_strategy
+
+    # Where these are changes from version to version; what uses them has them.
+    from torch.distributed.tensor._ops._matrix_ops import expand_to_full_mesh_op_strategy, register_op_strategy
 
     def strategy_of(results: int) -> Any:
         def strategy(*given: Any) -> Any:
