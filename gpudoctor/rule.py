@@ -107,6 +107,21 @@ class Rule:
             said = crash.summary.replace("`", "'")
             yield self.found(place, f"{who} ended with `{said}`{because and f': {because}'}.", remedy=remedy)
 
+    def drifted(self, recording: Recording, because: str, remedy: str) -> Iterator[Finding]:
+        """Where ranks train that were seen to drift apart although a wrapper averages, if lint suspects this very
+        rule's mistake there.
+
+        That parameters differ does not say why: flags, parts, types and weights that were changed look alike
+        afterwards.
+        """
+        drift = recording.drift
+        if drift is None or self.code not in recording.suspected or not any(rank.wraps for rank in recording.ranks):
+            return
+        at = drift.optimizer.backward or drift.optimizer.place
+        if at is not None:
+            seen = f"After step {drift.step} the ranks held different values in parameter {drift.name}"
+            yield self.found(at, f"{seen}: {because}.", remedy=remedy)
+
     def found(
         self,
         at: Location,

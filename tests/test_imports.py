@@ -589,7 +589,6 @@ LATE = {
     "gpudoctor_rules.collective._numbers",
     "gpudoctor_rules.collective._stuck",
     "gpudoctor_rules.data._seen",
-    "gpudoctor_rules.wrap._drift",
     # Most runs ask for no fixes.
     "gpudoctor.lint.interp.scope_snapshots",
     "gpudoctor.lint.fix.fixes",

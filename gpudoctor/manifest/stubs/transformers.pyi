@@ -291,7 +291,7 @@ class Trainer:
         metrics = None
         if possibly(self.compute_metrics is not None):
             metrics = self.compute_metrics(EvalPrediction(predictions=logits, label_ids=labels))
-        return EvalLoopOutput(predictions=logits, label_ids=labels, metrics=metrics)
+        return _evaluated(predictions=logits, label_ids=labels, metrics=metrics)
     def prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
         inputs = self._prepare_inputs(inputs)
         with torch.no_grad():
@@ -313,6 +313,6 @@ class Trainer:
     @shows()
     def log(self, logs, start_time=None, **more): ...
 
-def EvalLoopOutput(**more): ...
+def _evaluated(**more): ...
 
 class Seq2SeqTrainer(Trainer): ...

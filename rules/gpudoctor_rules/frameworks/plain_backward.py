@@ -115,6 +115,12 @@ class PlainBackward(Rule):
                 "A step sums the gradients of several losses that nobody has divided.",
                 remedy="Call `accelerator.backward(loss)`, which divides.",
             )
+            return
+        yield from self.drifted(
+            recording,
+            because="a backward bypassed the framework, so that nobody has averaged its gradients",
+            remedy="Call the `backward` of the framework.",
+        )
 
     def _of_lightning(self, backward: Backward, model: Value, charge: UseManaged) -> Finding:
         loss = in_code(backward.loss, "loss")

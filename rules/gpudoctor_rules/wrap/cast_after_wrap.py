@@ -76,10 +76,7 @@ class CastAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifting
-
-        return drifting(
-            self,
+        return self.drifted(
             recording,
             "the wrapper does not average the parameters that the cast has made",
             "Cast the model first, and wrap it then.",

@@ -77,8 +77,6 @@ class GradFlagChangedAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifting
-
         # Which parameters lack a gradient, and since when, the error does not say.
         if self.code in recording.suspected:
             yield from self.crashed(
@@ -88,8 +86,7 @@ class GradFlagChangedAfterWrap(Rule):
                 remedy="Set `requires_grad` before the model is wrapped, or wrap it again.",
             )
 
-        yield from drifting(
-            self,
+        yield from self.drifted(
             recording,
             "the wrapper does not average what was not trainable when it was made",
             "Set `requires_grad` before the model is wrapped, or wrap it again.",

@@ -74,8 +74,6 @@ class ParametersAddedAfterWrap(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifting
-
         # Which parameters lack a gradient, and since when, the error does not say.
         if self.code in recording.suspected:
             yield from self.crashed(
@@ -85,8 +83,7 @@ class ParametersAddedAfterWrap(Rule):
                 remedy="Change the model first, and wrap it then.",
             )
 
-        yield from drifting(
-            self,
+        yield from self.drifted(
             recording,
             "the wrapper does not know what was added after it was made",
             "Change the model first, and wrap it then.",

@@ -75,10 +75,7 @@ class WeightsChangedOnOneRank(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        from gpudoctor_rules.wrap._drift import drifting
-
-        return drifting(
-            self,
+        return self.drifted(
             recording,
             "the weights were changed on some ranks only, after the wrapper had made them alike",
             "Change the weights on all ranks alike, or before the model is wrapped.",
