@@ -114,6 +114,9 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
     # `callback() if isinstance(callback, type) else callback`.
     if name == "builtins.type" and isinstance(value, (Class, Instance, Module)):
         return isinstance(value, Class)
+    # `register` as a decorator, with a name in brackets or without: `if isinstance(name, str):`.
+    if name in _PLAIN and isinstance(value, (Class, Function)):
+        return False if isinstance(value, Function) or (value.complete and name not in value.library_bases) else None
     if value == NONE and isinstance(kind, Class):
         return False
     if isinstance(value, Const):

@@ -33,6 +33,15 @@ TESTS = {
             reveal(x)  #: None
         reveal(isinstance(x, Muon), x)  #: True if isinstance(x, Muon) | False if not (isinstance(x, Muon))
         """,
+    "classes and functions are no plain data": """
+        class Table(dict): pass
+        class Net: pass
+        def build(): pass
+        reveal(isinstance(Net, str))  #: False
+        reveal(isinstance(build, (str, bytes)))  #: False
+        reveal(issubclass(Net, dict))  #: False
+        reveal((issubclass(Table, dict), 0))  #: (issubclass, 0)
+        """,
     "None, by name and by comparison": f"""{JOINED}
         if x:
             reveal(x.lr)  #: 1
