@@ -56,10 +56,12 @@ class NoMixedPrecision(Rule):
             return
         if any(move.dtype for move in program.events(Move)):
             return
-        call = next(_trained_on_gpu(program), None)
-        if call is not None and not may_lower_precision(program):
+        calls = list(_trained_on_gpu(program))
+        if any("autocast" in call.context.contexts for call in calls):
+            return
+        if calls and not may_lower_precision(program):
             yield self.found(
-                call.location,
+                calls[0].location,
                 "The model trains in FP32: the tensor cores of the GPU, made for FP16 and BF16, stay unused.",
                 remedy='Put forward and loss under `with torch.autocast("cuda", dtype=torch.bfloat16):`.',
             )
