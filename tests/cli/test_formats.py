@@ -47,8 +47,8 @@ def places(out: str, output_format: str) -> list[tuple[str, int]]:
         found = [each["location"] for each in json.loads(out)["diagnostics"]]
         return [(each["path"], each["range"]["start"]["line"]) for each in found]
     if output_format == "junit":
-        cases = [case for case in ElementTree.fromstring(out).iter("testcase") if case.find("failure") is not None]
-        return [(case.attrib["file"], int(case.attrib["line"])) for case in cases]
+        cases = [(case, case.findtext("failure")) for case in ElementTree.fromstring(out).iter("testcase")]
+        return [(case.attrib["classname"], int(text.split(":")[1])) for case, text in cases if text]
     return [(each["path"], each["line"]) for each in json.loads(out)["findings"]]
 
 
