@@ -134,6 +134,12 @@ def possible_pairs(do: LibraryContext, value: DictOf) -> list[tuple[Values, Valu
     return [(key, union(each)) for key, each in found.items()]
 
 
+def names_known(do: LibraryContext, value: DictOf) -> bool:
+    """Every entry that it has on some path has a name that is known."""
+    named = all(isinstance(key.single, Const) for key, _ in possible_pairs(do, value))
+    return named and do.state(value, ContainerState.more) is None
+
+
 def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
     return list(zip(entries.items[::2], entries.items[1::2], strict=True))
 

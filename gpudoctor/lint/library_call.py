@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from gpudoctor.lint.contents import known_items, pairs, possible_pairs
+from gpudoctor.lint.contents import known_items, names_known, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -126,6 +126,12 @@ class Call(Generic[R]):
                 left_out = singleton(Const(None)).guarded_by(each.condition)
                 found += held or ([left_out] if isinstance(each.value, DictOf) else [])
         return union(found) if is_there else None
+
+    @property
+    def hides_names(self) -> bool:
+        """An argument may be there that no name asks for: what a branch puts into `**settings` is found by its name."""
+        held = [value for values in self.rest for value in values.restrict(self.do.path)]
+        return self.open_ended and not all(isinstance(each, DictOf) and names_known(self.do, each) for each in held)
 
     @property
     def declared(self) -> Declared | None:

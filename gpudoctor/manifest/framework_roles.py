@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     TrainingPart = Literal[
         "checkpoints",
+        "devices",
         "downloads",
         "epochs",
         "folders",
@@ -62,12 +63,12 @@ class Framework:
     """It trains in workers of its own: the process that asks for that joins no group."""
     leaves: tuple[TrainingPart, ...] = ()
     """What the program sees to by itself, on every rank: which checkpoint is the best and when it is read again
-    (`checkpoints`), `downloads`, telling samplers the `epochs`, making `folders`, that training `forwards` go through
-    its wrappers, asking for no process `groups` before one is made, workers and order of `loaders` but for the share of
-    each rank, `loggers`, the `loop` that trains, where it is not a loop that is followed, `placing` on GPUs what it is
-    not handed, starting the `processes`,
-    `saving` what it saves itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data before it is
-    handed over, saving and loading `states` of wrappers, and `wrapping` what it is not handed."""
+    (`checkpoints`), which of the `devices` is that of the process, `downloads`, telling samplers the `epochs`, making
+    `folders`, that training `forwards` go through its wrappers, asking for no process `groups` before one is made,
+    workers and order of `loaders` but for the share of each rank, `loggers`, the `loop` that trains, where it is not a
+    loop that is followed, `placing` on GPUs what it is not handed, starting the `processes`, `saving` what it saves
+    itself, `seeding` at all, which `seeds` ranks have, random `splits` of the data before it is handed over, saving and
+    loading `states` of wrappers, and `wrapping` what it is not handed."""
     deals_out: bool = True
     """It may give each rank a share of the data of loaders that the program has made."""
 
@@ -139,10 +140,11 @@ def _frameworks() -> Iterator[Framework]:
         "horovod",
         "Horovod",
         "`horovodrun`",
+        local_rank="hvd.local_rank()",
         several=True,
         leaves=(
-            *("checkpoints", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving", "seeding"),
-            *("splits", "groups", "placing"),
+            *("checkpoints", "devices", "downloads", "epochs", "folders", "loaders", "loggers", "loop", "saving"),
+            *("seeding", "splits", "groups", "placing"),
         ),
         deals_out=False,
         averages=True,

@@ -235,6 +235,7 @@ def _processes() -> Iterator[LibraryEntry]:
         belongs=(ALL, "horovod"),
         frameworks=_all("horovod", "horovod", "torch.init torch.DistributedOptimizer"),
         prepares=("torch.init",),
+        harmless=("torch.init",),
         mentions=("horovod",),
         relevant=True,
     )

@@ -87,6 +87,9 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
 def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
     take_gpu(call.do, devices)
+    for given in call.args:
+        if len(given.bindings) > 1 and given.any(lambda each: isinstance(each, Tensor)):
+            take_gpu(call.do, given.map(lambda each: each.device if isinstance(each, Tensor) and each.device else NONE))
     device = single_of(devices)
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):

@@ -31,6 +31,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
+from gpudoctor.lint.library.library_names import is_harmless
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
@@ -124,7 +125,7 @@ def _note_charge(
         config_launched=settings.launched,
     )
     # What is handed over may be moved, wrapped and stepped out of sight.
-    if name in classes() or body(name) is None:
+    if (name in classes() or body(name) is None) and not is_harmless(name):
         given = (*call.args, *call.keywords.values())
         if not known.deals_out and body(f"{name}.__init__") is not None:
             # It reads them as they are, where its own loop is followed.

@@ -283,7 +283,7 @@ def _make_loader(call: Call, bare: Loader) -> Loader:
         pin_memory=call.given("pin_memory"),
         drop_last=call.given("drop_last"),
         # `DataLoader(data, **kwargs)`: a sampler may be among what is not seen.
-        opaque=call.open_ended,
+        opaque=call.hides_names,
         sharded=sharded,
         surely_sharded=sharded and _is_sharded(call, dataset, surely=True),
         custom_collate=call.given("collate_fn") is not None and call.given("collate_fn") != singleton(NONE),

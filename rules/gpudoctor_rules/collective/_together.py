@@ -39,8 +39,9 @@ def steps_together(program: Program) -> Iterator[JointStep]:
 
 def _exchanges_gradients(program: Program, event: Backward) -> bool:
     modules = [call.module for call in program.calls_in_graph(event)]
-    # A framework's backward synchronises by what it wrapped, out of our sight.
-    return bool(event.managed) or any(module.synchronises for module in modules)
+    # A framework's backward synchronises by what it wrapped, out of our sight; Horovod hangs on to the parameters.
+    averaged = any(each.averages and not each.condition.excludes(event.condition) for each in program.in_charge)
+    return averaged or bool(event.managed) or any(module.synchronises for module in modules)
 
 
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:

@@ -50,7 +50,7 @@ class SamplerNotPassed(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # That no loader is given the sampler is an absence: everything must have been read.
-        if not program.absence():
+        if program.shared_out or not program.absence(knows=program.frameworks):
             return
         passes = list(trained_with(program).values())
         for sampler in unused_samplers(program):

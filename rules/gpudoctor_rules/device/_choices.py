@@ -22,11 +22,17 @@ if TYPE_CHECKING:
 
 def choose_own(program: Program) -> tuple[Code, ...]:
     """The lines with which a rank takes its own GPU."""
-    choose: Code = (Imported("torch.cuda.set_device"), "(", own_gpu(spawned=program.spawned), ")")
+    own = own_gpu(spawned=lacks_variable(program))
+    choose: Code = (Imported("torch.cuda.set_device"), "(", own, ")")
     # Where it asks for a GPU, it also runs where there is none to choose.
     if any(event.call == "torch.cuda.is_available" for event in program.events(CudaStarted)):
         return ("if ", Imported("torch.cuda.is_available"), "():"), ("    ", *choose)
     return (choose,)
+
+
+def lacks_variable(program: Program) -> bool:
+    """No launcher tells the ranks their number in `LOCAL_RANK`."""
+    return program.spawned or bool(program.frameworks)
 
 
 def by_all(program: Program, event: Event) -> bool:

@@ -63,4 +63,9 @@ def called(device: Device) -> str:
 
 def managed(program: Program) -> bool:
     """A framework decides what is where."""
-    return bool(program.managed_by)
+    return bool(program.managed_by - program.leaving("devices"))
+
+
+def several_choose(program: Program) -> bool:
+    """Processes train together, each of which chooses its GPU itself."""
+    return not managed(program) and (program.launched_in_several if program.frameworks else program.distributed)

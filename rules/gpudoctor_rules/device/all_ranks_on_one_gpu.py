@@ -36,28 +36,30 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import Const
-from gpudoctor.lint.events.knowledge import Prepare
+from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
-from gpudoctor.lint.repair.snippets import local_rank, own_device
+from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own_device
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, OUT_OF_MEMORY
-from gpudoctor_rules.device._choices import by_all, choose_own, may_have_chosen, on_own_gpus, one_visible, overruled
-from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu
+from gpudoctor_rules.device._choices import (
+    by_all,
+    choose_own,
+    lacks_variable,
+    may_have_chosen,
+    on_own_gpus,
+    one_visible,
+    overruled,
+)
+from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu, several_choose
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
-
-
-REMEDY = (
-    'Let each rank take its own GPU: `local_rank = int(os.environ["LOCAL_RANK"])`, then '
-    "`torch.cuda.set_device(local_rank)` before anything is moved, and `cuda` or `cuda:<local rank>` after it."
-)
 
 
 class AllRanksOnOneGpu(Rule):
@@ -78,7 +80,7 @@ class AllRanksOnOneGpu(Rule):
             yield from self._beside_framework(program)
             return
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
-        if not program.distributed or one_visible(program):
+        if not several_choose(program) or one_visible(program):
             return
         # Actors and learners that share the memory of a model live where it is, and are no ranks. Nor may those be of
         # which it was not seen that they come together.
@@ -94,7 +96,10 @@ class AllRanksOnOneGpu(Rule):
         yield self.found(
             at=event.location,
             message=f"{_what(event, device)}, and that is {gpu} on every rank: {_cost(bool(spread), beside)}.",
-            remedy="Put it on the GPU of the rank, or make it on the one rank that uses it." if beside else REMEDY,
+            remedy="Put it on the GPU of the rank, or make it on the one rank that uses it."
+            if beside
+            else f"Let each rank take its own GPU: `local_rank = {local_rank_of(program)}`, then "
+            "`torch.cuda.set_device(local_rank)` before anything is moved, and `cuda` or `cuda:<local rank>` after it.",
             because=[("the device is named here", device.place)],
             # It costs memory on the first GPU, and the training itself is spread as meant.
             severity=Severity.WARNING if spread else None,
@@ -144,7 +149,8 @@ def _is_one(device: Value) -> bool:
 
 def _come_together(program: Program) -> bool:
     wraps = any(wrap.kind is not WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
-    return wraps or program.has(InitGroup) or program.may_begin_group
+    averaged = any(event.averages for event in program.events(UseManaged))
+    return wraps or averaged or program.has(InitGroup) or program.may_begin_group
 
 
 def _is_of(program: Program, move: Move, wrap: Wrap) -> bool:
@@ -164,7 +170,7 @@ def _cost(spread: bool, beside: bool) -> str:
 def _take_own(program: Program, event: DeviceUsed | Move, device: Device) -> Repair | None:
     """Choose the GPU of the rank first, and say only `cuda` from there on; or name it where a number stands."""
     title = "Let each rank take its own GPU"
-    rank = local_rank(spawned=program.spawned)
+    rank = local_rank(spawned=lacks_variable(program))
     if isinstance(event, DeviceUsed):
         return Repair(title, (Replace(event.location, (rank,), part="0", constant=True),))
     ready = ready_to_choose(program, event)

@@ -42,7 +42,7 @@ from gpudoctor.lint.repair.repair import After, Before, MoveUp, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_have_chosen_before, one_visible
-from gpudoctor_rules.device._places import current_gpu, managed
+from gpudoctor_rules.device._places import current_gpu, several_choose
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class DeviceNeverSet(Rule):
     needs = (Collective, DeviceUsed, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.distributed or managed(program) or one_visible(program) or first_choice(program) is not None:
+        if not several_choose(program) or one_visible(program) or first_choice(program) is not None:
             return
         found = [event for event in _uses(program) if _unchosen(program, event)]
         # What does go to GPU 0 says more than what may.

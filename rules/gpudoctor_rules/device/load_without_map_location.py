@@ -39,7 +39,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
-from gpudoctor_rules.device._places import managed, one_gpu
+from gpudoctor_rules.device._places import one_gpu, several_choose
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -61,7 +61,7 @@ class LoadWithoutMapLocation(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process the copy goes where it is wanted anyway.
-        if not program.distributed or managed(program):
+        if not several_choose(program):
             return
         restored = _restored(program)
         told: set[tuple[Location, ...]] = set()
