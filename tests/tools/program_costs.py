@@ -21,7 +21,7 @@ from unittest import mock
 from gpudoctor.lint.analyze import examine
 from gpudoctor.lint.discovery.find_files import find_files
 from gpudoctor.lint.discovery.select import list_files
-from gpudoctor.lint.interp import launch_worlds
+from gpudoctor.lint.interp import entry_execution
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
 from gpudoctor.lint.source.file import Sources
@@ -58,9 +58,9 @@ def main(argv: list[str]) -> int:
 
 def _look(path: str, shown: str, request: Request, sources: Sources, over: float) -> None:
     executions: list[Execution] = []
-    run = launch_worlds._run
+    run = entry_execution._run
 
-    def timed(m: Interpreter, start: launch_worlds._Start) -> bool:
+    def timed(m: Interpreter, start: entry_execution.EntryStart) -> bool:
         began = time.process_time()
         try:
             return run(m, start)
@@ -69,7 +69,7 @@ def _look(path: str, shown: str, request: Request, sources: Sources, over: float
             executions.append((m.world_unasked.value, seconds, m.statements, m.evaluations))
 
     began = time.process_time()
-    with mock.patch.object(launch_worlds, "_run", timed):
+    with mock.patch.object(entry_execution, "_run", timed):
         examine(path, request, sources)
     seconds = time.process_time() - began
     if seconds > over:

@@ -12,7 +12,7 @@ import tracemalloc
 import pytest
 
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.interp import budget, execution_state, launch_worlds
+from gpudoctor.lint.interp import budget, entry_execution, execution_state, launch_worlds
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 
 pytestmark = pytest.mark.slow
@@ -94,7 +94,10 @@ SLOW_FOR_ITS_LENGTH = "import foo\nx = 0\n" + "".join(f"if foo.f{n}: x = foo.x{n
 
 @pytest.mark.parametrize("attempts", ["one", "all"])
 def test_many_values_are_counted_and_not_timed(paper, monkeypatch: pytest.MonkeyPatch, attempts: str):
-    monkeypatch.setattr(launch_worlds, {"one": "MAX_EVALUATIONS", "all": "MAX_ENTRY_EVALUATIONS"}[attempts], 2_000)
+    where, limit = {"one": (entry_execution, "MAX_EVALUATIONS"), "all": (launch_worlds, "MAX_ENTRY_EVALUATIONS")}[
+        attempts
+    ]
+    monkeypatch.setattr(where, limit, 2_000)
     # 400 attributes: a name and an attribute each, and four for each of five values.
     program = SLOW_FOR_ITS_LENGTH + "y = [" + "x.shape," * 400 + "]\n"
     found = paper(program).program
@@ -109,7 +112,7 @@ def test_a_step_that_does_not_end_is_ended(paper, monkeypatch: pytest.MonkeyPatc
         while True:
             pass
 
-    monkeypatch.setattr(launch_worlds, "MAX_SECONDS", 0.3)
+    monkeypatch.setattr(entry_execution, "MAX_SECONDS", 0.3)
     monkeypatch.setattr(execution_state.ExecutionState, "assume_rank", hang)
     found = paper(
         """

@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
-from gpudoctor.lint.interp import launch_worlds
+from gpudoctor.lint.interp import entry_execution
 from gpudoctor.lint.program import LaunchWorld
 
 SPAWNED = {
@@ -350,12 +350,12 @@ def test_with_a_process_group_the_single_world_ends_where_it_is_made(paper, monk
 def _worlds_begun(monkeypatch) -> list[LaunchWorld]:
     begun: list[LaunchWorld] = []
 
-    class Noting(launch_worlds.Interpreter):
+    class Noting(entry_execution.Interpreter):
         def __init__(self, project, world, assumed) -> None:
             begun.append(world)
             super().__init__(project, world, assumed)
 
-    monkeypatch.setattr(launch_worlds, "Interpreter", Noting)
+    monkeypatch.setattr(entry_execution, "Interpreter", Noting)
     return begun
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.interp import execution_state, launch_worlds, scope_snapshots
+from gpudoctor.lint.interp import entry_execution, execution_state, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -59,13 +59,13 @@ class Executions:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.project, self.begun = Project(str(folder / "train.py")), 0
         self._file = folder / "train.py"
-        run = launch_worlds._run
+        run = entry_execution._run
 
         def counted(*arguments: object) -> bool:
             self.begun += 1
             return run(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(launch_worlds, "_run", counted)
+        monkeypatch.setattr(entry_execution, "_run", counted)
 
     def of(self, text: str, launch: str = "auto") -> list[Program]:
         self._file.write_text(dedent(text))
