@@ -7,16 +7,12 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.lint.contents import (
-    MAX_TUPLE,
     fields_of,
     find_in_class,
     find_method,
-    known_items,
-    new_dict,
-    pairs,
     possible_pairs,
 )
-from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ObjectState, ProcessState
+from gpudoctor.lint.domain.abstract_state import ContainerState, ObjectState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.function import (
@@ -33,14 +29,12 @@ from gpudoctor.lint.domain.function import (
     Super,
     class_of,
 )
-from gpudoctor.lint.domain.symbols import Item, Setting
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton, text_of
-from gpudoctor.lint.events.process import SettingRead
-from gpudoctor.lint.flow.condition import complement
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.interp import library
-from gpudoctor.lint.interp.annotations import annotated_class, field_without_value, has_fields, object_of_settings
-from gpudoctor.lint.interp.attributes import library_call, option_in
+from gpudoctor.lint.interp.annotations import field_without_value, has_fields
+from gpudoctor.lint.interp.argument_passing import among_the_rest, arguments_of, bind_parameters
+from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.function_traits import CallMemory
 from gpudoctor.lint.interp.habits import by_habit
 from gpudoctor.lint.interp.limits import (
@@ -53,10 +47,9 @@ from gpudoctor.lint.interp.limits import (
 )
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
-from gpudoctor.lint.library.library_names import PLAIN, RUN_COMMANDS, gives_settings
+from gpudoctor.lint.library.library_names import PLAIN, gives_settings
 from gpudoctor.lint.library.register import HOOKS, MODELS
 from gpudoctor.lint.library_call import NOT_ANSWERED
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -71,7 +64,7 @@ def call_node(m: Evaluator, node: ast.Call) -> Values:
     # `load()(x)`: the callee itself may have ended the path.
     if m.unreachable:
         return NONE_SET
-    arguments = _arguments(m, node)
+    arguments = arguments_of(m, node)
     return NONE_SET if m.unreachable else call(m, function, arguments, node)
 
 
@@ -91,56 +84,6 @@ def _super(m: Evaluator, node: ast.Call) -> Values:
     if after is None or receiver is None:
         return m.unknown(node, "super() outside of a method")
     return singleton(Super(receiver, after))
-
-
-def _arguments(m: Evaluator, node: ast.Call) -> Arguments:
-    args: list[Values] = []
-    keywords: dict[str, Values] = {}
-    rest: list[Values] | None = None
-    for each in node.args:
-        if isinstance(each, ast.Starred):
-            values = m.evaluate(each.value)
-            known = known_items(m, values.single)
-            # `f(*args, *args)` doubles with each call.
-            if known is None or len(args) + len(known) > MAX_TUPLE:
-                rest = [*(rest or ()), *_inside(m, values)]
-            else:
-                args.extend(known)
-        else:
-            args.append(m.evaluate(each))
-    for keyword in node.keywords:
-        values = m.evaluate(keyword.value)
-        if keyword.arg is not None:
-            keywords[keyword.arg] = values
-            continue
-        # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
-        only = values.single
-        entries = pairs(m, only) if isinstance(only, DictOf) else None
-        if entries is None or not isinstance(only, DictOf) or m.state(only, ContainerState.more) is not None:
-            # What it has on some paths only is found in it by name.
-            partly = [values] if isinstance(only, DictOf) and entries is None else []
-            rest = [*(rest or ()), *partly, *_inside(m, values)]
-        for key, value in entries or ():
-            if (text := text_of(key.single)) is not None:
-                keywords[text] = value
-    return Arguments(tuple(args), keywords, None if rest is None else tuple(rest))
-
-
-def _inside(m: Evaluator, values: Values) -> list[Values]:
-    """What a container holds whose items are not known one by one; a batch is one itself."""
-    only = values.single
-    # `loaders = [one] if single else [each for each in several]`: what any of them holds.
-    if only is None and values.all(lambda value: isinstance(value, ListOf)):
-        return [item.guarded_by(b.condition) for b in values.bindings for item in _inside(m, singleton(b.value))]
-    if not isinstance(only, (DictOf, ListOf)):
-        return [values]
-    more, held = (
-        m.state(only, ContainerState.more),
-        m.state(only, ContainerState.items) if isinstance(only, ListOf) else None,
-    )
-    # `layers = [first]`, more in a loop, then `nn.Sequential(*layers)`.
-    known = [item for each in held or () if isinstance(each, TupleOf) for item in each.items]
-    return [*known, *([more] if more is not None else [])]
 
 
 def call(m: Evaluator, function: Values, arguments: Arguments, node: ast.AST) -> Values:
@@ -278,7 +221,7 @@ def _run_anew(m: Evaluator, function: Function, arguments: Arguments, node: ast.
     frame.handed = _was_handed(m, function, node)
     if m.beside:
         m.beside.discard(frame.file.source.shown)
-    bound = _bind_parameters(m, function, arguments, node)
+    bound = bind_parameters(m, function, arguments, node)
     frame.called_at, frame.path, frame.receiver = place, m.path, _receiver(function, bound)
     # `@torch.no_grad()` on an evaluate function holds for all of its body.
     contexts = tuple([each for name in function.decorators if (each := HOOKS.context_name[0](name))])
@@ -402,103 +345,6 @@ def _is_short(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> bool
 def _without(writes: dict[Hashable, Values], scope: Hashable) -> dict[Hashable, Values]:
     """What was written, without the names of a scope that has ended."""
     return {key: values for key, values in writes.items() if not (isinstance(key, tuple) and key[0] is scope)}
-
-
-def _bind_parameters(m: Evaluator, function: Function, arguments: Arguments, node: ast.AST) -> dict[str, Values]:
-    names = function.node.args
-    positional = [each.arg for each in (*names.posonlyargs, *names.args)]
-    bound: dict[str, Values] = {}
-    args, left = arguments.positional, dict(arguments.keywords)
-    defaults = dict(zip(reversed(positional), reversed(function.defaults), strict=False))
-    defaults.update(function.keyword_defaults)
-    for name in (*positional, *(each.arg for each in names.kwonlyargs)):
-        if len(bound) < min(len(args), len(positional)):
-            bound[name] = args[len(bound)]
-        elif name in left:
-            bound[name] = left.pop(name)
-        else:
-            bound[name] = _among_the_rest(m, arguments, name, defaults.get(name), node) or _missing_argument(
-                m, function, name, arguments
-            )
-    if names.vararg:
-        bound[names.vararg.arg] = singleton(TupleOf(args[len(positional) :]))
-    if names.kwarg:
-        entries: list[tuple[Values | None, Values]] = [(singleton(Const(key)), value) for key, value in left.items()]
-        # Under whichever names.
-        entries += ((m.unknown(node, "a name of an argument"), value) for value in arguments.rest or ())
-        bound[names.kwarg.arg] = new_dict(m, entries, node)
-    return bound
-
-
-def _among_the_rest(
-    m: Evaluator, arguments: Arguments, name: str, default: Values | None, node: ast.AST
-) -> Values | None:
-    """What a parameter is that nobody gives by name: `f(**settings)` may hold it, and may leave it to its default."""
-    found = [default] if default is not None else []
-    for values in arguments.rest or ():
-        only = values.single
-        if values.all(lambda each: isinstance(each, DictOf)):
-            held = _held_under(m, values, name)
-            # One of them has it on each path.
-            if held is not None and not complement(m.path, [each.condition for each in held.bindings]):
-                return held
-            found += [held] if held is not None else []
-        elif isinstance(only, Unknown):
-            # `Config(**vars(args))`: all options are there under their names.
-            option = option_in(m, only, name, node)
-            if option is not None:
-                return _read_as(option, f"{only.label}[{name!r}]")
-            term = Item(only, Const(name))
-            found.append(
-                singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
-            )
-        # `build(**settings)` of a dictionary with attributes: what it holds is not known by name.
-    return union(found) if found else None
-
-
-def _held_under(m: Evaluator, dictionaries: Values, name: str) -> Values | None:
-    """What one of several dictionaries, or one that branches have filled, holds under a name, where it does."""
-    found = [
-        held.guarded_by(each.condition)
-        for each in dictionaries.restrict(m.path).bindings
-        if isinstance(each.value, DictOf)
-        for key, held in possible_pairs(m, each.value)
-        if key.single == Const(name)
-    ]
-    return union(found).restrict(m.path) if found else None
-
-
-def _read_as(values: Values, label: str) -> Values:
-    return values.map(lambda each: replace(each, label=label) if isinstance(each, Unknown) else each)
-
-
-def _missing_argument(m: Evaluator, function: Function, name: str, arguments: Arguments) -> Values:
-    """A parameter for which nothing was given: a library fills it, or the call was made up."""
-    # These decorators fill the parameters from the command line.
-    settings = any(each.startswith(RUN_COMMANDS) for each in function.decorators)
-    if settings:
-        m.emit(SettingRead, at=function.place, name=name)
-        declared = m.entry(PROCESS, ProcessState.declared, name) or _settings_object(m, function, name)
-        if declared is not None:
-            return declared
-    elif m.reading_library and (chosen := _settings_object(m, function, name)) is not None:
-        return chosen
-    term = Setting(name) if settings else Anonymous("parameter", (function.place, name))
-    return singleton(Unknown(term, "a parameter", name, config=settings or arguments.open_ended or len(m.calls) <= 1))
-
-
-def _settings_object(m: Evaluator, function: Function, name: str) -> Values | None:
-    """`def main(config: Config)`, which nobody is seen to call: an object of that class, or what looks like one."""
-    names = function.node.args
-    noted = (each.annotation for each in (*names.posonlyargs, *names.args, *names.kwonlyargs) if each.arg == name)
-    cls = annotated_class(m, next(noted, None), function.scopes[-1])
-    if cls is None or not has_fields(cls):
-        return None
-    made = object_of_settings(m, cls, function.node)
-    # Of hydra's settings the annotation only says what some of them are called.
-    for told in HOOKS.opened:
-        told(m, made)
-    return made
 
 
 def instantiate(m: Evaluator, cls: Class, arguments: Arguments, node: ast.AST) -> Values:
@@ -639,6 +485,6 @@ def _fill_fields(m: Evaluator, made: Value, cls: Class, arguments: Arguments, no
         if name not in arguments.keywords:
             # pydantic makes objects of the dictionaries that it is given.
             inner = field_without_value(m, cls, name, node) if not (cls.is_dataclass and arguments.rest) else None
-            given = inner or _among_the_rest(m, arguments, name, given, node)
+            given = inner or among_the_rest(m, arguments, name, given, node)
         missing = singleton(Unknown(Anonymous("field", (made, name)), "a field without a value", name, config=True))
         m.write((made, name), given or missing)

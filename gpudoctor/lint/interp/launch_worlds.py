@@ -23,10 +23,7 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, EntryStart, execute
-from gpudoctor.lint.interp.limits import (
-    MAX_ENTRY_EVALUATIONS,
-    MAX_ENTRY_SECONDS,
-)
+from gpudoctor.lint.interp.limits import MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
 from gpudoctor.record import replace
 
