@@ -3,13 +3,16 @@ links lead somewhere."""
 
 from __future__ import annotations
 
+import contextlib
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gpudoctor.cli import _parser
 from tests.support.installs import copy_checkout, outside
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -75,6 +78,22 @@ def test_named_files_exist(repository: Path, document: str) -> None:
     named = re.findall(r"(?<![\w/.])(?:fixtures|tests|rules|gpudoctor/lint)/[\w./-]*\w", text)
     assert named or document not in ("README.md", "CONTRIBUTING.md")
     assert not [name for name in named if not (repository / name).exists()]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_commands_are_taken(document: str, repository: Path) -> None:
+    """The options of each command of ours that stands in a block: what is renamed is renamed there, too."""
+    file = repository / document
+    text = file.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:sh|yaml)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    if file.parent.name == "guides":
+        blocks.append("\n".join(re.findall(r"^    (.*)$", text, re.MULTILINE)))
+    for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+        for command in re.findall(r"(?<![\w/.+-])gpudoctor (?=[a-z-])([^|&;>]*)", line.partition(" # ")[0]):
+            words = shlex.split(command, comments=True)
+            parser, _ = _parser(words)
+            with contextlib.suppress(SystemExit):
+                parser.parse_args(words)
 
 
 def _without_code(file: Path) -> str:
