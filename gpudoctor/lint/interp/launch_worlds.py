@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.symbols import AnyOf, Compares, IsTrue, asked_of
-from gpudoctor.lint.domain.value import Const, Unknown
+from gpudoctor.lint.domain.symbols import AnyOf, IsTrue, asked_of
+from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import MakeLoader, MakeSampler, Split
 from gpudoctor.lint.events.event_context import Event
@@ -24,6 +24,7 @@ from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, EntryStart, execute
 from gpudoctor.lint.interp.limits import MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
+from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
 from gpudoctor.record import replace
 
@@ -145,9 +146,12 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.
         kept = _beside(switches) | m.granted
         off = {key: value if key in kept else not value for key, value in switches.items()}
-        alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE, Assumptions(off, without_group=True))
+        # What was too much with all there is to choose from is so again.
+        cut = program.limit_with_all
+        assumed = Assumptions(off, without_group=True, at_defaults=cut is not None)
+        alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE, assumed)
         if alone is not None and _uses_data_parallel(alone):
-            programs.append(alone)
+            programs.append(replace(alone, limit_with_all=alone.limit_with_all or cut))
     return programs
 
 
@@ -191,10 +195,7 @@ def _with_another_choice(
 
 
 def _may_be_another(key: Hashable) -> bool:
-    match key:
-        case Compares("==", Unknown(), Const(value=str())) | IsTrue(Unknown()):
-            return True
-    return False
+    return asks_text(key) or (isinstance(key, IsTrue) and isinstance(key.value, Unknown))
 
 
 def _beside(switches: dict[Hashable, bool]) -> set[Hashable]:
@@ -265,7 +266,7 @@ def _follow(
     if program is None or not program.stops or not program.has_entry or _trains_in_loop(program):
         return seen
     # Nothing was chosen that a default would have decided.
-    if not first.defaults_matter:
+    if not first.defaults_matter or assumed.at_defaults:
         return seen
     at_defaults = replace(program.assumptions, at_defaults=True)
     again, switches, m = execute(start, project, left, program.world, at_defaults)

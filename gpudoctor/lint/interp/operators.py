@@ -355,6 +355,14 @@ def contains(items: list[Value], left: Value, text: str, place: Location) -> Val
     return disjunction(open_parts, text, place)
 
 
+def asks_text(key: Hashable) -> bool:
+    """Whether something that is not known is a certain text."""
+    match key:
+        case Compares("==", Unknown(), Const(value=str())):
+            return True
+    return False
+
+
 def conjunction(parts: list[Literal], text: str, place: Location) -> Truth:
     """All of the literals hold."""
     return Truth(_composite(AllOf, AnyOf, parts, text, place))

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.symbols import AnyOf
 from gpudoctor.lint.domain.value import Anonymous, Value, Values, singleton
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
@@ -21,7 +22,9 @@ from gpudoctor.lint.interp.budget import OutOfBudget
 from gpudoctor.lint.interp.definitions import define_class, define_function
 from gpudoctor.lint.interp.exception_handlers import cannot_happen, error_named, errors_taken, reached
 from gpudoctor.lint.interp.imports import import_from, import_names
+from gpudoctor.lint.interp.limits import A_FEW
 from gpudoctor.lint.interp.loops import run_for, run_while
+from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.interp.position import NONE_SET, PathExit
 from gpudoctor.lint.library.register import HOOKS
 from gpudoctor.lint.source.syntax_walk import nodes_of
@@ -147,7 +150,31 @@ def _if(m: Evaluator, node: ast.If) -> None:
         with m.at_main_guard():
             run_block(m, node.body)
         return
+    if isinstance(test, Literal) and _is_choice_of_many(m, node, test):
+        m.defaults_matter = True
+        # As with functions: to follow all of them was too much, and one stands for the others.
+        if m.at_defaults:
+            m.record_imprecision("one of many branches is taken, of which one was read", m.place(node.test))
+            run_block(m, node.body)
+            return
     m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
+
+
+def _is_choice_of_many(m: Evaluator, node: ast.If, test: Literal) -> bool:
+    """A text that the user chooses is asked for in many tests in a row: `if name == "unet": ... elif name == ...`."""
+    key = test.atom.key
+    parts = [each.atom.key for each in key.literals] if isinstance(key, AnyOf) else [key]
+    if not node.orelse or test.atom.divergence & (Divergence.RANK | Divergence.LOCAL) or not all(map(asks_text, parts)):
+        return False
+    subject, tests = _subject(m, node), 1
+    while len(node.orelse) == 1 and isinstance(below := node.orelse[0], ast.If) and _subject(m, below) == subject:
+        node, tests = below, tests + 1
+    return tests > A_FEW
+
+
+def _subject(m: Evaluator, node: ast.If) -> str:
+    """What a test asks about, as it is written."""
+    return m.text(node.test.left) if isinstance(node.test, ast.Compare) else m.text(node.test)
 
 
 def _is_main_guard(test: ast.expr) -> bool:

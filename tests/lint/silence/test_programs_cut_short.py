@@ -100,6 +100,45 @@ def test_a_limit_on_account_of_many_functions_of_which_a_file_names_one(
     assert "1500 statements" in program["ended_by"]["reason"]
 
 
+CHAIN = """
+    import torch, yaml
+    from torch import nn
+    from engine import train
+
+    with open("settings.yaml") as file:
+        name = yaml.safe_load(file)["net"]
+    if name in ("small", "tiny"):
+        WORK
+        model = nn.Linear(8, 1)
+    elif name == "wide":
+        WORK
+        model = nn.Linear(8, 2)
+    elif name == "deep":
+        WORK
+        model = nn.Linear(8, 3)
+    elif OTHER:
+        WORK
+        model = nn.Linear(8, 4)
+    else:
+        raise ValueError(name)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1), torch.randn(4, 8))
+    """
+
+
+@pytest.mark.parametrize(
+    ("other", "followed"), [("name == 'flat'", "partly"), ("torch.cuda.device_count() == 7", "not")]
+)
+def test_a_limit_on_account_of_many_branches_of_which_a_file_names_one(
+    tell: Tell, other: str, followed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
+    text = dedent(CHAIN).replace("WORK", "x = 1; " * 500).replace("OTHER", other)
+    told = tell("train.py", train=text, engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert (program["followed"], program["training_loops"] > 0) == (followed, followed == "partly")
+    assert "1500 statements" in program["ended_by"]["reason"]
+
+
 ALL_ON_ONE = """
     import os, torch
     import torch.distributed as dist
