@@ -6,12 +6,7 @@ import ast
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
-from gpudoctor.lint.contents import (
-    fields_of,
-    find_in_class,
-    find_method,
-    possible_pairs,
-)
+from gpudoctor.lint.contents import fields_of, find_in_class, find_method, possible_pairs
 from gpudoctor.lint.domain.abstract_state import ContainerState, ObjectState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
@@ -37,14 +32,7 @@ from gpudoctor.lint.interp.argument_passing import among_the_rest, arguments_of,
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.interp.function_traits import CallMemory
 from gpudoctor.lint.interp.habits import by_habit
-from gpudoctor.lint.interp.limits import (
-    A_FEW,
-    MAX_CALL_DEPTH,
-    MAX_RECURSION,
-    MAX_WRAPPED,
-    SHORT_CALL,
-    SHORT_FUNCTION,
-)
+from gpudoctor.lint.interp.limits import A_FEW, MAX_CALL_DEPTH, MAX_RECURSION, MAX_WRAPPED, SHORT_CALL, SHORT_FUNCTION
 from gpudoctor.lint.interp.position import NONE_SET, Frame, PathExit
 from gpudoctor.lint.interp.summaries import EffectWatch, summarized
 from gpudoctor.lint.library.library_names import PLAIN, gives_settings
