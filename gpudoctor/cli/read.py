@@ -103,6 +103,8 @@ def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> 
         yield ""
     yield from _others(diagnosis.following, style)
     yield from _earlier(diagnosis.earlier, style)
+    if not diagnosis.last_run:
+        yield from wrap("A run that begins after this one, in the same file, did not fail.", style.width, "  ")
 
 
 def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:

@@ -122,7 +122,7 @@ class LogDiagnosis:
 
     `first` is the failure to look at, `alike` how many processes failed in just this way, `because` why it is taken
     for the first. `missing` are ranks that others waited for. `sure` is false where another order is possible.
-    `earlier` is how runs before this one ended, in the same files.
+    `earlier` is how runs before this one ended, in the same files; `last_run` is false where a later one did not fail.
     """
 
     first: LoggedFailure | None
@@ -135,6 +135,7 @@ class LogDiagnosis:
     """The last line of the logs that said something."""
     files: int
     earlier: tuple[LoggedFailure, ...] = ()
+    last_run: bool = True
 
 
 def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
@@ -142,7 +143,8 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
     found = [_of_one_run(run, files) for run in runs_of(facts)]
     failed = [each for each in found if each.first is not None] or found[-1:]
     earlier = tuple(each.first for each in failed[:-1] if each.first is not None)
-    return replace(failed[-1], earlier=earlier, lines=max(each.lines for each in found))
+    lines = max(each.lines for each in found)
+    return replace(failed[-1], earlier=earlier, last_run=failed[-1] is found[-1], lines=lines)
 
 
 def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:

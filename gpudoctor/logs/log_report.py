@@ -59,7 +59,7 @@ class LogReport:
     the ranks that failed in the same way; `because` says why it is taken for the first, and `sure` is false where
     another order is possible. `missing` are ranks that others waited for, and `following` the failures after the
     first. `findings` are those of `--code` that fit the error. Where the files hold several runs, this is the last one
-    that failed, and `earlier` how those before it did."""
+    that failed, and `earlier` how those before it did; `last_run` is false where a later one did not fail."""
 
     first: FailureEntry | None
     alike: tuple[int, ...]
@@ -68,6 +68,7 @@ class LogReport:
     missing: MissingEntry | None
     following: tuple[FailureEntry, ...]
     earlier: tuple[FailureEntry, ...] = ()
+    last_run: bool = True
 
 
 def log_report_of(diagnosis: LogDiagnosis) -> LogReport:
@@ -81,6 +82,7 @@ def log_report_of(diagnosis: LogDiagnosis) -> LogReport:
         missing=MissingEntry(tuple(missing.ranks), missing.operation) if missing is not None else None,
         following=tuple(_failure(each.failure, each.ranks) for each in diagnosis.following),
         earlier=tuple(_failure(each, ()) for each in diagnosis.earlier),
+        last_run=diagnosis.last_run,
     )
 
 

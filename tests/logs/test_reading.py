@@ -1492,6 +1492,7 @@ def test_the_last_of_several_runs_that_were_appended(tmp_path: Path) -> None:
     assert found.first.place.line == 41
     assert [each.summary for each in found.earlier] == ["KeyError: 'label'"]
     assert found.following == ()
+    assert not found.last_run
 
 
 def test_launchers_of_several_nodes_are_one_run(tmp_path: Path) -> None:
@@ -1501,11 +1502,21 @@ def test_launchers_of_several_nodes_are_one_run(tmp_path: Path) -> None:
     assert (found.first.summary, found.earlier) == ("KeyError: 'label'", ())
 
 
+def test_a_later_run_that_does_not_fail_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "nohup.out"
+    log.write_text(f"nohup: ignoring input\n{TRACEBACK}nohup: ignoring input\nstep 1\n")
+    assert cli.main(["read", str(log)]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "KeyError: 'label'" in told
+    assert "A run that begins after this one, in the same file, did not fail." in told
+
+
 def test_earlier_runs_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = tmp_path / "nohup.out"
     log.write_text(f"nohup: ignoring input\n{TRACEBACK}nohup: ignoring input\n{TRACEBACK.replace('label', 'image')}")
     assert cli.main(["read", str(log)]) == 1
     told = " ".join(capsys.readouterr().out.split())
+    assert "did not fail" not in told
     assert "KeyError: 'image'" in told.partition("Earlier runs")[0]
     assert "KeyError: 'label' at /job/train.py:20" in told.partition("Earlier runs")[2]
 
