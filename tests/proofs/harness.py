@@ -190,6 +190,7 @@ class Prover:
             "script": proof.script.name,
             "launch": proof.launch,
             "arguments": proof.arguments,
+            "requires": proof.requires,
             "limits": limits,
             "environments": [{**self._environment, **extra} for extra in _environments(proof.launch)],
         }

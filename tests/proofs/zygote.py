@@ -1,5 +1,7 @@
 """A process that has imported torch once and becomes, by forking, every rank of every proof.
 
+What a proof takes besides is imported once, too, in a fork of its own.
+
 Reads the folder of a proof from each line of stdin. For each it forks a guardian, which forks the ranks, waits for
 them within the limits and writes `outcome.json`; the folder's name on stdout says that it is there. Ends, and takes
 everything with it, when stdin is closed.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import json
 import os
 import pickle
@@ -21,6 +24,7 @@ import traceback
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 import torch
 import torch._dynamo
@@ -43,18 +47,52 @@ SPARES = 4
 def serve() -> None:
     """Fork one guardian for each proof that is asked for."""
     torch.set_num_threads(1)
-    # Forked children then neither copy nor search what torch brought along.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _settle()
+    print("ready", flush=True)
+    loaded: dict[str, TextIO] = {}
+    for line in sys.stdin:
+        folder = Path(line.strip())
+        libraries = " ".join(json.loads((folder / "request.json").read_text())["requires"])
+        if libraries and libraries not in loaded:
+            loaded[libraries] = _with_libraries(libraries.split())
+        if libraries:
+            print(folder, file=loaded[libraries], flush=True)
+        else:
+            _fork_guardian(folder)
+
+
+def _with_libraries(names: list[str]) -> TextIO:
+    """Fork a process that has imported these as well, and forks the guardians of proofs that it reads from the file."""
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        os.close(writes)
+
+        def serve_those() -> None:
+            for name in names:
+                importlib.import_module(name)
+            _settle()
+            with os.fdopen(reads) as asked:
+                for line in asked:
+                    _fork_guardian(Path(line.strip()))
+
+        _in_child(serve_those)
+    os.close(reads)
+    return os.fdopen(writes, "w")
+
+
+def _settle() -> None:
+    """What was imported is neither copied nor searched by forked children."""
     gc.collect()
     gc.freeze()
     # Nor do they take apart what ends with the process: some 170 libraries of torch unregister their operators.
     for each in list(weakref.finalize._registry):
         each.atexit = False
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    print("ready", flush=True)
-    for line in sys.stdin:
-        folder = Path(line.strip())
-        if os.fork() == 0:
-            _in_child(lambda folder=folder: _guard(folder))
+
+
+def _fork_guardian(folder: Path) -> None:
+    if os.fork() == 0:
+        _in_child(lambda: _guard(folder))
 
 
 def _in_child(work: Callable[[], int | None]) -> None:
