@@ -228,9 +228,18 @@ def _same(op: ast.cmpop, left: Value, right: Value) -> bool | None:
     if isinstance(left, Allocated) and isinstance(right, Allocated) and isinstance(op, ast.Is):
         return False
     for one, other in ((left, right), (right, left)):
-        if one.differs_from(other):
+        if one.differs_from(other) or _is_no_remainder(one, other):
             return False
     return None
+
+
+def _is_no_remainder(value: Value, other: Value) -> bool:
+    """`(step + 1) % 4 == 4` never holds."""
+    match value:
+        case Unknown(term=Operation("%", right=Const() as divisor)) if isinstance(other, Const):
+            by, rest = number_of(divisor), number_of(other)
+            return type(by) is int and by > 0 and type(rest) is int and not 0 <= rest < by
+    return False
 
 
 def _is_something(value: Value) -> bool:

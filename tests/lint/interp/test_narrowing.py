@@ -42,6 +42,13 @@ TESTS = {
         reveal(issubclass(Net, dict))  #: False
         reveal((issubclass(Table, dict), 0))  #: (issubclass, 0)
         """,
+    "a remainder is smaller than its divisor": """
+        import argparse
+        step = int(argparse.ArgumentParser().parse_args().step)
+        reveal((step + 1) % 4 == 4)  #: False
+        reveal(-1 != step % 4)  #: True
+        reveal((step % 4 == 3, 0))  #: (step % 4 == 3, 0)
+        """,
     "None, by name and by comparison": f"""{JOINED}
         if x:
             reveal(x.lr)  #: 1
