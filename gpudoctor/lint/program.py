@@ -634,8 +634,8 @@ class Program:
         return bool(too_new) and too_new <= version
 
     def before_group(self, event: Event) -> bool:
-        """It is done before the process group is made that a launcher's processes make."""
-        made = next(self.events(InitGroup), None)
+        """It is done before the process group is made that a launcher's processes make, or a framework for them."""
+        made = next(self.events(InitGroup, UseManaged), None)
         return self.world is LaunchWorld.TORCHRUN and made is not None and event.order < made.order
 
     @property

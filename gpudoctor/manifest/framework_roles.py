@@ -117,7 +117,11 @@ def _frameworks() -> Iterator[Framework]:
     yield Framework("colossalai", "Colossal-AI", several=True)
     # Its dataloaders are those of the program: one without a sampler for several ranks is refused, or read by all.
     yield Framework(
-        "composer", "Composer", leaves=("downloads", "folders", "processes", "saving"), deals_out=False, averages=True
+        "composer",
+        "Composer",
+        leaves=("downloads", "folders", "loggers", "processes", "saving"),
+        deals_out=False,
+        averages=True,
     )
     yield Framework(
         "deepspeed",
@@ -126,7 +130,7 @@ def _frameworks() -> Iterator[Framework]:
         device="engine.device",
         several=True,
         leaves=(
-            *("downloads", "epochs", "folders", "loaders", "processes", "saving", "seeding", "seeds"),
+            *("downloads", "epochs", "folders", "loaders", "loggers", "processes", "saving", "seeding", "seeds"),
             *("splits", "groups", "placing", "wrapping"),
         ),
         deals_out=False,
@@ -140,6 +144,7 @@ def _frameworks() -> Iterator[Framework]:
         "horovod",
         "Horovod",
         "`horovodrun`",
+        "hvd.rank() == 0",
         local_rank="hvd.local_rank()",
         several=True,
         leaves=(
@@ -171,7 +176,7 @@ def _trainers() -> Iterator[Framework]:
         "Lightning",
         "trainer.is_global_zero",
         device="self.device",
-        leaves=("downloads", "loop", "placing", "saving", "splits"),
+        leaves=("downloads", "loggers", "loop", "placing", "saving", "splits"),
         told_devices=True,
         places=True,
         passes_attributes=True,
@@ -182,7 +187,7 @@ def _trainers() -> Iterator[Framework]:
     yield Framework(
         "mmengine",
         "the runner of OpenMMLab",
-        leaves=("downloads", "folders", "saving"),
+        leaves=("downloads", "folders", "loggers", "saving"),
         deals_out=False,
         told_devices=True,
     )

@@ -76,7 +76,7 @@ class LoggerOnEveryRank(Rule):
                 "same test.",
                 # The guard may belong around the caller; two steps up are enough to see that.
                 because=[("called from here", call) for call in start.context.calls[-2:]],
-                repair=_mute(program, start) if start.call == "wandb.init" else None,
+                repair=_mute(program, start) if start.call == "wandb.init" and _can_ask(program) else None,
                 by=start,
                 guarded=True,
             )
@@ -121,7 +121,13 @@ def _comes_to(start: StartLogger) -> str:
 def _stays_empty(program: Program, start: StartLogger) -> bool:
     """All ranks open a file, and only some write to it: TensorBoard shows the same as with one file."""
     uses = [use for use in program.events(UseLogger) if use.logger == start.logger]
-    return start.adds_file and bool(uses) and program.absence() and all(use.rank_guards for use in uses)
+    known = program.absence(knows=program.leaving("loggers"))
+    return start.adds_file and bool(uses) and known and all(use.rank_guards for use in uses)
+
+
+def _can_ask(program: Program) -> bool:
+    """The process group is the program's own: where a framework makes it, there may be none yet to be asked."""
+    return program.has(InitGroup) or not program.frameworks
 
 
 def _mute(program: Program, start: StartLogger) -> Repair:
