@@ -146,21 +146,19 @@ def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
 
 def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] | None:
     """The items one by one, None where they are not known so."""
-    if isinstance(value, TupleOf):
-        return value.items
-    if isinstance(value, ListOf):
-        items = do.state(value, ContainerState.items)
-        only = single_of(items)
-        return only.items if isinstance(only, TupleOf) and do.state(value, ContainerState.more) is None else None
-    if isinstance(value, DictOf):
-        known = pairs(do, value)
-        return (
-            None
-            if known is None or do.state(value, ContainerState.more) is not None
-            else tuple(key for key, _ in known)
-        )
-    if isinstance(value, Enumerated):
-        return _known_enumerated(do, value)
+    match value:
+        case TupleOf(items):
+            return items
+        case ListOf():
+            only = single_of(do.state(value, ContainerState.items))
+            return only.items if isinstance(only, TupleOf) and do.state(value, ContainerState.more) is None else None
+        case DictOf():
+            known = pairs(do, value)
+            if known is None or do.state(value, ContainerState.more) is not None:
+                return None
+            return tuple([key for key, _ in known])
+        case Enumerated():
+            return _known_enumerated(do, value)
     return None
 
 

@@ -218,12 +218,13 @@ def _compares_setting(literal: Literal) -> bool:
 
 def _is_whole(value: Value) -> bool:
     """Nothing is left out of what a loop goes over."""
-    if isinstance(value, Range):
-        return value.start.all(lambda each: isinstance(each, Const)) and not value.divergence & RANKED
-    if isinstance(value, Enumerated):
-        return all(_is_whole(each) for item in value.items for each in item)
-    if isinstance(value, Dataset):
-        return not value.iterable and not value.sharded
+    match value:
+        case Range(start=start):
+            return start.all(lambda each: isinstance(each, Const)) and not value.divergence & RANKED
+        case Enumerated(items=items):
+            return all(_is_whole(each) for item in items for each in item)
+        case Dataset():
+            return not value.iterable and not value.sharded
     kinds = (Const, Text, ListOf, TupleOf, DictOf, Tensor, Generator, Unknown)
     return isinstance(value, kinds) and not value.divergence & RANKED
 

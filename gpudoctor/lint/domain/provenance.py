@@ -26,16 +26,15 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
                 continue
             seen.add(id(each))
             yield each
-            if isinstance(each, Unknown):
-                here.append(each.term)
-            elif isinstance(each, Literal):
-                here.append(each.atom.key)
-            elif isinstance(each, Term):
-                farther += each.parts
-            elif isinstance(each, Enumerated):
-                farther += each.items
-            elif isinstance(each, (tuple, frozenset, ValueSet)):
-                farther += each
+            match each:
+                case Unknown(term):
+                    here.append(term)
+                case Literal(atom):
+                    here.append(atom.key)
+                case Term(parts=inside) | Enumerated(items=inside):
+                    farther += inside
+                case tuple() | frozenset() | ValueSet():
+                    farther += each
         here, depth = farther, depth - 1
 
 

@@ -23,16 +23,17 @@ def assign(m: Evaluator, target: ast.expr, values: Values) -> None:
     """Bind a target: a name, an attribute, an item, or several at once."""
     if m.unreachable:
         return
-    if isinstance(target, ast.Name):
-        m.bind(target.id, _called(values, target.id))
-    elif isinstance(target, ast.Attribute):
-        attributes.set_attribute(m, target, values)
-    elif isinstance(target, ast.Subscript):
-        _set_item(m, target, values)
-    elif isinstance(target, ast.Starred):
-        assign(m, target.value, values)
-    elif isinstance(target, (ast.Tuple, ast.List)):
-        _unpack(m, target, values)
+    match target:
+        case ast.Name(name):
+            m.bind(name, _called(values, name))
+        case ast.Attribute():
+            attributes.set_attribute(m, target, values)
+        case ast.Subscript():
+            _set_item(m, target, values)
+        case ast.Starred(inner):
+            assign(m, inner, values)
+        case ast.Tuple() | ast.List():
+            _unpack(m, target, values)
 
 
 def _called(values: Values, name: str) -> Values:
@@ -69,14 +70,17 @@ def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:
     # What a library calls it, no reader knows.
     if type(value) not in _NAMED_BY_TARGET or (function is not None and function.kind == "library"):
         return
-    if isinstance(target, (ast.Name, ast.Attribute)):
-        hint_as(m, target.id if isinstance(target, ast.Name) else m.text(target, MAX_NAME), value)
-    elif isinstance(target, ast.Subscript):
+    match target, value:
+        case ast.Name(name), _:
+            hint_as(m, name, value)
+        case ast.Attribute(), _:
+            hint_as(m, m.text(target, MAX_NAME), value)
         # `models[i] = DDP(models[i])`.
-        hint_as(m, m.text(target, 30), value)
-    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
-        for one_target, one_value in zip(target.elts, value.elts, strict=True):
-            hint(m, one_target, one_value)
+        case ast.Subscript(), _:
+            hint_as(m, m.text(target, 30), value)
+        case ast.Tuple(targets), ast.Tuple(given) if len(targets) == len(given):
+            for one_target, one_value in zip(targets, given, strict=True):
+                hint(m, one_target, one_value)
 
 
 _NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.Tuple})

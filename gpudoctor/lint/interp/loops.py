@@ -11,7 +11,16 @@ from gpudoctor.lint.contents import is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import Allocated, Anonymous, Const, Unknown, Value, Values, constant_of, singleton
+from gpudoctor.lint.domain.value import (
+    Allocated,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    int_of,
+    singleton,
+)
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
@@ -301,13 +310,12 @@ def _objects_in(m: Evaluator, iterable: Values) -> Iterator[Value]:
 
 def _times(iterable: Values) -> int | None:
     """How many rounds there are, where that is known."""
-    only = iterable.single
-    if isinstance(only, Range):
-        start, stop = only.start.single, only.stop.single
-        first, last = (constant_of(bound) for bound in (start, stop))
-        return max(0, last - first) if isinstance(first, int) and isinstance(last, int) else None
-    if isinstance(only, TupleOf):
-        return len(only.items)
-    if isinstance(only, Enumerated) and only.items:
-        return _times(only.items[0])
+    match iterable.single:
+        case Range(start=start, stop=stop):
+            first, last = int_of(start.single), int_of(stop.single)
+            return max(0, last - first) if first is not None and last is not None else None
+        case TupleOf(items):
+            return len(items)
+        case Enumerated(items=[first, *_]):
+            return _times(first)
     return None

@@ -13,7 +13,7 @@ from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.flow.valueset import ValueSet
-from gpudoctor.lint.source.syntax_walk import parts_of, walk
+from gpudoctor.lint.source.syntax_walk import bound_by, parts_of, walk
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
@@ -101,23 +101,14 @@ def _bound_by(node: ast.AST, inside: bool, within: bool = False) -> Iterator[str
     for each in parts_of(node):
         if isinstance(each, (ast.Global, ast.Nonlocal)) and inside:
             yield from each.names
-        if within is inside:
-            yield from _names_of(each)
+        if within is inside and (name := bound_by(each)):
+            yield name
         if not isinstance(each, _OWN_SCOPE):
             yield from _bound_by(each, inside, within or isinstance(each, _MAY_HAVE_RUN))
         elif inside:
             # They bind names of the scopes around a function.
             outer = (it for it in walk(each) if isinstance(it, (ast.Global, ast.Nonlocal)))
             yield from (name for it in outer for name in it.names)
-
-
-def _names_of(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        yield node.name
-    elif isinstance(node, ast.alias):
-        yield (node.asname or node.name).partition(".")[0]
 
 
 @for_one_program

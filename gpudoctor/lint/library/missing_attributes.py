@@ -16,7 +16,7 @@ from gpudoctor.lint.flow.interning import for_one_program
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.library_names import MODULE, PLAIN
 from gpudoctor.lint.library.wrapper_names import FSDP_MODULE, every_module_has
-from gpudoctor.lint.source.syntax_walk import nodes_of, walk
+from gpudoctor.lint.source.syntax_walk import bound_by, nodes_of, walk
 from gpudoctor.manifest.compiled import declared
 
 if TYPE_CHECKING:
@@ -132,12 +132,8 @@ def _written_in(cls: ast.ClassDef) -> frozenset[str]:
 def _bound_by(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """The names that the body of a class binds, and not those of its methods."""
     for node in nodes:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield node.name
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield (node.asname or node.name).partition(".")[0]
+        if name := bound_by(node):
+            yield name
         else:
             yield from _bound_by(ast.iter_child_nodes(node))
 

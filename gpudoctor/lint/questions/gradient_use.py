@@ -52,20 +52,17 @@ MADE_OF = 6
 
 def _made_of_weights(made: Hashable, depth: int = MADE_OF) -> bool:
     """It is parameters of a model, or was made of some: `parameters_to_vector(model.parameters())`."""
-    if isinstance(made, (Module, Wrapper, Parameters, StateDict)):
-        return True
-    if not depth:
-        return False
     parts: Iterable[Hashable] = ()
-    if isinstance(made, Unknown):
-        parts = made.term.parts
-    elif isinstance(made, Term):
-        parts = made.parts
-    elif isinstance(made, (tuple, ValueSet)):
-        parts = made
-    elif isinstance(made, (Method, TupleOf)):
-        parts = (made.receiver,) if isinstance(made, Method) else made.items
-    return any(_made_of_weights(each, depth - 1) for each in parts)
+    match made:
+        case Module() | Wrapper() | Parameters() | StateDict():
+            return True
+        case Unknown(Term(parts=inside)) | Term(parts=inside) | TupleOf(inside):
+            parts = inside
+        case tuple() | ValueSet():
+            parts = made
+        case Method(receiver):
+            parts = (receiver,)
+    return depth > 0 and any(_made_of_weights(each, depth - 1) for each in parts)
 
 
 def _after_an_epoch(program: Program, sent: Collective) -> bool:

@@ -32,6 +32,18 @@ class _FieldsWithNodes(dict[type[ast.AST], tuple[str, ...]]):
 _FIELDS = _FieldsWithNodes()
 
 
+def bound_by(node: ast.AST) -> str:
+    """The name that this node binds by itself, be it an assignment, a definition or an import; empty elsewhere."""
+    match node:
+        case ast.Name(name, ast.Store() | ast.Del()):
+            return name
+        case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+            return name
+        case ast.alias(name, asname):
+            return (asname or name).partition(".")[0]
+    return ""
+
+
 def walk(node: ast.AST) -> list[ast.AST]:
     """What `ast.walk` gives, in its order, at a fraction of its cost; without contexts and operators, for which nobody
     asks but at the names and operations."""
