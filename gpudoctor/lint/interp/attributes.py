@@ -178,7 +178,7 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
     """An attribute that nobody was seen to set: a base may have it, or a part of the program that was lost."""
     cls = class_of(value)
     # `self.__dict__ = settings`: its attributes are the entries of that dictionary.
-    kept = m.read((value, "__dict__"))
+    kept = m.own_attribute(value, "__dict__")
     if kept is not None and isinstance(kept.single, Unknown):
         option = option_in(m, kept.single, name, node)
         if option is not None:
@@ -209,7 +209,7 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
 
 def _kept_in(m: Evaluator, value: Value) -> DictOf | None:
     """The dictionary whose entries are its attributes, if one was given to it: `self.__dict__ = self._shared_state`."""
-    held = m.read((value, "__dict__"))
+    held = m.own_attribute(value, "__dict__")
     kept = [each for each in held if isinstance(each, DictOf)] if held is not None else []
     return kept[0] if len(kept) == 1 else None
 
@@ -364,8 +364,7 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
         if method is not None:
             m.call(singleton(BoundMethod(owner, method, target.attr)), Arguments((values,)), target)
             continue
-        key = (owner.scope, target.attr) if isinstance(owner, (ProjectModule, Class)) else (owner, target.attr)
-        m.write(key, values)
+        m.set_own_attribute(owner.scope if isinstance(owner, (ProjectModule, Class)) else owner, target.attr, values)
 
 
 def _setter(m: Evaluator, owner: Value, name: str, values: Values) -> Function | None:

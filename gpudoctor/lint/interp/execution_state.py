@@ -137,7 +137,7 @@ class ExecutionState(Position):
         "_traits": "Looked up once: what the bodies of functions hold.",
         "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
         "_world": "How the program is launched.",
-        "_written": "Cells that were ever written to: of no object need be looked up what the others hold.",
+        "_written": "Cells and attributes that were ever written to: others need not be looked up, of no object.",
         "age": "A method of `_ages`, found quickly.",
         "asked": "The tests that were asked, by their keys: of what nobody asked, an answer may be learnt later, too.",
         "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
@@ -542,9 +542,11 @@ class ExecutionState(Position):
 
     def own_attribute(self, owner: Hashable, name: str) -> Values | None:
         """What the program has set an attribute of this very object to."""
-        return self.read((owner, name))
+        # Few programs set one, and it is asked for with each attribute.
+        return self.read((owner, name)) if name != "__dict__" or name in self._written else None
 
     def set_own_attribute(self, owner: Hashable, name: str, values: Values) -> None:
+        self._written.add(name)
         self.write((owner, name), values)
 
     # --- paths -------------------------------------------------------------------------------------------------

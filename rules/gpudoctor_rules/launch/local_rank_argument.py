@@ -90,9 +90,6 @@ class LocalRankArgument(Rule):
         # A demo that shares its options with the training is started by no launcher.
         if not program.launched_in_several:
             return
-        # DeepSpeed's launcher, for one, does pass the option.
-        if program.launchers_named() == {"deepspeed"}:
-            return
         # The option may be a leftover: the GPU is chosen by another number.
         if any(_is_other_rank(use.device) for use in program.events(DeviceUsed)):
             return
@@ -104,6 +101,9 @@ class LocalRankArgument(Rule):
             used = next((read for read in program.events(SettingRead) if read.name == event.name), None)
             if used is None or not OPTIONS.intersection(event.flags) or _from_elsewhere(event):
                 continue
+            # DeepSpeed's launcher, for one, does pass the option. Asked last: that reads the scripts of the project.
+            if program.launchers_named() == {"deepspeed"}:
+                return
             option = next(flag for flag in event.flags if flag in OPTIONS)
             # The project's own launcher passes it in the spelling that is declared.
             if _passed(program) == "--local-rank" and "--local-rank" in event.flags:
