@@ -73,7 +73,7 @@ SHORT_CALL = 8
 MAX_QUIET_STATEMENTS = 1_500
 """All calls of a function together: one that took more, and never did anything that rules ask about, is not followed
 again with data alone."""
-MIN_REMEMBERED_COST = 40
+MIN_REMEMBERED_COST = 20
 """Statements that the calls of a function, or the constructions of a class, have taken before one is remembered: to
 load what does it, and to note what a call reads, costs as much."""
 MAX_REMEMBERED = 12
