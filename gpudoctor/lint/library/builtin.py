@@ -69,19 +69,20 @@ def _number(call: Call) -> Values:
         return singleton(Const(0))
 
     def convert(value: Value) -> Value:
-        # `int(os.environ["RANK"])` is where the text of a rank becomes a number.
-        if isinstance(value, Rank):
-            return Rank(value.kind, value.source, place=value.place)
-        if isinstance(value, Size):
-            return Size(value.kind, place=value.place)
-        if isinstance(value, Const):
-            found = converted(call.name.rpartition(".")[2], value)
-            return found if found is not None else Unknown(CallResult(call.name, value), "a number")
-        if isinstance(value, (Truth, Unknown)):
-            return value
-        # `float(loss)` waits for the GPU as `loss.item()` does.
-        if isinstance(value, Tensor) and not value.on_cpu:
-            call.emit(HostSync, call=call.name, subject=value)
+        match value:
+            # `int(os.environ["RANK"])` is where the text of a rank becomes a number.
+            case Rank(kind, source):
+                return Rank(kind, source, place=value.place)
+            case Size(count):
+                return Size(count, place=value.place)
+            case Const():
+                found = converted(call.name.rpartition(".")[2], value)
+                return found if found is not None else Unknown(CallResult(call.name, value), "a number")
+            case Truth() | Unknown():
+                return value
+            # `float(loss)` waits for the GPU as `loss.item()` does.
+            case Tensor(on_cpu=False):
+                call.emit(HostSync, call=call.name, subject=value)
         return unknown(call, "a number", [value]).bindings[0].value
 
     return given.map(convert)

@@ -29,31 +29,22 @@ TYPES = ("cuda", "cpu", "mps", "xpu", "npu", "meta", "hpu")
 
 def as_device(value: Value, place: Location) -> Value | None:
     """The device that a value names: a Device, an Unknown, or None for a value that names none (a dtype)."""
-    if isinstance(value, Unknown):
-        return None if _is_dtype_of_tensor(value) else value
-    if isinstance(value, Device):
-        return value
-    if isinstance(value, Const):
-        return _from_constant(value, place)
+    match value:
+        # `torch.float16` is a name of the library and no device; nor does `mask.to(x.dtype)` name one.
+        case Library() | Unknown(Attribute(Tensor(), "dtype")):
+            return None
+        case Unknown() | Device():
+            return value
+        case Const():
+            return _from_constant(value, place)
+        case Text():
+            return _from_text(value, place)
+        case Tensor():
+            return value.device or Unknown(Attribute(value, "device"), "the device of a tensor", value.label)
+        case Module() | Wrapper():
+            return Unknown(Attribute(value, "device"), "the device of a module", value.label)
     # `model.to(rank)`: an integer is the index of a GPU.
-    if value.is_launched:
-        return Device("cuda", value, place)
-    if isinstance(value, Text):
-        return _from_text(value, place)
-    # `torch.float16` is a name of the library and no device.
-    if isinstance(value, Library):
-        return None
-    if isinstance(value, Tensor):
-        return value.device or Unknown(Attribute(value, "device"), "the device of a tensor", value.label)
-    if isinstance(value, (Module, Wrapper)):
-        return Unknown(Attribute(value, "device"), "the device of a module", value.label)
-    return Unknown(Anonymous("device", value), "a device")
-
-
-def _is_dtype_of_tensor(value: Unknown) -> bool:
-    """`mask.to(x.dtype)`: whichever it is, it names no device."""
-    term = value.term
-    return isinstance(term, Attribute) and isinstance(term.of, Tensor) and term.name == "dtype"
+    return Device("cuda", value, place) if value.is_launched else Unknown(Anonymous("device", value), "a device")
 
 
 def _from_constant(value: Const, place: Location) -> Value | None:

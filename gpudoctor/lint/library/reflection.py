@@ -119,34 +119,37 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         return False if isinstance(value, Function) or (value.complete and name not in value.library_bases) else None
     if value == NONE and isinstance(kind, Class):
         return False
-    if isinstance(value, Const):
-        return type(value.value).__name__ == name.rpartition(".")[2] if name.startswith("builtins.") else None
-    if isinstance(value, Unknown) and value.kind and name.startswith("builtins."):
-        # A `bool` is an `int`, too.
-        return name == f"builtins.{value.kind}" or (value.kind == "bool" and name == "builtins.int")
-    if isinstance(value, Wrapper):
-        return _wrapper_is_a(value, name)
-    if isinstance(value, Dataset) and name == "torch.utils.data.IterableDataset":
-        return value.iterable
+    of_python = name.startswith("builtins.")
+    match value:
+        case Const():
+            return type(value.value).__name__ == name.rpartition(".")[2] if of_python else None
+        case Unknown(kind=known) if known and of_python:
+            # A `bool` is an `int`, too.
+            return name == f"builtins.{known}" or (known == "bool" and name == "builtins.int")
+        case Wrapper():
+            return _wrapper_is_a(value, name)
+        case Dataset() if name == "torch.utils.data.IterableDataset":
+            return value.iterable
     cls = class_of(value) if value is not None else None
     # Bases of the project are walked; library bases are named by `library_bases`.
     if isinstance(kind, Class) and cls is not None:
         # A base that was not read may derive from the class in question.
         return kind in ancestry(cls) or (None if not cls.complete else False)
-    if isinstance(value, Module):
-        return _module_is_a(do, value, name)
-    if isinstance(value, Tensor):
+    match value:
+        case Module():
+            return _module_is_a(do, value, name)
         # What has a graph is no number of Python; a batch may hold some.
-        if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
+        case Tensor() if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
             return False
         # A batch as a whole may be a tensor, a tuple or a dictionary.
-        return True if name in _TENSORS and value.batch_of is None else None
-    # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
-    if isinstance(value, Parameters) and name == "torch.Tensor":
-        return False
-    if isinstance(value, (DictOf, ListOf, TupleOf)):
+        case Tensor(batch_of=None) if name in _TENSORS:
+            return True
+        # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
+        case Parameters() if name == "torch.Tensor":
+            return False
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
-        return name.rpartition(".")[2].lower() in _KINDS_OF[type(value)] if name else None
+        case DictOf() | ListOf() | TupleOf() if name:
+            return name.rpartition(".")[2].lower() in _KINDS_OF[type(value)]
     return None
 
 
