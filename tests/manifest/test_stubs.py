@@ -79,6 +79,16 @@ def test_other_names(tmp_path: Path):
     assert found["aliases"] == {"a.f": "b.f", "c.": "b.", "d.g": "d.f"}
 
 
+def test_another_name_of_a_member_of_another_class(tmp_path: Path):
+    one = "class State:\n    def run(self, function):\n        return function(self)\n    def wait(self): ...\n"
+    other = "from one import State as State\nclass Manager:\n    run = State.run\n    hold = State.wait\n"
+    found = table_of(tmp_path, one=one, other=other)
+    assert found["methods"]["other.Manager.run"] == found["methods"]["one.State.run"]
+    assert found["bodies"]["other.Manager.run"] == found["bodies"]["one.State.run"]
+    assert "other.Manager.hold" in found["methods"]
+    assert found["aliases"] == {"other.State": "one.State"}
+
+
 def test_a_body_is_given_what_the_stub_imports(tmp_path: Path):
     method = "    net: Model\n    def f(self, x=1):\n        return torch.f(x, Model, A)\n    def g(self): ...\n"
     others = "class B(A):\n    def f(self): ...\nclass C(A): ...\n"

@@ -125,7 +125,7 @@ class LocalRankArgument(Rule):
         if event is None or not program.has(ArgumentsParsed):
             return
         # Whoever writes of it, as one that rewrites `sys.argv`, knows it.
-        if any("--local-rank" in source.text for source in program.sources):
+        if program.has_text("--local-rank"):
             return
         # Asked last, for it reads what the project says of itself.
         if not program.is_before_torch(2, 0) and _started_by_launch(program):
@@ -261,7 +261,7 @@ def _knows_it_from_elsewhere(program: Program) -> bool:
         return True
     # The text of the files, too: a shell command or a comment about `LOCAL_RANK` shows that it is dealt with. Where the
     # option chooses the GPU in spite of that, it is not.
-    spoken_of = any(name in source.text for source in program.sources for name in ELSEWHERE)
+    spoken_of = program.has_text(*ELSEWHERE)
     return spoken_of and not any(map(_is_by_option, program.events(DeviceUsed)))
 
 
