@@ -1,7 +1,5 @@
 """Ray Tune: trials of one training, each by workers of its own, or by a function in one process."""
 
-import ray.train.torch
-
 from gpudoctor.manifest.effects import as_taken, followed, surely
 
 @followed()
@@ -10,10 +8,10 @@ class Tuner:
         self.trainable = trainable
         self.param_space = param_space
     def fit(self):
-        if surely(isinstance(self.trainable, ray.train.torch.TorchTrainer)):
-            self.trainable.fit()
-        else:
+        if surely(callable(self.trainable)):
             as_taken(self.trainable, self.param_space)
+        else:
+            self.trainable.fit()
         return ResultGrid()
 
 class ResultGrid: ...
