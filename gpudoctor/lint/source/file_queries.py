@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
+from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
+
 try:
     # A tenth of the time that importing hashlib takes, which loads OpenSSL.
     from _blake2 import blake2b
@@ -133,3 +135,12 @@ def content(path: str) -> str:
 
 CONTENT = content.__name__
 _QUESTIONS[CONTENT] = content
+
+
+def beginning_of(path: str) -> str:
+    """The text of a file of settings, as far as it is looked at; empty where there is none."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_SETUP_BYTES
+from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN
+from gpudoctor.lint.source.file_queries import beginning_of
 
 _ENDINGS = (".sh", ".bash", ".slurm", ".sbatch", ".md", ".rst", ".job", ".pbs")
 _NAMES = frozenset({"makefile", "readme", "readme.txt"})
@@ -58,12 +59,7 @@ def _walk(root: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> Iterator[tuple[str, ...]]:
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return
-    text = re.sub(r"\\[ \t]*\r?\n", " ", text)
+    text = re.sub(r"\\[ \t]*\r?\n", " ", beginning_of(path))
     # Most texts speak of no launcher in any line.
     launchers = {launcher: written for launcher, written in _LAUNCHERS.items() if re.search(written, text)}
     for line in text.splitlines() if launchers else ():

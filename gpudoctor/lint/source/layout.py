@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW, MAX_SETUP_BYTES
-from gpudoctor.lint.source.file_queries import is_folder, question, real_path
+from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_FOLDERS_BELOW
+from gpudoctor.lint.source.file_queries import beginning_of, is_folder, question, real_path
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 # A project that was downloaded rather than cloned often has no more than these.
@@ -60,12 +60,8 @@ def _is_marker(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     # Training programs like to keep their own set-up in a file of this name.
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_SETUP_BYTES)
-    except OSError:
-        return False
-    return b"setuptools" in text or b"distutils" in text
+    text = beginning_of(path)
+    return "setuptools" in text or "distutils" in text
 
 
 def package_root(folder: str) -> str:
@@ -136,17 +132,9 @@ def started_in(path: str, root: str) -> tuple[str, ...]:
 @question
 def scripts(root: str) -> list[str]:
     """The commands of a project, as `module:function`."""
-    texts = ((section, _beginning_of(os.path.join(root, name))) for name, section in _OFFERING)
+    texts = ((section, beginning_of(os.path.join(root, name))) for name, section in _OFFERING)
     parts = [part for section, text in texts if text for part in re.findall(section, text)]
     return [f"{module}:{name}" for part in parts for module, name in re.findall(_TARGET, part)]
-
-
-def _beginning_of(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def packages_around(entry_folder: str, root: str) -> list[str]:

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
-from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN, MAX_SETUP_BYTES
+from gpudoctor.lint.size_limits import MAX_FOLDER_SCAN
+from gpudoctor.lint.source.file_queries import beginning_of
 
 _SETUP = frozenset({"setup.py", "setup.cfg", "pyproject.toml", "Pipfile"})
 _FOLDERS = frozenset({"requirements", "environment", "environments", "env", "envs", "conda"})
@@ -64,12 +65,7 @@ def _says_what_is_needed(path: str) -> bool:
 
 def _bounds(path: str, name: str) -> Iterator[tuple[int, ...]]:
     """For each time that the library is asked for, the first version that is too new; empty where none is."""
-    try:
-        with open(path, "rb") as file:
-            text = file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return
-    for said in _asked_for(path, text, name):
+    for said in _asked_for(path, beginning_of(path), name):
         yield _bound(said)
 
 

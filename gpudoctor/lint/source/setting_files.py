@@ -8,8 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 
-from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
-from gpudoctor.lint.source.file_queries import question
+from gpudoctor.lint.source.file_queries import beginning_of, question
 
 MAX_SETTING_FILES = 400
 _DEEPEST = 6
@@ -70,7 +69,7 @@ def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
     # A group of hydra's is a folder: `conf/model/small.yaml` is what `cfg.model` is, with `model: small`.
     folders = os.path.relpath(os.path.dirname(file), root).split(os.sep)
     above: list[tuple[int, str]] = []
-    for line in _text(file).splitlines():
+    for line in beginning_of(file).splitlines():
         match = _LINE.match(line)
         if match is None:
             continue
@@ -85,14 +84,6 @@ def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
                 # Once more as an entry of the whole configuration, whatever folder the file lies in.
                 yield f"{_WHOLE}/{key}", value
         above.append((indent, key))
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(MAX_SETUP_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 _COMMENT = re.compile(r"^\s*(?://|#).*$", re.MULTILINE)
