@@ -157,6 +157,9 @@ class ProjectModules(Protocol):
     def modules_below(self, package: str) -> tuple[str, ...]:
         """The names of the modules in a package."""
 
+    def folders_below(self, package: str) -> tuple[str, ...]:
+        """The names of the folders in a package of the project."""
+
     def has_module(self, name: str) -> bool:
         """The project has a module or package of this dotted name."""
 

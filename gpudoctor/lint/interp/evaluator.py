@@ -275,6 +275,11 @@ class Evaluator(ExecutionState, LibraryContext):
         found = self.project.find(self.frame.file, package)
         return self.project.module_names(found) if found is not None else ()
 
+    def folders_below(self, package: str) -> tuple[str, ...]:
+        """The names of the folders in a package of the project."""
+        found = self.project.find(self.frame.file, package)
+        return self.project.folder_names(found) if found is not None else ()
+
     def has_module(self, name: str) -> bool:
         """The project has a module or package of this dotted name."""
         return bool(name) and self.project.find(self.frame.file, name) is not None

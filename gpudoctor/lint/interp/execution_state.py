@@ -58,7 +58,7 @@ from gpudoctor.lint.interp.position import (
     Within,
     put_back,
 )
-from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, rank_of
+from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, is_one, rank_of
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld
@@ -364,7 +364,7 @@ class ExecutionState(Position):
         # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on;
         # nor has what makes a mesh of a group that is there.
         if begins or (wraps and not self._has_distributed):
-            self.refine_and_restart()
+            self.refine_and_restart(of_one=kind is InitGroup and is_one(fields.get("world_size")))
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
     def _start_ranks(self) -> None:
@@ -378,8 +378,8 @@ class ExecutionState(Position):
     def _has_distributed(self) -> bool:
         return any(type(each) is UseManaged or (type(each) is Wrap and each.kind.synchronises) for each in self.log)
 
-    def refine_and_restart(self) -> None:
-        """Distribution starts here: the open switches around this place are what turned it on."""
+    def refine_and_restart(self, of_one: bool = False) -> None:
+        """Distribution starts here: the open switches around it turned it on; or off, where it is of one process."""
         # A single process has nothing to switch on.
         if not self.several_processes:
             return
@@ -393,8 +393,8 @@ class ExecutionState(Position):
             # Nor is this what turns it on: `if processes == 1: worker(0)`, beside the spawn of more.
             and not asks_for_one(literal)
         }
-        if fresh:
-            self.refinements.update(fresh)
+        if fresh and not (of_one and len(fresh) > 1):
+            self.refinements.update({key: on is not of_one for key, on in fresh.items()})
             raise RefineAndRestart
 
     def assume(self, literal: Literal) -> None:

@@ -140,7 +140,12 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
         if not m.world_matters:
             return [replace(program, world=LaunchWorld.SINGLE)]
         alone, _, _ = _follow(start, project, left, LaunchWorld.SINGLE)
-        return [alone] if alone is not None else []
+        if alone is not None:
+            return [alone]
+        # `if args.debug: worker(0) else: …`: as one process it starts others.
+        program, switches, m = _follow(start, project, left, LaunchWorld.SPAWN)
+        if program is None:
+            return []
     programs = _with_another_choice(start, project, left, program, switches)
     if _may_use_data_parallel(program):
         # The switch that turned DDP on is off where DataParallel is used: `if args.distributed: … else: …`.

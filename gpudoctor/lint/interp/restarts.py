@@ -6,8 +6,9 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.symbols import OneOf
-from gpudoctor.lint.domain.value import Truth
+from gpudoctor.lint.domain.value import Const, Truth
 from gpudoctor.lint.flow.condition import Inequality, Literal
+from gpudoctor.lint.flow.valueset import ValueSet
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.rank import RankKind
@@ -34,6 +35,11 @@ def asks_for_one(literal: Literal) -> bool:
             for each in key.values
         )
     return isinstance(bound, Inequality) and (bound.kind, bound.number, literal.holds) in _ONE
+
+
+def is_one(number: object) -> bool:
+    """These values are the number one."""
+    return isinstance(number, ValueSet) and number.single == Const(1)
 
 
 def rank_of(setting: Term, kind: RankKind) -> Hashable:

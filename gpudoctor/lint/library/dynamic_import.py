@@ -62,7 +62,7 @@ def _modules(call: Call, name: Value, before: str) -> list[str]:
     package, _, prefix = start.rpartition(".")
     if not package or middle is None:
         return []
-    names = [each for each in call.do.modules.modules_below(package) if each.startswith(prefix) and each.endswith(end)]
+    names = [each for each in _all_below(call.do, package, end) if each.startswith(prefix) and each.endswith(end)]
     usual = text_of(default_of(call.do, middle))
     chosen = f"{prefix}{usual}{end}" if usual is not None else None
     if chosen in names:
@@ -75,6 +75,15 @@ def _modules(call: Call, name: Value, before: str) -> list[str]:
         read = f"{most} were read" if most > 1 else "one was read"
         call.do.record_imprecision(f"one of {len(names)} modules in {package} is imported, of which {read}", call.place)
     return [f"{package}.{each}" for each in names[:most]]
+
+
+def _all_below(do: LibraryContext, package: str, end: str) -> Sequence[str]:
+    """The modules of a package, or with `f"app.{name}.train"` those of this name in each of its folders."""
+    _, dot, module = end.partition(".")
+    if not dot:
+        return do.modules.modules_below(package)
+    inside = (f"{each}.{module}" for each in do.modules.folders_below(package))
+    return [each for each in inside if do.modules.has_module(f"{package}.{each}")]
 
 
 def _modules_in_settings(call: Call, name: Value) -> list[str]:

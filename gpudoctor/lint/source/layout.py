@@ -216,6 +216,11 @@ def modules_in(folder: str) -> list[str]:
     return [name for name in (files if len(files) >= len(packages) else packages) if name.isidentifier()]
 
 
+def folders_in(folder: str) -> list[str]:
+    """The names under which folders inside of a folder are imported, packages or not."""
+    return [entry.name for entry in _scan(folder) if _is_folder(entry) and entry.name.isidentifier()]
+
+
 @question
 def _is_python_home(folder: str) -> bool:
     return any(

@@ -10,6 +10,7 @@ from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
 from gpudoctor.lint.source.file_queries import is_file, is_folder, real_path
 from gpudoctor.lint.source.layout import (
+    folders_in,
     holds_python,
     is_inside,
     is_near,
@@ -204,11 +205,11 @@ class Project:
 
     def module_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
         """The names of the modules inside a package, sorted; those that begin with a line below are its own affair."""
-        if isinstance(package, ModuleFile):
-            folders = [os.path.dirname(package.source.path)] if package.is_package else []
-        else:
-            folders = list(package.folders)
-        return tuple(sorted({name for folder in folders for name in modules_in(folder) if name[0] != "_"}))
+        return tuple(sorted({name for each in _folders_of(package) for name in modules_in(each) if name[0] != "_"}))
+
+    def folder_names(self, package: ModuleFile | Package) -> tuple[str, ...]:
+        """The names of the folders inside a package, sorted, in which modules may lie."""
+        return tuple(sorted({name for each in _folders_of(package) for name in folders_in(each)}))
 
     def add_search_path(self, folder: str, *, first: bool = False) -> None:
         """The program puts this folder on `sys.path`, before all others or behind them."""
@@ -356,6 +357,12 @@ class Project:
                 if all(part.isidentifier() for part in parts):
                     return ".".join(parts)
         return os.path.basename(path)
+
+
+def _folders_of(package: ModuleFile | Package) -> tuple[str, ...]:
+    if isinstance(package, Package):
+        return package.folders
+    return (os.path.dirname(package.source.path),) if package.is_package else ()
 
 
 def project_of(path: str, sources: Sources | None = None) -> tuple[Project, ModuleFile | None]:

@@ -91,3 +91,15 @@ def test_of_folders_and_files_those_are_chosen_among_of_which_there_are_more() -
     files = {"nets/__init__.py": "", "nets/base.py": "", "engine.py": TRAIN, **nets}
     (program,) = followed("start.py", {"start.py": start, **files})
     assert program.training_loops == 1
+
+
+def test_a_module_of_one_name_in_each_of_the_folders_is_chosen() -> None:
+    """`app/main.py --app one`; the folders have no `__init__.py`, and a settings folder has no such module."""
+    start = """
+        import importlib
+        import sys
+        importlib.import_module(f"app.{sys.argv[1]}.train").train()
+        """
+    apps = {f"app/{name}/train.py": TRAIN for name in ("one", "two")}
+    (program,) = followed("start.py", {"start.py": start, "app/settings/sizes.py": "", **apps})
+    assert program.training_loops == 2

@@ -421,6 +421,46 @@ def test_a_group_of_one_is_one_process(paper, group: str):
     assert [program.world for program in paper(source, launch="auto").programs] == [LaunchWorld.SINGLE]
 
 
+def test_a_branch_for_one_process_is_off_where_several_are_started(paper):
+    """`world_size=1` turns nothing on, though it is met before what starts the others."""
+    found = paper(
+        """
+        import argparse, torch, torch.distributed as dist, torch.multiprocessing as mp
+        def worker(rank, world_size):
+            reveal(rank)  #: local rank
+            dist.init_process_group("nccl", rank=rank, world_size=world_size)
+            torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--debug", action="store_true")
+            if parser.parse_args().debug:
+                worker(rank=0, world_size=1)
+            else:
+                for rank in range(torch.cuda.device_count()):
+                    mp.Process(target=worker, args=(rank, torch.cuda.device_count())).start()
+        """,
+        launch="auto",
+    )
+    assert [program.world for program in found.programs] == [LaunchWorld.SPAWN]
+
+
+def test_a_program_that_starts_others_only_as_one_process_is_followed(paper):
+    """Under torchrun it goes another way, on which there is nothing of several processes."""
+    found = paper(
+        """
+        import os, torch, torch.distributed as dist, torch.multiprocessing as mp
+        def worker(rank):
+            reveal(rank)  #: local rank
+            dist.init_process_group("nccl", rank=rank, world_size=torch.cuda.device_count())
+        if __name__ == "__main__":
+            if "RANK" not in os.environ:
+                mp.spawn(worker, nprocs=torch.cuda.device_count())
+        """,
+        launch="auto",
+    )
+    assert [program.world for program in found.programs] == [LaunchWorld.SPAWN]
+
+
 def test_a_function_that_the_project_starts_by_name_is_the_program(paper, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n\n[project.scripts]\ngo = "train:main"\n')
     found = paper(
