@@ -100,15 +100,21 @@ class Operands:
             return UNKNOWN
         # Who knows where operators of others want their operands?
         if getattr(func, "namespace", "aten") == "aten":
-            counted = _compared(func, tensors, places)
+            counted = _compared(func, args, tensors, places)
             other = next((place for place in counted if place != counted[0]), UNKNOWN)
             if other is not UNKNOWN:
                 raise error_of(func, args, kwargs, counted[0], other)
-        return gpus[0]
+        return first if func in _WRITING else gpus[0]
 
 
-def _compared(func: Any, tensors: Iterable[torch.Tensor], places: Sequence[DevicePlace]) -> list[DevicePlace]:
+def _compared(
+    func: Any, args: tuple[Any, ...], tensors: Iterable[torch.Tensor], places: Sequence[DevicePlace]
+) -> list[DevicePlace]:
     """The places of the operands that must be at one place."""
+    # The indices at which a tensor of the host is written are copied there, as is a number; those of a read are not.
+    if func in _WRITING and places[0] == HOST:
+        tensors = [args[0], *(each for each in args[2:] if isinstance(each, torch.Tensor) and each.dim())]
+        places = [place_of(each) for each in tensors]
     # A number in a tensor of the host goes along with any operation.
     counted: list[DevicePlace] = [
         place
@@ -143,4 +149,5 @@ def _named(names: Iterable[str]) -> Iterable[Any]:
 
 
 _DRAWING = frozenset(_named(_DRAWING_NAMES.split()))
-_INDEXING = frozenset(_named(("__getitem__", "__setitem__", "index_put", "index_put_")))
+_WRITING = frozenset(_named(("__setitem__", "index_put", "index_put_")))
+_INDEXING = _WRITING | frozenset(_named(("__getitem__",)))

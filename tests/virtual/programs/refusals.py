@@ -40,6 +40,18 @@ refused(lambda: nn.DataParallel(net, device_ids=[0, 1, 2]), AssertionError, "Inv
 refused(lambda: DistributedDataParallel(nn.Linear(4, 2), device_ids=[rank]), ValueError, "device_ids")
 refused(lambda: dist.all_reduce(torch.ones(2)), RuntimeError, "No backend type associated with device type cpu")
 
+# Indices on a GPU say where a tensor of the host is written, but not where it is read.
+picked = torch.tensor([True, False, True]).cuda()
+refused(
+    lambda: batch[picked], RuntimeError, "indices should be either on cpu or on the same device as the indexed tensor"
+)
+refused(lambda: batch.index_put_((picked,), torch.ones(4).cuda()), RuntimeError, "")
+written = torch.ones(3, 4)
+written[picked] = 0
+written[picked, 1] = torch.tensor(5.0).cuda()
+assert written.device.type == "cpu"
+assert written.sum(1).tolist() == [5, 4, 5]
+
 # A number is at home everywhere, and DDP moves what it is given.
 assert (net(batch.cuda()) * torch.tensor(2.0)).device == torch.device("cuda", rank)
 assert DistributedDataParallel(net, device_ids=[rank])(batch).device == torch.device("cuda", rank)
