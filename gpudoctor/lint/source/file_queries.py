@@ -12,15 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
-from gpudoctor.lint.size_limits import MAX_SETUP_BYTES
-
 try:
     # A tenth of the time that importing hashlib takes, which loads OpenSSL.
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
 
-from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.size_limits import MAX_SETUP_BYTES, most_bytes
 
 A = TypeVar("A")
 KeptAnswers = dict[tuple[str, str], object]
