@@ -46,8 +46,8 @@ from gpudoctor.lint.interp.limits import (
 )
 from gpudoctor.lint.interp.position import (
     NONE_SET,
-    ON_PATH,
     POSITION,
+    Fork,
     Frame,
     InFrame,
     OpenFrames,
@@ -91,36 +91,6 @@ class _Ages:
         """When the owner of a key was made; `OLD` for what was there from the start."""
         owner = key[0] if type(key) is tuple else key
         return self.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
-
-
-class Fork:
-    """A path of its own for the length of a block, which leaves nothing behind unless it is joined."""
-
-    __slots__ = ("_before", "_layer", "_path", "_state", "end", "job_aborted")
-
-    def __init__(self, state: ExecutionState, path: Condition) -> None:
-        self._state = state
-        self._path = path
-        self.end: PathExit | None = None
-        """Where the block comes out, if it does."""
-        self.job_aborted = False
-        """It did not, since the job has ended."""
-
-    def __enter__(self) -> Fork:
-        m = self._state
-        self._before = ON_PATH(m)
-        self._layer = m.store.open()
-        m.path, m.unreachable, m.job_aborted = self._path, False, False
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        m = self._state
-        if m.unreachable:
-            self.job_aborted = m.job_aborted
-        else:
-            self.end = PathExit(self._layer, m.path)
-        m.store.close()
-        m.put_back_path(self._before)
 
 
 class ExecutionState(Position):
@@ -617,7 +587,7 @@ class ExecutionState(Position):
 
     def fork(self, path: Condition) -> Fork:
         """Inside, the execution is on this path. What it does there is forgotten, unless it is joined."""
-        return Fork(self, path)
+        return Fork(self, self.store, path)
 
     def run_branch(self, base: Condition, literal: Literal, body: Callable[[], None]) -> Fork:
         """Follow one side of a branch."""

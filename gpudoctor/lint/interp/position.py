@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.traced_number import Trace
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
-from gpudoctor.lint.flow.store import Delta
+from gpudoctor.lint.flow.store import Delta, Store
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.source.project import ModuleFile
 from gpudoctor.record import dataclass, field
@@ -216,6 +216,35 @@ def put_back(owner: Position, values: tuple[Any, ...]) -> None:
     """Let all that is in a position be what it was."""
     for name, value in zip(_OF_POSITION, values, strict=True):
         setattr(owner, name, value)
+
+
+class Fork:
+    """A path of its own for the length of a block, which leaves nothing behind unless it is joined."""
+
+    __slots__ = ("_at", "_before", "_layer", "_path", "_store", "end", "job_aborted")
+
+    def __init__(self, at: Position, store: Store[Value], path: Condition) -> None:
+        self._at, self._store, self._path = at, store, path
+        self.end: PathExit | None = None
+        """Where the block comes out, if it does."""
+        self.job_aborted = False
+        """It did not, since the job has ended."""
+
+    def __enter__(self) -> Fork:
+        m = self._at
+        self._before = ON_PATH(m)
+        self._layer = self._store.open()
+        m.path, m.unreachable, m.job_aborted = self._path, False, False
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        m = self._at
+        if m.unreachable:
+            self.job_aborted = m.job_aborted
+        else:
+            self.end = PathExit(self._layer, m.path)
+        self._store.close()
+        m.put_back_path(self._before)
 
 
 class Within:
