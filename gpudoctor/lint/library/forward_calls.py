@@ -87,9 +87,10 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
 def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
     take_gpu(call.do, devices)
-    for given in call.args:
-        if len(given.bindings) > 1 and given.any(lambda each: isinstance(each, Tensor)):
-            take_gpu(call.do, given.map(lambda each: each.device if isinstance(each, Tensor) and each.device else NONE))
+    # An option that moves the batches alone says where the model must be.
+    for given in call.args if on_cpu(devices) else ():
+        if len(given.bindings) > 1 and given.all(lambda each: isinstance(each, Tensor)):
+            take_gpu(call.do, given.map(_place_of))
     device = single_of(devices)
     # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
     if not _moves_inputs(module):
@@ -135,6 +136,10 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     forget_what_forward_sets(call.do, core)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, class_of(core)))
+
+
+def _place_of(value: Value) -> Value:
+    return value.device or NONE if isinstance(value, Tensor) else NONE
 
 
 def _moves_inputs(module: Module | Wrapper) -> bool:

@@ -73,6 +73,9 @@ class TrainingDataNotShuffled(Rule):
             # One pass has no order to repeat; numbers that are drawn at random have none at all.
             if epochs is None or loader.opaque or loader.made_up or escapes(program, loader):
                 continue
+            # What is gathered in these rounds is learnt from as a whole, behind them.
+            if all(each.identity != epochs.identity for each in training.backward.loops):
+                continue
             sampler = _kept_order(loader, training.when)
             if sampler is None or not _is_in_order(loader, training.when) or _recurs(program, training):
                 continue
