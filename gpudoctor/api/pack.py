@@ -39,6 +39,7 @@ from gpudoctor.lint.domain.symbols import (
     Setting,
     Widened,
     asked_of,
+    each_of,
     names_day,
 )
 from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor, TensorOrigin
@@ -53,6 +54,7 @@ from gpudoctor.lint.domain.value import (
     Unknown,
     Value,
     Values,
+    constant_of,
     in_code,
     int_of,
     name_of,
@@ -185,6 +187,7 @@ from gpudoctor.lint.questions.loop_rounds import (
     training_loop,
     trains,
 )
+from gpudoctor.lint.questions.unseen_deeds import may_lower_precision, may_mix_data, may_set_seed
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import (
     After,
@@ -463,7 +466,9 @@ __all__ = [
     "calls_behind",
     "chain_of",
     "comes_to",
+    "constant_of",
     "dataclass",
+    "each_of",
     "entered_in",
     "feeds",
     "field",
@@ -482,6 +487,9 @@ __all__ = [
     "left_out",
     "local_rank",
     "local_rank_of",
+    "may_lower_precision",
+    "may_mix_data",
+    "may_set_seed",
     "missing",
     "moved_to",
     "name_of",

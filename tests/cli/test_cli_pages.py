@@ -208,7 +208,7 @@ def test_env(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     assert "host" not in document["system"]
     assert cli.main(["env"]) == 0
     text = capsys.readouterr().out
-    assert f"gpudoctor   {__version__}\n" in text
+    assert re.search(rf"^gpudoctor +{re.escape(__version__)}$", text, re.MULTILINE)
     assert "  NCCL_DEBUG=INFO\n      NCCL writes messages of level INFO\n" in text
     assert f"machine     {len(os.sched_getaffinity(0))} CPUs, memory " in text
 
