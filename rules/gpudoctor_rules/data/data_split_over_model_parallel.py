@@ -6,8 +6,8 @@ With tensor parallelism each rank (each process, one for each GPU) has a part of
 group add up what their parts make of one batch. With context parallelism each has a part of one sequence. A
 `DistributedSampler` that is told nothing deals the data out among all ranks of the world, so that the ranks of such a
 group read different batches: what they add up belongs to different samples, each compares the sum with labels of its
-own, and parameters that every rank has whole drift apart. No error is raised, as all shapes fit; the loss falls slowly
-or not at all.
+own, and parameters that every rank has whole drift apart. So do ranks that shuffle with different seeds, which a run
+shows. No error is raised, as all shapes fit.
 
 ## Fix
 
