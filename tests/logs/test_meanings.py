@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudoctor.logs.error_texts import ERROR_TEXTS, PROGRAM_TEXTS, meaning_by_kind, meaning_of
-from tests.logs.error_lines import INSIDE, LINES, OF_A_KIND
-from tests.logs.test_reading import TEXTS
+from tests.logs.error_lines import INSIDE, LINES, OF_A_KIND, TEXTS
 from tests.tools.site_error_texts import WHOLE
 
 

@@ -1,0 +1,321 @@
+"""What launchers, schedulers and Ray say of how processes ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor import cli
+from gpudoctor.logs.endings import OUT_OF_MEMORY
+from gpudoctor.logs.error_texts.error_text import FailureRole
+from gpudoctor.logs.speakers import Speaker
+from tests.logs.samples import PEER, TABLE, TRACEBACK, prefixed, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_table_of_which_only_the_end_is_left(tmp_path: Path) -> None:
+    first = read(tmp_path, "  rank      : 3 (local_rank: 1)\n  exitcode  : -11 (pid: 6)\n  error_file: <N/A>\n").first
+    assert first is not None
+    assert (first.by.rank, first.summary) == (3, "killed by SIGSEGV")
+
+
+def test_a_launcher_that_shows_the_tracebacks_of_ranks(tmp_path: Path) -> None:
+    """The table of a program that is decorated with `@record`, where ranks print nothing themselves."""
+
+    def entry(rank: int, traceback: str) -> str:
+        members = f"  time      : 2026-11-23_21:52:10\n  host      : node1\n  rank      : {rank} (local_rank: {rank})\n"
+        ends = f"  exitcode  : 1 (pid: 88{rank}) \n  error_file: /tmp/error.json\n"
+        return f"[{rank}]:\n{members}{ends}  traceback : {prefixed('  ', traceback).lstrip()}  \n"
+
+    table = f"Failures:\n{entry(0, PEER)}----\nRoot Cause (first observed failure):\n{entry(1, TRACEBACK)}====\n"
+    found = read(tmp_path, table)
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.place and found.first.place.line, found.sure) == (1, 20, True)
+    assert [each.ranks for each in found.following] == [(0,)]
+
+
+def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "job.log"
+    log.write_text("(RayTrainWorker pid=7315) *** SIGABRT received at time=1734086759 ***\n")
+    assert cli.main(["read", str(log)]) == 1
+    assert "RayTrainWorker pid=7315" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker", "summary"),
+    [
+        ("Exception: process 3 terminated with signal SIGKILL", Speaker(rank=3), "killed by SIGKILL"),
+        ("x.ProcessExitedException: process 3 terminated with exit code 2", Speaker(rank=3), "exit code 2"),
+        ("Child process 71952 (local_rank 1) FAILED (exitcode -11)", Speaker(local_rank=1), "killed by SIGSEGV"),
+        # The command is that of the process which was started last, whoever failed.
+        (
+            "subprocess.CalledProcessError: Command '['python', '--local_rank=7']' died with <Signals.SIGSEGV: 11>.",
+            Speaker(),
+            "killed by SIGSEGV",
+        ),
+        ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2, tag="task"), "exit code 9"),
+        ("/job/go.sh: line 28:  8156 Killed      python3 main.py", Speaker(tag="pid 8156"), "killed by SIGKILL"),
+        ("ERROR Worker VllmWorkerProcess pid 32 died, exit code: -9", Speaker(tag="pid 32"), "killed by SIGKILL"),
+        ("/job/go.sh: line 28: 8156 Aborted    (core dumped) python", Speaker(tag="pid 8156"), "killed by SIGABRT"),
+        (
+            "events\tPod: ml.train-worker-0 exited with code 137\t{}",
+            Speaker(host="train-worker-0"),
+            "killed by SIGKILL",
+        ),
+        (
+            "> -:6015:6224 [1] misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
+            Speaker(local_rank=1, host="-", tag="1"),
+            "misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
+        ),
+    ],
+)
+def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{text}\n").first
+    assert first is not None
+    assert (first.by, first.summary) == (speaker, summary)
+
+
+def test_tasks_of_a_scheduler(tmp_path: Path) -> None:
+    found = read(tmp_path, "srun: error: node1: tasks 2-3,7: Exited with exit code 9\n")
+    assert found.alike == (2, 3, 7)
+
+
+def test_tasks_that_are_launchers_which_another_one_had_left(tmp_path: Path) -> None:
+    log = (
+        '  File "/opt/site-packages/torch/distributed/elastic/rendezvous/dynamic_rendezvous.py", line 6, in run\n'
+        "    raise RendezvousClosedError()\ntorch.distributed.elastic.rendezvous.api.RendezvousClosedError\n"
+        "srun: error: node1: task 1: Exited with exit code 1\nsrun: error: node2: task 2: Exited with exit code 1\n"
+    )
+    found = read(tmp_path, log)
+    assert found.first is not None
+    assert (found.first.role, found.first.by.rank) == (FailureRole.PEER, None)
+    assert found.first.text == "torch.distributed.elastic.rendezvous.api.RendezvousClosedError"
+
+
+def test_tasks_that_the_scheduler_has_ended(tmp_path: Path) -> None:
+    log = "slurmstepd: error: *** STEP 60.0 ON node1 CANCELLED AT 2024 ***\nsrun: error: node1: task 0: Terminated\n"
+    found = read(tmp_path, log)
+    assert found.first is not None
+    assert found.first.role is FailureRole.STOPPED
+    assert [each.ranks for each in found.following] == [(0,)]
+
+
+@pytest.mark.parametrize(("local", "sure"), [(1, False), (2, True), (0, True)])
+def test_the_launcher_saw_another_process_fail_than_the_one_that_tells(local: int, sure: bool, tmp_path: Path) -> None:
+    """Rank 2 is never the second process of a node, of whatever size."""
+    launcher = f"E api.py:869] failed (exitcode: 1) local_rank: {local} (pid: 29) of binary: python"
+    found = read(tmp_path, f"[rank2]: RuntimeError: Expected all tensors to be on the same device\n{launcher}\n")
+    assert found.first is not None
+    assert (found.first.by.rank, found.sure) == (2, sure)
+
+
+def test_who_ended_long_before_the_others_of_another_launcher_ended_first(tmp_path: Path) -> None:
+    later = TABLE.replace("2 (local_rank: 2)", "0 (local_rank: 0)").replace("16:14:25", "16:15:16")
+    found = read(tmp_path, later + TABLE)
+    assert (found.alike, [each.ranks for each in found.following]) == ((2,), [(0,)])
+
+
+def test_tasks_that_are_launchers(tmp_path: Path) -> None:
+    found = read(tmp_path, TABLE + "srun: error: node1: task 0: Exited with exit code 1\n")
+    assert (found.alike, found.sure) == ((2,), False)
+
+
+def test_a_table_without_its_root_cause(tmp_path: Path) -> None:
+    found = read(tmp_path, TABLE.replace("Root Cause (first observed failure):", "Failures:"))
+    assert (found.alike, found.sure) == ((2,), False)
+
+
+def test_whose_error_it_is_says_the_launcher(tmp_path: Path) -> None:
+    launcher = (
+        "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 3 (pid: 5) of binary"
+    )
+    first = read(tmp_path, f"{TRACEBACK}{launcher}\n").first
+    assert first is not None
+    assert (first.by.local_rank, first.summary) == (3, "KeyError: 'label'")
+
+
+@pytest.mark.parametrize(
+    ("told", "rank", "summary"),
+    [
+        (
+            "mpirun noticed that process rank 1 with PID 4 on node a exited on signal 9 (Killed).",
+            1,
+            "killed by SIGKILL",
+        ),
+        ("  Process name: [[29973,1],2]\n  Exit code:    1", 2, "exit code 1"),
+        ("  Process name: [[29973,1],2]\n  Exit code:    139", 2, "killed by SIGSEGV"),
+        ("MPI_ABORT was invoked on rank 2 in communicator MPI_COMM_WORLD\nwith errorcode 1.", 2, "exit code 1"),
+        ("MPI_ABORT was invoked on rank 3 in communicator W\n  Proc: [[4,1],3]\n  Errorcode: -1", 3, "exit code 255"),
+        ("application called MPI_Abort(MPI_COMM_WORLD, 911) - process 5", 5, "exit code 143"),
+        ("Process name: 1\nExit code: 1", 1, "exit code 1"),
+        (
+            "<> [2021-12-07 10:43:01] 087c0ee7 || Exit code: 1\n<> [2021-12-07 10:43:01] 087c0ee7 || Process name: 3",
+            3,
+            "exit code 1",
+        ),
+        ("Exit code: 7\nstarted again\nProcess name: [[1,1],2]\n  Exit code: 1", 2, "exit code 1"),
+    ],
+)
+def test_what_mpirun_says_of_the_first(told: str, rank: int, summary: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"Primary job  terminated normally, but 1 process returned\n{told}\n").first
+    assert first is not None
+    assert (first.by.rank, first.summary) == (rank, summary)
+
+
+@pytest.mark.parametrize(
+    ("status", "summary", "role"),
+    [
+        (3221225477, "killed by an access violation", FailureRole.OWN),
+        (-1073741819, "killed by an access violation", FailureRole.OWN),
+        (3221225786, "killed by SIGTERM (Ctrl-C)", FailureRole.STOPPED),
+    ],
+)
+def test_what_exit_codes_of_windows_mean(status: int, summary: str, role: FailureRole, tmp_path: Path) -> None:
+    first = read(
+        tmp_path, f"subprocess.CalledProcessError: Command '['python']' returned non-zero exit status {status}."
+    ).first
+    assert first is not None
+    assert (first.summary, first.role) == (summary, role)
+    assert first.meaning is not None
+
+
+def test_tasks_for_which_memory_was_out(tmp_path: Path) -> None:
+    log = (
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4.0. Some of the step tasks have been OOM Killed.\n"
+        "srun: error: node7: tasks 1-3: Out Of Memory\n"
+        "slurmstepd: error: *** STEP 4.0 ON node7 CANCELLED AT 2023-12-05T07:16:01 ***\n"
+    )
+    found = read(tmp_path, log)
+    assert found.alike == (1, 2, 3)
+    assert found.first is not None
+    assert found.first.meaning is OUT_OF_MEMORY
+
+
+def test_who_cannot_connect_tries_again(tmp_path: Path) -> None:
+    tries = (
+        "[W socket.cpp:601] [c10d] The client socket has failed to connect to [node0]:43461 (errno: 113 - No route to "
+        "host).\n"
+    )
+    alone = read(tmp_path, tries).first
+    assert alone is not None
+    assert alone.role is FailureRole.WAIT
+    assert read(tmp_path, tries, TRACEBACK).first is not None
+    assert "KeyError" in str(read(tmp_path, tries, TRACEBACK).first)
+
+
+DIED = (
+    "(raylet) A worker died or was killed while executing a task. Worker ID: f8ab Worker IP address: 10.0.0.7 Worker "
+    "port: 10110 Worker PID: 912 Worker exit type: SYSTEM_ERROR\n"
+)
+
+
+def test_a_worker_of_ray_that_ended_is_not_the_driver(tmp_path: Path) -> None:
+    found = read(tmp_path, DIED + TRACEBACK.rpartition("KeyError")[0])
+    assert found.first is not None
+    assert (found.first.by.tag, found.first.by.host, found.first.place) == ("pid=912", "10.0.0.7", None)
+
+
+def test_an_exit_that_came_later_is_not_alike(tmp_path: Path) -> None:
+    one = "  time      : 2024-08-13_10:20:5{0}\n  rank      : {1} (local_rank: {1})\n  exitcode  : 1 (pid: 7)\n"
+    text = f"[1]:\n{one.format(9, 3)}Root Cause (first observed failure):\n[0]:\n{one.format(4, 1)}"
+    found = read(tmp_path, text)
+    assert found.first is not None
+    assert (found.first.by.rank, found.alike) == (1, (1,))
+
+
+@pytest.mark.parametrize(
+    ("end", "word"),
+    [
+        ("exitcode: 1", "error of its own"),
+        ("exitcode: 2", "refuses"),
+        ("exitcode: 127", "command"),
+        ("exitcode: 137", "killed"),
+    ],
+)
+def test_what_an_exit_code_says(end: str, word: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"ERROR:torch.distributed.elastic:failed ({end}) local_rank: 1 (pid: 7)\n").first
+    assert first is not None
+    assert first.explained is not None
+    assert word in first.explained.means
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Loss is nan, stopping training",
+        "free(): invalid pointer",
+        "double free or corruption (!prev)",
+        "/var/spool/slurmd/job9/slurm_script: line 12: torchrun: command not found",
+        "python: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.28' not found (required by /x/python)",
+        "/usr/bin/python3: No module named torch.distributed.run",
+        "docker: Error response from daemon: could not select device driver with capabilities: [[gpu]].",
+        "There are not enough slots available in the system to satisfy the 8 slots",
+        "node1: Permission denied (publickey,password).",
+        "srun: error: Unable to create step for job 12: Requested nodes are busy",
+    ],
+)
+def test_a_line_that_says_by_itself_why_nothing_was_trained(line: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"epoch 1\n{line}\n").first
+    assert first is not None
+    assert first.meaning is not None
+
+
+def test_a_scheduler_that_tells_of_memory(tmp_path: Path) -> None:
+    text = "slurmstepd: error: Detected 1 oom_kill event in StepId=43622791.0. Some of them.\n"
+    found = read(tmp_path, prefixed("[rank0]: ", PEER) + text)
+    assert found.first is not None
+    assert "memory" in (found.first.meaning.means if found.first.meaning else "")
+
+
+def test_a_job_that_was_told_to_end(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "slurmstepd: error: *** JOB 912 ON gpu7 CANCELLED AT 2024-05-07T15:51:09 DUE TO TIME LIMIT ***\n"
+    ).first
+    assert first is not None
+    assert first.role is FailureRole.STOPPED
+
+
+def test_a_launcher_that_speaks_in_the_middle_of_a_line(tmp_path: Path) -> None:
+    launcher = "E1128 21:12:50 3139541 api.py:874] failed (exitcode: 1) local_rank: 0 (pid: 12) of binary: python"
+    found = read(tmp_path, prefixed("[rank0]: ", PEER) + f"[rank1]: {launcher}\n")
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.role, found.following) == (0, FailureRole.PEER, ())
+
+
+def test_a_launcher_of_deepspeed(tmp_path: Path) -> None:
+    line = "[2023-04-14 13:11:27,885] [ERROR] [launch.py:434] ['python3', 'main.py'] exits with return code = -9"
+    found = read(tmp_path, line + "\n")
+    assert found.first is not None
+    assert found.first.summary == "killed by SIGKILL"
+
+
+def test_an_error_of_a_launcher_that_is_told_to_end_is_no_failure(tmp_path: Path) -> None:
+    handler = (
+        '  File "/x/site-packages/deepspeed/launcher/runner.py", line 548, in sigkill_handler\n'
+        "    result_kill = subprocess.Popen(kill_cmd, env=env)\nNameError: free variable 'kill_cmd'\n"
+    )
+    found = read(tmp_path, f"Traceback (most recent call last):\n{handler}")
+    assert found.first is not None
+    assert found.first.role is FailureRole.STOPPED
+
+
+def test_what_a_shell_and_the_scheduler_say_of_one_process(tmp_path: Path) -> None:
+    log = "go.sh: line 28:  8156 Killed   python3 a.py\nslurmstepd: error: Detected 1 oom-kill event(s) in StepId=1\n"
+    found = read(tmp_path, log)
+    assert (found.first and found.first.meaning, found.sure, found.following) == (OUT_OF_MEMORY, True, ())
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["2024-07-14 12:19:55 - LOGS    - Keyboard interruption. Exiting from early training",
+     "Detected KeyboardInterrupt, attempting graceful shutdown ..."],
+)  # fmt: skip
+def test_a_program_that_says_that_it_was_stopped(said: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"step 1\n{said}\n").first
+    assert first is not None
+    assert first.role is FailureRole.STOPPED
+    assert first.meaning is not None
+    assert "Ctrl-C" in first.meaning.means

@@ -1,0 +1,72 @@
+"""What the texts of errors mean, and which rules they lead to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.logs.declared_texts import rules_that_declare
+from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
+from gpudoctor.registry import find_rules, load
+from tests.logs.error_lines import TEXTS
+
+if TYPE_CHECKING:
+    from gpudoctor.rule import RuleCard
+
+
+def test_each_rule_that_is_named_exists() -> None:
+    codes = {code for each in ERROR_TEXTS for code in (each.code, *each.likely) if code}
+    assert codes <= set(find_rules().by_code)
+
+
+@pytest.mark.parametrize(("text", "word"), TEXTS, ids=[text[:40] for text, _ in TEXTS])
+def test_what_an_error_means(text: str, word: str) -> None:
+    meaning = meaning_of(text)
+    assert meaning is not None
+    assert word in meaning.means
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["KeyError: 'label'", "ValueError: lr must be positive", "AssertionError", "TypeError: forward()"],
+)
+def test_an_error_of_the_program_itself_is_not_explained(text: str) -> None:
+    assert meaning_of(text) is None
+
+
+@pytest.mark.parametrize("card", find_rules().cards, ids=lambda card: card.code)
+def test_each_error_that_a_rule_declares_leads_to_it(card: RuleCard) -> None:
+    """By its record, or as a possibility; but for what the wait of any rank ends with."""
+    for text in load(card).errors:
+        meaning = meaning_of(text)
+        if meaning is None:
+            found = {each.code for each in rules_that_declare(text)}
+            assert not found or card.code in found, text
+        elif meaning.code:
+            assert card.code == meaning.code or text in _OF_SEVERAL, text
+
+
+_OF_SEVERAL = frozenset(
+    text
+    for text, number in Counter(text for card in find_rules().cards for text in load(card).errors).items()
+    if number > 1
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("ValueError: sampler option is mutually exclusive with shuffle", ("GPU303",)),
+        ("RuntimeError: Optimizer state has not been consolidated on this rank. Please call", ("GPU606",)),
+        (
+            "UnboundLocalError: cannot access local variable 'logger' where it is not associated with a value",
+            ("GPU470",),
+        ),
+        ("KeyError: 'label'", ()),
+        ("ValueError: shapes (3,) and (4,) not aligned", ()),
+    ],
+)
+def test_what_an_error_without_a_record_may_be(text: str, codes: tuple[str, ...]) -> None:
+    assert tuple(card.code for card in rules_that_declare(text)) == codes

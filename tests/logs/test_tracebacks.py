@@ -1,0 +1,338 @@
+"""Tracebacks, in the forms in which logs have them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.logs.error_texts.error_text import FailureRole
+from tests.logs.samples import PEER, TRACEBACK, prefixed, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("quote", [repr, json.dumps, lambda text: str(text.splitlines(keepends=True))])
+def test_a_traceback_that_was_written_into_one_line(quote: Callable[[str], str], tmp_path: Path) -> None:
+    first = read(tmp_path, f'{{"message": {quote(TRACEBACK)}, "code": 1}}\n').first
+    assert first is not None
+    assert first.text.startswith("KeyError: 'label'")
+    assert first.place is not None
+    assert (first.place.path, first.place.line) == ("/job/train.py", 20)
+
+
+def test_two_that_write_at_once(tmp_path: Path) -> None:
+    mine, yours = prefixed("[rank0]: ", PEER).splitlines(), prefixed("[rank1]: ", TRACEBACK).splitlines()
+    both = [line for pair in zip(mine, yours, strict=False) for line in pair] + mine[len(yours) :]
+    first = read(tmp_path, "\n".join(both)).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (1, 20)
+
+
+def test_an_error_that_was_handled_and_another_raised(tmp_path: Path) -> None:
+    handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    text = TRACEBACK + handled + TRACEBACK.replace("KeyError: 'label'", "RuntimeError: CUDA out of memory. Tried to")
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.summary.startswith("RuntimeError: CUDA out of memory")
+
+
+def test_a_traceback_in_a_box(tmp_path: Path) -> None:
+    """As rich draws it, with the lines around each call."""
+    boxed = (
+        "╭───────────────── Traceback (most recent call last) ─────────────────╮\n"
+        "│ /job/train.py:33 in main                                             │\n"
+        "│                                                                      │\n"
+        "│   32 │   for batch in loader:                                        │\n"
+        "│ ❱ 33 │   │   loss = step(batch)                                      │\n"
+        "╰──────────────────────────────────────────────────────────────────────╯\n"
+        "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+    )
+    first = read(tmp_path, boxed).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 33, "main")
+    assert "has failed" in (first.meaning.means if first.meaning else "")
+
+
+def test_an_error_without_a_traceback_is_not_sure(tmp_path: Path) -> None:
+    found = read(tmp_path, "step 1\nValueError: no such file, will try again\nstep 2\n")
+    assert not found.sure
+
+
+def test_an_error_in_a_replica_whose_traceback_is_cut_off(tmp_path: Path) -> None:
+    caught = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: Caught RuntimeError in replica 1 on device 1.")
+    inner = (
+        'Original Traceback (most recent call last):\n  File "/x/site-packages/torch/nn/parallel/a.py", line 3, in f\n'
+    )
+    first = read(tmp_path, caught + inner).first
+    assert first is not None
+    assert (first.place and first.place.line, first.summary[:33]) == (20, "RuntimeError: Caught RuntimeError")
+
+
+def test_an_error_that_python_went_on_after(tmp_path: Path) -> None:
+    ignored = "Exception ignored in: <function _Iter.__del__ at 0x7f>\n" + TRACEBACK.replace("20", "21")
+    first = read(tmp_path, ignored + "\n" + TRACEBACK.replace("label", "image")).first
+    assert first is not None
+    assert (first.summary, first.place and first.place.line) == ("KeyError: 'image'", 20)
+
+
+def test_a_rank_of_a_spawn_of_which_only_the_begin_is_left(tmp_path: Path) -> None:
+    log = '-- Process 3 terminated with the following error:\nTraceback (most recent call last):\n  File "/home/x/spa'
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert (first.by.rank, first.cut) == (3, True)
+
+
+def test_an_error_whose_lines_ran_into_others(tmp_path: Path) -> None:
+    """Two ranks write at once: the type of the error stands in a line of the source, and its text in one of its own."""
+    log = (
+        '    train(opt)  File "train.py", line 31, in train\n\n  File "train.py", line 31, in train\n'
+        '    out = model(x)\nRuntimeErrorout = model(x)  File "/opt/lib/python3.7/site-packages/torch/m.py", line 1\n'
+        ": \n"
+        "Expected to have finished reduction in the prior iteration before starting a new one. This error\n"
+        "Parameters which did not receive grad for rank 4: head.bias\n"
+    )
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert first.by.rank == 4
+    assert first.place is not None
+    assert first.place.line == 31
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU112"
+
+
+@pytest.mark.parametrize(
+    ("frames", "path", "line"),
+    [
+        ("Cell In[16], line 29\n---> 29 trainer.train()\n\nFile /x/site-packages/a/b.py:7, in T.f(x)",
+         "Cell In[16]", 29),
+        ("<ipython-input-9-f1> in <module>\n      1 a\n----> 2 fit()\n\n~/x/site-packages/b.py in f(x)\n--> 7 y()",
+         "<ipython-input-9-f1>", 2),
+    ],
+)  # fmt: skip
+def test_a_traceback_of_a_notebook(frames: str, path: str, line: int, tmp_path: Path) -> None:
+    text = f"RuntimeError      Traceback (most recent call last)\n{frames}\n\nRuntimeError: no gradient\n"
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line, first.summary) == (
+        path,
+        line,
+        "RuntimeError: no gradient",
+    )
+
+
+def test_a_text_on_the_line_after_its_type(tmp_path: Path) -> None:
+    first = read(tmp_path, "RuntimeError:\nDistributedDataParallel is not needed when a module doesn't have any "
+                 "parameter that requires a gradient.\n").first  # fmt: skip
+    assert first is not None
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU118"
+
+
+def test_a_call_whose_begin_is_cut_off(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "job/train.py\", line 18, in <module>\n    import a\nModuleNotFoundError: No module named 'a'"
+    ).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line) == ("job/train.py", 18)
+
+
+def test_a_spawned_rank_is_named_where_its_traceback_is_cut_off(tmp_path: Path) -> None:
+    parent = '  Traceback (most recent call last):\n    File "train.py", line 9, in main\n    spawn()\n  Exception:\n\n'
+    first = read(tmp_path, f"{parent}  -- Process 7 terminated with the following error:\n  Traceb").first
+    assert first is not None
+    assert (first.by.rank, first.place) == (7, None)
+
+
+@pytest.mark.parametrize("before", ["    ", "  ", ""])
+def test_a_traceback_that_is_indented_below_its_first_line(before: str, tmp_path: Path) -> None:
+    first, *rest = TRACEBACK.splitlines()
+    found = read(tmp_path, "\n".join([first, *(before + line for line in rest)]) + "\n\nAny idea?\n").first
+    assert found is not None
+    assert (found.summary, found.place and found.place.line) == ("KeyError: 'label'", 20)
+
+
+def test_a_traceback_that_blanks_run_on(tmp_path: Path) -> None:
+    told = " ".join(line.strip() for line in TRACEBACK.splitlines() if "~" not in line)
+    first = read(tmp_path, f"> the same here. {told}\n").first
+    assert first is not None
+    assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)
+
+
+def test_of_a_chain_the_library_says_what_it_was_for(tmp_path: Path) -> None:
+    refused = TRACEBACK.replace("KeyError: 'label'", "socket.gaierror: [Errno -2] Name or service not known")
+    handled = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    hub = TRACEBACK.replace("KeyError: 'label'", "OSError: We couldn't connect to 'https://huggingface.co' to load it")
+    first = read(tmp_path, refused + handled + hub).first
+    assert first is not None
+    assert first.role is FailureRole.OWN
+    assert first.meaning is not None
+    assert "Hugging Face Hub" in first.meaning.means
+
+
+def test_where_an_error_was_raised_says_what_it_means(tmp_path: Path) -> None:
+    raised = TRACEBACK.replace("KeyError: 'label'", "FileNotFoundError: [Errno 2] No such file or directory: 'a'")
+    inside = raised.replace("FileNotF", '  File "/usr/lib/python3.11/shutil.py", line 7, in _rmtree_safe_fd\nFileNotF')
+    told = [read(tmp_path, text).first for text in (raised, inside)]
+    assert [each.meaning.likely[-1] for each in told if each and each.meaning] == ["GPU610", "GPU608"]
+
+
+def test_a_traceback_that_is_cut_off_says_so(tmp_path: Path) -> None:
+    first = read(tmp_path, TRACEBACK.rpartition("KeyError")[0]).first
+    assert first is not None
+    assert first.explained is not None
+    assert "not the error itself" in first.explained.means
+
+
+def test_a_package_that_runs_from_its_repository_is_no_line_of_the_program(tmp_path: Path) -> None:
+    below = '  File "/work/fairscale/fairscale/nn/flatten.py", line 242, in load\n    load()\nKeyError'
+    first = read(tmp_path, TRACEBACK.replace("KeyError", below)).first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.path == "/job/train.py"
+
+
+def test_a_traceback_that_an_editor_shows_the_other_way_round(tmp_path: Path) -> None:
+    calls = [("/job/dist.py", 22, "setup", "rank = int(x)"), ("/job/train.py", 26, "main", "setup()")]
+    shown = [*calls, ("/job/train.py", 98, "<module>", "main()")]
+    text = "".join(f'  File "{path}", line {line}, in {name}\n    {source}\n' for path, line, name, source in shown)
+    first = read(tmp_path, f"\n{text}").first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line) == ("/job/dist.py", 22)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[06/09 11:05:25 d2.engine.hooks]: Total training time: 0:01:02",
+        "[2023-12-27 18:20:03,728][src.utils][INFO] - Closing loggers...",
+        "srun: error: node1: task 1: Exited with exit code 1",
+        "Killing subprocess 31867",
+        "wandb: (1) Create a W&B account",
+        "Exception ignored in atexit callback: <function f at 0x7>",
+    ],
+)
+def test_what_others_say_does_not_belong_to_an_error(line: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{TRACEBACK}{line}\n").first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"
+
+
+def test_lines_that_ran_into_those_of_a_process_that_stands_less_far(tmp_path: Path) -> None:
+    calls = ["train.py:266", "train.py:235", "engine.py:35", "train.py:266", "train.py:235"]
+    begin = "Traceback (most recent call last):\n"
+    lines = "".join('  File "/job/{}", line {}, in f\n'.format(*each.split(":")) for each in calls)
+    first = read(tmp_path, f"{begin}{begin}{lines}RuntimeError: CUDA out of memory. Tried to\n").first
+    assert first is not None
+    assert (first.place and first.place.path, first.place and first.place.line) == ("/job/engine.py", 35)
+
+
+def test_whose_calls_those_of_the_only_error_are(tmp_path: Path) -> None:
+    told = "Parameter indices which did not receive grad for rank 3: 0 1 2\n"
+    cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 28, in main\n    x = model(y)\n'
+    first = read(tmp_path, told + cut).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (3, 28)
+
+
+def test_the_last_line_of_a_traceback_alone(tmp_path: Path) -> None:
+    first = read(
+        tmp_path, "RuntimeError: Expected to have finished reduction in the prior iteration before starting\n"
+    ).first
+    assert first is not None
+    assert first.meaning is not None
+    assert first.meaning.code == "GPU112"
+
+
+def test_a_program_that_its_installer_started_is_named(tmp_path: Path) -> None:
+    calls = (
+        '  File "C:\\Python37_64\\lib\\runpy.py", line 193, in _run_module_as_main\n'
+        '  File "C:\\x\\venv\\Scripts\\gan.exe\\__main__.py", line 7, in <module>\n'
+        '  File "/x/envs/a/bin/gan", line 8, in <module>\n'
+        '  File "/x/envs/a/lib/python3.8/site-packages/gan/cli.py", line 163, in train\n'
+    )
+    first = read(tmp_path, f"Traceback (most recent call last):\n{calls}KeyError: 'x'\n").first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.line == 163
+
+
+def test_a_traceback_after_control_c_is_of_a_program_that_was_stopped(tmp_path: Path) -> None:
+    first = read(tmp_path, '^CTraceback (most recent call last):\n  File "a.py", line 3, in <module>\n    f()\n').first
+    assert first is not None
+    assert first.role is FailureRole.STOPPED
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("ValueErrorValueError: : no objectno object", "ValueError: no object"),
+        ("ssl.libssl.lib..SSLErrorSSLError: : refusedrefused", "ssl.lib.SSLError: refused"),
+        ("a.ba.ba.b...NotFoundErrorNotFoundErrorNotFoundError: : : lost", "a.b.NotFoundError: lost"),
+        ("ValueErrorValueError", "ValueError"),
+    ],
+)  # fmt: skip
+def test_processes_that_write_their_last_lines_at_once(line: str, text: str, tmp_path: Path) -> None:
+    frame = '  File "/job/train.py", line 20, in main\n'
+    begin = "Traceback (most recent call last):\n"
+    first = read(tmp_path, f"{begin}{begin}{frame}{frame}    label()\n{line}\n").first
+    assert first is not None
+    assert first.text == text
+    assert first.place is not None
+    assert first.place.line == 20
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["Map:   0%|          | 0/232 [00:00<?, ?", "ERROR: torch.distributed: failed", "train.py: 188: FutureWarning: old",
+     "wandb: View run at x"],
+)  # fmt: skip
+def test_output_between_the_calls_is_no_error(between: str, tmp_path: Path) -> None:
+    lines = TRACEBACK.splitlines(keepends=True)
+    first = read(tmp_path, "".join([*lines[:2], f"{between}\n", *lines[2:]])).first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"
+
+
+@pytest.mark.parametrize(
+    "after",
+    ["2024-06-07 20:35:09 - LOGS    - Training took 00:07:53.28", "[I ProcessGroupNCCL.cpp:844] ended normally",
+     "/opt/python3.10/resource_tracker.py:224: UserWarning: resource_tracker: There appear to be 400 leaked objects",
+     "Process SpawnProcess-1:", "Set the environment variable HYDRA_FULL_ERROR=1 for a complete stack trace."],
+)  # fmt: skip
+def test_what_does_not_belong_to_the_text_of_an_error(after: str, tmp_path: Path) -> None:
+    first = read(tmp_path, f"{TRACEBACK}{after}\n").first
+    assert first is not None
+    assert first.text == "KeyError: 'label'"
+
+
+def test_a_text_goes_on_where_each_line_has_a_time(tmp_path: Path) -> None:
+    text = TRACEBACK.replace("KeyError: 'label'", "ValueError: first\nand second")
+    first = read(tmp_path, prefixed("2024-05-07T15:51:09.140Z ", text)).first
+    assert first is not None
+    assert first.text == "ValueError: first\nand second"
+
+
+def test_an_error_that_led_to_the_one_of_a_spawned_rank(tmp_path: Path) -> None:
+    """It is logged by the program, too, which does not know its rank."""
+    second = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: no batch")
+    chain = f"{TRACEBACK}\nDuring handling of the above exception, another exception occurred:\n\n{second}"
+    told = f"-- Process 3 terminated with the following error:\n{chain}"
+    found = read(tmp_path, f"2024-06-07 20:35:09 - ended\n{chain}2024-06-07 20:35:10 - end\n{told}")
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.summary, found.following) == (3, "RuntimeError: no batch", ())
+
+
+def test_a_library_that_runs_from_its_repository_is_not_the_program(tmp_path: Path) -> None:
+    called = '  File "/opt/NeMo/nemo/core/classes/common.py", line 524, in from_config_dict\n    raise e\n'
+    first = read(tmp_path, TRACEBACK.replace("KeyError", f"{called}KeyError")).first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.path == "/job/train.py"

@@ -1,0 +1,299 @@
+"""Ranks that waited: what watchdogs, barriers, dumps and stacks say of who did not come."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpudoctor.errors import UsageError
+from gpudoctor.logs.error_texts import meaning_of
+from gpudoctor.logs.error_texts.error_text import FailureRole
+from gpudoctor.logs.job_logs import read_logs
+from tests.logs.samples import TRACEBACK, progress, read, timeout
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_rank_that_had_not_queued_the_collective_is_missing(tmp_path: Path) -> None:
+    text = "\n".join(
+        [
+            timeout(0, 880),
+            progress(0, 880, 885),
+            timeout(1, 880),
+            progress(1, 880, 885),
+            "[rank2]:[E ProcessGroupNCCL.cpp:1743] [PG ID 1 PG GUID 1(default_pg) Rank 2] Received a dump signal due "
+            "to a collective timeout from rank 0. Last enqueued NCCL work: 879, last completed NCCL work: 879.",
+        ]
+    )
+    found = read(tmp_path, text)
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "allreduce", True)
+
+
+def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880), timeout(3, 880)]))
+    assert found.missing is not None
+    assert (found.missing.ranks, found.sure) == ((2,), False)
+
+
+def test_a_rank_whose_line_with_the_group_is_cut_off_has_waited_all_the_same(tmp_path: Path) -> None:
+    waits = [
+        f"[rank{rank}]:[E626 06:24:4{rank}.9 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum=808, OpType=ALLREDUCE, NumelIn=9, NumelOut=9, Timeout(ms)=600000) ran"
+        for rank in range(3)
+    ]
+    group = (
+        "[rank{0}]:[E626 06:24:4{0}.9 ProcessGroupNCCL.cpp:1785] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Exception "
+        "detected by watchdog at work: 808, last enqueued NCCL work: 811, last completed NCCL work: 807."
+    )
+    found = read(tmp_path, "\n".join([*waits, group.format(0), group.format(1)]))
+    assert found.missing is not None
+    assert found.missing.ranks == ()
+
+
+def test_a_watchdog_of_which_only_the_end_is_left(tmp_path: Path) -> None:
+    log = (
+        "[rank4]:[E114 15:08:00.5 ProcessGroupNCCL.cpp:1709] [PG 0 (default_pg) Rank 4] Timeout at NCCL work: 175, "
+        "last enqueued NCCL work: 175, last completed NCCL work: 174.\n"
+    )
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert (first.by.rank, first.role) == (4, FailureRole.WAIT)
+    assert first.text == "NCCL's watchdog: a collective number 175 did not end in its time"
+
+
+def test_sizes_that_differ_under_one_number(tmp_path: Path) -> None:
+    log = "".join(
+        f"[rank{rank}]:[E918 19:29:2{rank}.4 ProcessGroupNCCL.cpp:689] [Rank {rank}] Watchdog caught collective "
+        f"operation timeout: WorkNCCL(SeqNum=7219, OpType=BROADCAST, NumelIn={size}, Timeout(ms)=3000)\n"
+        for rank, size in ((2, 24084544), (3, 64))
+    )
+    missing = read(tmp_path, log).missing
+    assert missing is not None
+    assert missing.ranks == ()
+    assert "unlike sizes: rank 2 with 24084544 numbers; rank 3 with 64 numbers" in missing.because
+
+
+def test_where_each_rank_waits_nobody_is_blamed(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880)]))
+    assert found.missing is not None
+    assert (found.missing.ranks, found.sure) == ((), False)
+
+
+def test_different_collectives_under_one_number(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880, "BROADCAST")]))
+    assert found.missing is not None
+    assert found.missing.mismatch
+
+
+def test_the_line_of_the_collective(tmp_path: Path) -> None:
+    stack = (
+        "\n[rank0]:[E602 11:17:52 ProcessGroupNCCL.cpp:670] Stack trace of the failed collective: \n"
+        "#0 all_reduce from /opt/conda/lib/python3.10/site-packages/torch/distributed/distributed_c10d.py:2501\n"
+        "#1 mean from /job/train.py:44\n#2 main from /job/train.py:90\n\nmore\n"
+    )
+    first = read(tmp_path, timeout(0, 880) + stack).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.place.line, first.place.function) == ("/job/train.py", 44, "mean")
+
+
+def test_a_rank_that_stands_in_the_error_itself(tmp_path: Path) -> None:
+    aborted = (
+        'Traceback (most recent call last):\n  File "/job/train.py", line 182, in reduce\n    dist.all_reduce(loss)\n'
+        "RuntimeError: NCCL communicator was aborted on rank 6.  Original reason for failure was: [Rank 6] Watchdog "
+        "caught collective operation timeout: WorkNCCL(SeqNum=15, OpType=ALLGATHER, Timeout(ms)=1800000) ran\n"
+    )
+    first = read(tmp_path, aborted).first
+    assert first is not None
+    assert (first.by.rank, first.role, first.place and first.place.line) == (6, FailureRole.WAIT, 182)
+
+
+def test_numbers_are_those_of_a_group(tmp_path: Path) -> None:
+    """Two groups whose collectives have one number; the rank in the group is not that of the job."""
+    group = "[PG ID 11 PG GUID {} Rank {}] Exception detected by watchdog at work: 57, last enqueued NCCL work: 57, "
+    lines = []
+    for rank, inside, operation, name in [(13, 1, "ALLTOALL", 119), (15, 0, "ALLREDUCE", 112)]:
+        lines.append(timeout(inside, 57, operation).replace(f"[rank{inside}]", f"[rank{rank}]"))
+        lines.append(f"[rank{rank}]:[E602 11:17:53 x.cpp:1] {group.format(name, inside)}last completed NCCL work: 56.")
+    found = read(tmp_path, "\n".join(lines))
+    assert found.first is not None
+    assert found.first.by.rank in (13, 15)
+    assert found.missing is not None
+    assert not found.missing.mismatch
+    assert not found.missing.ranks
+
+
+def test_a_watchdog_that_met_an_error(tmp_path: Path) -> None:
+    line = (
+        "[rank1]:[E504 22:44:08.389636235 ProcessGroupNCCL.cpp:1896] [PG ID 0 PG GUID 0(default_pg) Rank 1] Process "
+        "group watchdog thread terminated with exception: CUDA error: an illegal memory access was encountered\n"
+    )
+    told = (
+        '  File "/job/train.py", line 12, in step\n    y = x[index]\n'
+        "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    )
+    first = read(tmp_path, told + "\n" + line).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (1, 12)
+    assert "read or wrote" in (first.meaning.means if first.meaning else "")
+
+
+def test_where_those_stand_that_wait_alike(tmp_path: Path) -> None:
+    """A traceback of nobody is of one of them, and so of all."""
+    cut = 'Traceback (most recent call last):\n  File "/job/train.py", line 22, in main\n    loss.backward()\n'
+    found = read(tmp_path, "\n".join([timeout(0, 31), timeout(3, 31), cut]))
+    assert found.first is not None
+    assert (found.alike, found.first.place and found.first.place.line) == ((0, 3), 22)
+
+
+def test_old_words_of_ranks_that_wait_alike(tmp_path: Path) -> None:
+    told = (
+        "  what():  [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, Timeout(ms)=18{}"
+    )
+    assert read(tmp_path, f"{told.format(5, '00) ran')}\n{told.format(3, '')}\n").alike == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("told", "missing", "sure"),
+    [
+        ("allreduce.conv1.weight [missing ranks: 1]", (1,), True),
+        ("waiting for remainder of ranks. Stalled ops: allreduce.a [ready ranks: 5, 1, 4, 2, 3]", (0,), False),
+    ],
+)
+def test_ranks_that_horovod_waits_for(told: str, missing: tuple[int, ...], sure: bool, tmp_path: Path) -> None:
+    found = read(tmp_path, f"[1,0]<stderr>:[2019-04-13 13:53:31.851506: W operations.cc:588] {told}\n")
+    assert found.first is not None
+    assert found.first.role is FailureRole.WAIT
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.sure) == (missing, sure)
+
+
+def test_a_list_of_ranks_that_horovod_waits_for(tmp_path: Path) -> None:
+    stalled = "[0] W stall_inspector.cc:107] One or more tensors are waiting for remainder of ranks\n"
+    found = read(
+        tmp_path, f"{stalled}[0] Missing ranks:\n[0] 1: [grad.a, grad.b ...]\n[0] 3: [grad.a]\n[0] epoch 4: [x]\n"
+    )
+    assert found.missing is not None
+    assert found.missing.ranks == (1, 3)
+
+
+def _stood(rank: int, line: int) -> str:
+    """As py-spy prints it."""
+    return (
+        f"Process {900 + rank}: python train.py\nPython v3.11.9 (/opt/bin/python3.11)\n\n"
+        f'Thread {900 + rank} (idle): "MainThread"\n    wait (threading.py:324)\n    step (/job/train.py:{line})\n'
+        f'    <module> (/job/train.py:90)\nThread 77 (idle): "Thread-1"\n    wait (threading.py:324)\n'
+    )
+
+
+def test_where_the_fewest_stand(tmp_path: Path) -> None:
+    for rank, line in enumerate([40, 40, 51, 40]):
+        (tmp_path / f"rank{rank}.txt").write_text(_stood(rank, line))
+    found = read_logs([str(tmp_path)])
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.role) == (2, FailureRole.WAIT)
+    assert found.first.place is not None
+    assert (found.first.place.line, found.sure) == (51, False)
+    assert found.missing is not None
+    assert found.missing.ranks == (2,)
+    assert "1 of 4 processes stood here, the others at /job/train.py:40" in found.because
+
+
+def test_stacks_in_one_file(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(_stood(rank, 51 if rank == 2 else 40) for rank in range(4)))
+    assert found.first is not None
+    assert found.first.by.tag == "process 902"
+
+
+def test_where_all_stand_alike_nobody_is_named(tmp_path: Path) -> None:
+    found = read(tmp_path, "".join(_stood(rank, 40) for rank in range(4)))
+    assert found.missing is None
+
+
+@pytest.mark.parametrize(
+    ("came", "word"), [("world_size=4, worker_count=16", "More processes"), ("world_size=8, worker_count=4", "Not all")]
+)
+def test_too_many_at_a_barrier_are_no_missing_ones(came: str, word: str) -> None:
+    meaning = meaning_of(
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for key: "
+        f"store_based_barrier_key:1 ({came}, timeout=0:30:00)"
+    )
+    assert meaning is not None
+    assert meaning.means.startswith(word)
+
+
+def _dump(rank: int, *states: str) -> dict[str, object]:
+    frames = [{"name": "all_reduce", "filename": "/x/site-packages/torch/distributed/distributed_c10d.py", "line": 9}]
+    own = [{"name": "mean", "filename": "/job/train.py", "line": 44}]
+    entries = [
+        {
+            "process_group": ("0", "default_pg"),
+            "collective_seq_id": number,
+            "profiling_name": "nccl:all_reduce",
+            "state": state,
+            "timeout_ms": 600_000,
+            "frames": frames + own,
+            "is_p2p": False,
+        }
+        for number, state in enumerate(states, 1)
+    ]
+    return {"version": "2.10", "rank": rank, "entries": entries}
+
+
+@pytest.mark.parametrize("form", ["pickle", "json"])
+def test_dumps_say_who_did_not_come(form: str, tmp_path: Path) -> None:
+    for rank, states in enumerate([("completed", "started"), ("completed", "started"), ("completed",)]):
+        dump = _dump(rank, *states)
+        data = pickle.dumps(dump) if form == "pickle" else json.dumps(dump).encode()
+        (tmp_path / f"nccl_trace_rank_{rank}").write_bytes(data)
+    found = read_logs([str(tmp_path)])
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "all_reduce", True)
+    assert found.first is not None
+    assert found.first.place is not None
+    assert (found.first.place.path, found.first.place.line) == ("/job/train.py", 44)
+
+
+class _Code:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return print, ("this was run",)
+
+
+def test_a_dump_runs_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "nccl_trace_rank_0").write_bytes(pickle.dumps({"entries": [_Code()]}))
+    with pytest.raises(UsageError, match=r"it asks for `builtins\.print`"):
+        read_logs([str(tmp_path)])
+    assert not capsys.readouterr().out
+
+
+def test_a_rank_that_was_told_of_a_timeout_has_waited(tmp_path: Path) -> None:
+    first = read(
+        tmp_path,
+        "[rank0]:[E804 23:05:54.8 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump "
+        "signal due to a collective timeout from  rank 13. Last enqueued NCCL work: 1261, last completed NCCL work: 9.",
+    ).first
+    assert first is not None
+    assert (first.by.rank, first.role) == (0, FailureRole.WAIT)
+
+
+def test_an_abort_after_the_watchdog_is_no_failure_of_its_own(tmp_path: Path) -> None:
+    stack = 'Current thread 0x01 (most recent call first):\n  File "/job/a.py", line 3 in <module>\n\n'
+    dump = f"Fatal Python error: Aborted\n\n{stack}"
+    found = read(tmp_path, f"{timeout(0, 880)}{timeout(1, 880)}{dump}")
+    assert found.first is not None
+    assert found.first.role is FailureRole.WAIT
+
+
+@pytest.mark.parametrize("end", ["Terminated\n", TRACEBACK.replace("KeyError: 'label'", "KeyboardInterrupt")])
+def test_who_was_stopped_before_the_others_waited(end: str, tmp_path: Path) -> None:
+    found = read(tmp_path, f"{end}{timeout(0, 880)}{timeout(1, 880)}")
+    assert found.first is not None
+    assert found.first.role is FailureRole.STOPPED
+    after = read(tmp_path, f"{timeout(0, 880)}{timeout(1, 880)}{end}")
+    assert after.first is not None
+    assert after.first.role is FailureRole.WAIT
