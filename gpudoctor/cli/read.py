@@ -143,7 +143,8 @@ def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Ite
     meaning = first.explained
     if meaning is None:
         yield from wrap("gpudoctor has no entry for this error: it is shown as it is.", style.width, "  ")
-        yield from _possible(first, style)
+        for card in rules_that_declare(first.text):
+            yield from _rule("perhaps", card, style)
         yield ""
         return
     yield from wrap(meaning.means, style.width, "  ")
@@ -158,14 +159,9 @@ def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Ite
         for code in meaning.likely:
             if code in cards:
                 yield from _rule("often", cards[code], style)
-    if first.meaning is None:
-        yield from _possible(first, style)
-    yield ""
-
-
-def _possible(first: LoggedFailure, style: Style) -> Iterator[str]:
-    for card in rules_that_declare(first.text):
+    for card in rules_that_declare(first.text, meaning.likely) if first.meaning is None else ():
         yield from _rule("perhaps", card, style)
+    yield ""
 
 
 def _rule(label: str, card: RuleCard, style: Style) -> Iterator[str]:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.registry import find_rules, load
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpudoctor.rule import RuleCard
 
 _FREE = re.compile(r"'[^']*'|\"[^\"]*\"|<[^>]*>?|/\S+|\d+(?:\.\d+)*")
@@ -20,10 +22,11 @@ _ENOUGH = 160
 _MOST = 3
 
 
-def rules_that_declare(text: str) -> tuple[RuleCard, ...]:
-    """The rules whose mistake may end with this error; none where it is the end of too many."""
+def rules_that_declare(text: str, known: Sequence[str] = ()) -> tuple[RuleCard, ...]:
+    """The rules whose mistake may end with this error, but for the codes that are `known`; none where it is the end of
+    too many."""
     found = [card for card in find_rules().cards if any(_pattern(each).search(text) for each in load(card).errors)]
-    return tuple(found) if len(found) <= _MOST else ()
+    return tuple(card for card in found if card.code not in known) if len(found) <= _MOST else ()
 
 
 def _pattern(declared: str) -> re.Pattern[str]:

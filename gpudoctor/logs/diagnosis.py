@@ -16,7 +16,7 @@ from gpudoctor.logs.endings import (
     VAGUE,
     meaning_of_end,
 )
-from gpudoctor.logs.error_texts import ABORTED, OF_LAUNCHERS, meaning_by_kind, meaning_of
+from gpudoctor.logs.error_texts import ABORTED, AT_THE_END, OF_LAUNCHERS, meaning_by_kind, meaning_of
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
@@ -32,16 +32,20 @@ from gpudoctor.logs.log_facts import (
 from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
 from gpudoctor.logs.runs_in_log import runs_of
 from gpudoctor.logs.speakers import TASK, Speaker
+from gpudoctor.logs.tracebacks import STARTS_PYTHON
 from gpudoctor.record import dataclass, replace
 
 _LONGEST = 300
 _RANK_IN_TEXT = re.compile(
     r"(?:\[Rank |\b(?:on|for) rank:? |Duplicate GPU detected : rank |(?<![-_])\brank=|"
     r"between collectives on ranks\. Rank |^\w*Error: Rank |same model across all ranks, but Rank )(\d+)|"
+    r"^\w*Error: \[(\d+)\] is setting up NCCL comm|"
     # `srun --label`, in lines that were put together.
     r"(?<!line) (\d{1,5}): (?=[A-Za-z_][\w.]*Error: )"
 )
 """Errors in which a process says its own rank."""
+_TIMED_OUT_ELSEWHERE = re.compile(r"due to a collective timeout from\s+rank (\d+)")
+"""Whose watchdog gave up first, as it tells the others."""
 _LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Options with which a launcher tells a process its local rank."""
 _OF_RAY = re.compile(
@@ -51,6 +55,7 @@ _OF_RAY = re.compile(
 _NO_HOST = (None, "0.0.0.0", "127.0.0.1")
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
+_COMMAND_OF_LAUNCHER = re.compile(rf"Command {STARTS_PYTHON}")
 _RENDEZVOUS = re.compile(r"elastic\.rendezvous\b.*Rendezvous\w*Error")
 """What only a launcher raises."""
 _HANDLERS = ("sigkill_handler", "_terminate_process_handler")
@@ -151,6 +156,8 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     told = list(_failures(known))
     # A thread that serves a loader ends after what it serves.
     told = [each for each in told if each.meaning is not LOADER_THREAD] or told
+    if any(each.meaning not in (AT_THE_END, ABORTED) and not (each.exit or each.cut) for each in told):
+        told = [each for each in told if each.meaning is not AT_THE_END]
     failures = _joined(told) or told[:1]
     # Who could not connect tries again.
     failures = [each for each in failures if not (each.cut and each.role is FailureRole.WAIT)] or failures
@@ -211,7 +218,7 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
             told = _crash(fact)
             # Of an error whose traceback is not in the log, nobody knows whether it ended the process.
             bare = fact.headless and not fact.frames and told.meaning is None
-            if not (fact.type.endswith(OF_LAUNCHERS) or _OF_SPAWN.match(fact.text)):
+            if not _launchers_own(fact):
                 yield replace(told, cut=True) if bare else told
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
@@ -221,7 +228,18 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
             meaning = meaning_of(fact.text)
             if meaning is not None:
                 by, tries = _ranked(fact.by, fact.text), "client socket has failed to connect" in fact.text
+                if elsewhere := _TIMED_OUT_ELSEWHERE.search(fact.text):
+                    by = Speaker(rank=int(elsewhere[1]))
                 yield LoggedFailure(by, fact.at, fact.text, meaning.role, meaning, cut=tries)
+
+
+def _launchers_own(crash: LoggedCrash) -> bool:
+    """What a launcher raises because a process has failed. A log may begin in the middle of its name."""
+    cut = crash.at.line == 1 and crash.type[:1].islower()
+    names = [name for name in OF_LAUNCHERS if crash.type.endswith(name) or (cut and name.endswith(crash.type))]
+    if names == ["CalledProcessError"]:
+        return _COMMAND_OF_LAUNCHER.match(crash.text) is not None
+    return bool(names) or _OF_SPAWN.match(crash.text) is not None
 
 
 def _crash(crash: LoggedCrash) -> LoggedFailure:
@@ -253,7 +271,7 @@ def _ranked(by: Speaker, text: str) -> Speaker:
     if by.is_known:
         return by
     if ranked := _RANK_IN_TEXT.search(text):
-        return replace(by, rank=int(ranked[1] or ranked[2]))
+        return replace(by, rank=int(next(filter(None, ranked.groups()))))
     if local := _LOCAL_RANK_IN_TEXT.search(text):
         return replace(by, local_rank=int(local[1]))
     if worker := _OF_RAY.search(text):
@@ -370,9 +388,10 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         if each.text == CUT and each.place is not None and (alike or len(bare) == 1):
             for one in bare:
                 kept[kept.index(one)] = replace(one, place=each.place)
-    for each in [one for one in kept if one.cut and one.by.rank is not None and one.place is not None]:
+    parts = [one for one in kept if one.cut or one.meaning in VAGUE]
+    for each in [one for one in parts if one.by.rank is not None and one.place is not None]:
         # NCCL names the GPU, a kernel nothing, and Python the rank.
-        whole = [one for one in kept if not one.cut]
+        whole = [one for one in kept if one is not each and not one.cut]
         if len(whole) == 1 and _native(whole[0]) and len(kept) == 2:
             local, host = whole[0].by.local_rank, whole[0].by.host
             if local is None or _may_have(each.by, local):
@@ -438,6 +457,8 @@ def _echoes(one: LoggedFailure, other: LoggedFailure) -> bool:
         return one.exit == other.exit
     if one.place and other.place and one.place != other.place:
         return False
+    if one.meaning is AT_THE_END and other.meaning is ABORTED:
+        return True
     return one.meaning is other.meaning if one.meaning else one.summary == other.summary
 
 

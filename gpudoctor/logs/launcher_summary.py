@@ -13,9 +13,10 @@ from gpudoctor.logs.tracebacks import BEGIN
 if TYPE_CHECKING:
     from gpudoctor.logs.log_facts import LogPlace
 
-_MEMBER = re.compile(r"\s+(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)")
+_MEMBER = re.compile(r"(?:\s+|(?=[\w ]{10}: ))(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)")
+"""Names are as wide as the longest one, which tells them where somebody has taken the blanks away."""
 _RANK = re.compile(r"(?P<rank>\d+)(?: \(local_rank: (?P<local>\d+)\))?")
-_CUT_OFF = re.compile(r"\s+rank\s+: \d+ \(local_rank: \d+\)\s*$")
+_CUT_OFF = re.compile(r"\s*rank\s+: \d+ \(local_rank: \d+\)\s*$")
 _CODE = re.compile(r"-?\d+")
 _INDENT = "  "
 

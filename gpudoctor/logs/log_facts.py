@@ -47,10 +47,10 @@ class LoggedFrame:
 _FOREIGN = (
     "/site-packages/", "/dist-packages/", "/lib/python3", "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
-    "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed",
+    "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
 )  # fmt: skip
 _STARTED_BY = re.compile(
-    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$|"
+    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$|"
     r"/[Ll]ib/(?:runpy|threading|socket|subprocess|importlib/\w+|"
     r"multiprocessing/\w+|concurrent/futures/\w+|json/\w+|logging/\w+|asyncio/\w+)\.py$"
 )
@@ -68,7 +68,7 @@ _TOOLS = frozenset(
     "tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
-_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/\1/", re.IGNORECASE)
+_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/(?:src/)?\1/", re.IGNORECASE)
 """A package that runs from its repository, which has its name, too, in letters of its own."""
 
 

@@ -88,6 +88,8 @@ def log_report_of(diagnosis: LogDiagnosis) -> LogReport:
 
 def _failure(failure: LoggedFailure, ranks: Sequence[int]) -> FailureEntry:
     meaning, place = failure.explained, failure.place
+    likely = tuple(meaning.likely) if meaning else ()
+    perhaps = rules_that_declare(failure.text, likely) if failure.meaning is None else ()
     return FailureEntry(
         rank=failure.by.rank,
         local_rank=failure.by.local_rank,
@@ -97,8 +99,8 @@ def _failure(failure: LoggedFailure, ranks: Sequence[int]) -> FailureEntry:
         means=meaning.means if meaning else "",
         help=meaning.do if meaning else "",
         code=meaning.code if meaning else "",
-        likely=tuple(meaning.likely) if meaning else (),
-        perhaps=tuple(card.code for card in rules_that_declare(failure.text)) if failure.meaning is None else (),
+        likely=likely,
+        perhaps=tuple(card.code for card in perhaps),
         path=place.path if place else None,
         line=place.line if place else None,
         log=LogLineEntry(failure.at.path, failure.at.line),

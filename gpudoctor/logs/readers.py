@@ -21,7 +21,7 @@ from gpudoctor.logs.log_facts import (
 )
 from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
 from gpudoctor.logs.stack_dumps import StackDumpReader
-from gpudoctor.logs.tracebacks import ERROR_ALONE, TracebackReader
+from gpudoctor.logs.tracebacks import ERROR_ALONE, STARTS_PYTHON, TracebackReader
 from gpudoctor.record import replace
 
 _RUN_BEGINS = (
@@ -59,7 +59,7 @@ _TELLING = re.compile(
             r"Stack trace of the failed",
             r"^#\d+ ",
             r"Root Cause",
-            r"^\s+(?:time|host|rank|exitcode|traceback)\s*: ",
+            r"^\s+(?:time|host|rank|exitcode|traceback)\s*: |(?:time|host|rank)      : |exitcode  : |traceback : ",
             r"failed \(exitcode",
             r"exits with return code",
             r"NCCL WARN",
@@ -70,7 +70,8 @@ _TELLING = re.compile(
             r"oom_kill",
             r"NVRM: Xid",
             r"Heartbeat monitor timed out",
-            r"terminate called after",
+            r"terminate called (?:after|without)",
+            r"^Process \d+ exit with status code",
             r"^\s*what\(\):",
             r"^Terminated\s*$|[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)",
             r"Segmentation fault",
@@ -111,7 +112,6 @@ _TELLING = re.compile(
             r"Got fatal signal from worker processes",
             r"can't open file '",
             r"\\n(?:['\"], ['\"])?\s+File ",
-            r"^\s+rank\s+: \d+ \(local_rank",
             _RUN_BEGINS,
             # The last line of a traceback is all that some logs keep of one.
             r"(?:Error|Exception|Exit)\s*:(?: |$)",
@@ -136,6 +136,7 @@ _WORDS = (
     "traceback : ",
     "Root Cause",
     "Exited",
+    "exit with status",
     "CANCELLED",
     "death signal",
     "SIG",
@@ -222,6 +223,7 @@ _STRETCHES = tuple(
             "MPI_A",
             "rrorcode",
             " died, exit",
+            "exit with status",
             ", stopping",
             "(): ",
             "double free",
@@ -233,8 +235,8 @@ _STRETCHES = tuple(
 before a program begins, in the first stretch, which is read."""
 _CPP_RANK = re.compile(r"\[(?:PG (?:ID )?\S+(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? )?Rank (?P<rank>\d+)\]")
 _TIMEOUT = re.compile(
-    r"Watchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<number>\d+), )?OpType=(?P<operation>\w+)"
-    r"(?:, NumelIn=(?P<elements>\d+))?.*?Timeout\(ms\)=(?P<allowed>\d+)"
+    r"Watchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<number>\d+), )?"
+    r"OpType=(?P<operation>\w+)[,)](?: NumelIn=(?P<elements>\d+))?(?:.*?Timeout\(ms\)=(?P<allowed>\d+))?"
 )
 _PROGRESS = re.compile(
     r"\[PG (?:ID )?(?P<group>\S+?)(?: PG GUID (?P<unique>[^\]]*?))?(?:\s?\([^)]*\))? Rank (?P<rank>\d+)\].*?"
@@ -252,12 +254,13 @@ _MPI = re.compile(
 _FAILED = re.compile(
     r"(?:application called MPI_Abort\(\S+ (?P<aborted>-?\d+)\) - process (?P<aborting>\d+)|"
     r"mpirun noticed that process rank (?P<noticed>\d+) .* exited on signal (?P<by_signal>\d+)|"
+    r"^Process (?P<of_horovod>\d+) exit with status code (?P<its_code>\d+)|"
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)|"
     r"exits with return code = (?P<killed>-?\d+)|"
     r"rocess \d+ \(local_rank (?P<child>\d+)\) FAILED \(exitcode (?P<childs>-?\d+)\)|"
     r"(?:Exception: p|^P|^p)rocess (?P<spawned>\d+) terminated with (?:"
     r"exit code (?P<ended>\d+)|signal (?P<signal>SIG\w+))|"
-    r"^subprocess\.CalledProcessError: Command .* (?:died with <Signals\.(?P<died>SIG\w+)|"
+    rf"^subprocess\.CalledProcessError: Command {STARTS_PYTHON}.* (?:died with <Signals\.(?P<died>SIG\w+)|"
     r"returned non-zero exit status (?P<status>-?\d+))|"
     # Of a shell, and of the operator of a PyTorchJob.
     r"Worker \w+ pid (?P<worker>\d+) died, exit code: (?P<died_with>-?\d+)|"
@@ -268,10 +271,12 @@ _FAILED = re.compile(
 )
 _MISSING = re.compile(r"^\s*(?:\[\d+\]\s*)?(\d+): \[")
 """A rank in Horovod's list of those that are missing, with what they have not submitted."""
+_ALONE = re.compile(r"CalledProcessError.*--local[-_]rank[= ]0\b|--local[-_]rank[= ]0\b.*exits with return code")
+"""Launchers show the command of the last process that they started, whichever failed: the first one is the only one."""
 _MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
-_CODES = ("code", "childs", "killed", "ended", "status", "died_with")
+_CODES = ("its_code", "code", "childs", "killed", "ended", "status", "died_with")
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6, "Terminated": 15}
 
 
@@ -410,7 +415,7 @@ class LogReader:
 _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
     r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|^(?! ).*[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)|"
-    r"what\(\):|Segmentation fault|Bus error|joined but didn't finish|"
+    r"what\(\):|terminate called without an active|Segmentation fault|Bus error|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"
@@ -450,7 +455,7 @@ def _timeout(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
             found["operation"].lstrip("_").removesuffix("_BASE").lower(),
             int(number) if number else None,
             int(elements) if elements else None,
-            int(found["allowed"]) / 1000,
+            int(found["allowed"] or 0) / 1000,
         )
     ]
 
@@ -479,10 +484,10 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     by: Sequence[Speaker] = [spoken.by]
     if found["local"] or found["child"]:
         by = [Speaker(local_rank=int(found["local"] or found["child"]))]
-    elif found["spawned"]:
-        by = [Speaker(rank=int(found["spawned"]))]
-    elif rank := found["noticed"] or found["aborting"]:
+    elif rank := found["spawned"] or found["of_horovod"] or found["noticed"] or found["aborting"]:
         by = [Speaker(rank=int(rank))]
+    elif not spoken.by.is_known and _ALONE.search(spoken.text):
+        by = [replace(spoken.by, local_rank=0)]
     elif pid := found["pid"] or found["worker"]:
         by = [replace(spoken.by, tag=f"pid {pid}")]
     elif found["pod"]:

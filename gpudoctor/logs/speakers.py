@@ -45,6 +45,10 @@ _FRONTS = (
     # As people quote it, and set it in bold letters.
     re.compile(r">\s?"),
     re.compile(r"(?:[-+*] )?(?:\*\*|`{1,3}|[\"'“])(?=[\w.]*(?:Error|Exception)\b: )"),
+    # Kept as a comment.
+    re.compile(r"#\s{1,3}(?=\[rank\d|\[\d{4}-|Traceback \(most|  File \"|[\w.]+(?:Error|Exception): )"),
+    # Notebooks that ran on Kaggle: seconds, and the number of the line.
+    re.compile(r"\d+\.\d+s\s+\d+\s(?=\S|  )"),
     # A launcher that repeats what its processes print.
     re.compile(r"std(?:err|out): "),
     # Kubernetes, Docker and log collectors.
@@ -82,7 +86,7 @@ _FRONTS = (
     # Determined.
     re.compile(r"[0-9a-f]{8} (?:\[rank=(?P<rank>\d+)\] )?\|\| "),
     # Loggers.
-    re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[[\w./]+:\d+\] "),
+    re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\] "),
     re.compile(r"(?:ERROR|WARNING|INFO|DEBUG|CRITICAL): (?=Traceback \(most|  File \")"),
     # Numbers of lines that an editor has put there.
     re.compile(r"\[\d+\]\s(?=\[rank)"),

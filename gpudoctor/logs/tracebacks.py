@@ -16,6 +16,10 @@ _FRAME = re.compile(
 )
 ERROR_ALONE = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)|Exception):(?: \S|\s*$)")
 """The last line of a traceback that stands alone."""
+STARTS_PYTHON = (
+    r"'?\[?'?[^',]*\b(?:python[\d.]*(?:\.exe)?|accelerate|torchrun|deepspeed|mpirun|horovodrun|srun|(?:ba)?sh)\b"
+)
+"""The command in a `CalledProcessError` of a launcher; others are of what a program has called itself."""
 _IGNORED = "Exception ignored in"
 _BOX = "│╭╰❱┃┏┗ "
 """What rich draws around a traceback."""
@@ -230,7 +234,8 @@ class TracebackReader:
 
     def _headless(self, by: Speaker, text: str, at: LogPlace) -> None:
         """A traceback of which the log has only what came later."""
-        opened = _OpenTraceback(by, at, headless=True)
+        opened = _OpenTraceback(by if self._spawned is None else replace(by, rank=self._spawned), at, headless=True)
+        self._spawned = None
         self._open[by] = opened
         self._inside(opened, by, text, at)
 

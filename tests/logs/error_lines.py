@@ -52,6 +52,8 @@ LINES: tuple[tuple[str, str], ...] = (
     ("RuntimeError: can't start new thread", "threads"),
     ("BlockingIOError: [Errno 11] Resource temporarily unavailable", "threads"),
     # --- checkpoints ---
+    ('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "a".\n\t'
+     'Unexpected key(s) in state_dict: "module.a".', "names of the wrapper"),
     ('RuntimeError: Error(s) in loading state_dict for Net:\n\tUnexpected key(s) in state_dict: "module.a".',
      "wrapper"),
     ('RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "_orig_mod.a"',
@@ -147,6 +149,8 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 8])",
      "one sample"),
     # --- frameworks ---
+    ("ray.train.base_trainer.TrainingFailedError: The Ray Train run failed. Please inspect the previous error messages",
+     "a worker has failed"),
     ("RuntimeError: Using async gradient all reduce requires setting the environment variable "
      "CUDA_DEVICE_MAX_CONNECTIONS to 1", "queue"),
     ("AssertionError: global batch size (24) is not divisible by micro batch size (4) times data parallel", "multiple"),
@@ -202,6 +206,10 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: Free memory on device (3.1/79.1 GiB) on startup is less than desired GPU memory utilization", "vLLM"),
     ("RuntimeError: Engine core initialization failed. See root cause above.", "inference engine"),
     # --- devices ---
+    ("RuntimeError: Input type (float) and bias type (c10::Half) should be the same", "different dtypes"),
+    ("RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+     "different dtypes"),
+    ("AssertionError: Torch not compiled with CUDA enabled", "built without CUDA"),
     ("RuntimeError: \"addmm_impl_cpu_\" not implemented for 'Half'", "half precision"),
     ("RuntimeError: mat1 and mat2 must have the same dtype, but got Float and BFloat16", "different dtypes"),
     ("init.cc:802 NCCL WARN Multiple Ranks are using the same GPU/Partition. Set NCCL_MULTI_RANK_GPU", "same GPU"),
@@ -324,6 +332,9 @@ LINES: tuple[tuple[str, str], ...] = (
     ("RuntimeError: linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long", "whole ones"),
     ("IndexError: index out of range in self", "outside of its range"),
     # --- what remains ---
+    ('RuntimeError: ncclComm != nullptr INTERNAL ASSERT FAILED at "ProcessGroupNCCL.cpp":4043, please report a bug to '
+     "PyTorch. Parent communicator missing in eager initialization mode.", "none for this call"),
+    ("terminate called without an active exception", "still ran when the process ended"),
     ("RuntimeError: false INTERNAL ASSERT FAILED at \"../c10/cuda/CUDACachingAllocator.cpp\":1", "error of its own"),
     ("PermissionError: [Errno 13] Permission denied: '/data/out'", "may not"),
     ("FileExistsError: [Errno 17] File exists: 'out'", "there already"),

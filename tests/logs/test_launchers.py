@@ -319,3 +319,60 @@ def test_a_program_that_says_that_it_was_stopped(said: str, tmp_path: Path) -> N
     assert first.role is FailureRole.STOPPED
     assert first.meaning is not None
     assert "Ctrl-C" in first.meaning.means
+
+
+@pytest.mark.parametrize("front", ["", "704.7s\t1472\t"])
+def test_a_table_whose_blanks_are_gone(front: str, tmp_path: Path) -> None:
+    text = "".join(f"{front}{line.strip()}\n" for line in TABLE.splitlines())
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert (first.by.rank, first.text, first.root) == (2, "exit code 1", True)
+
+
+def test_columns_of_a_program_are_no_table_of_a_launcher(tmp_path: Path) -> None:
+    assert read(tmp_path, "time: 1.041\nrank: 3 of 4\nexitcode: 1\n").first is None
+
+
+def test_a_table_that_begins_in_the_middle_of_a_name(tmp_path: Path) -> None:
+    first = read(tmp_path, f"ildFailedError:\n=====\ntrain.py FAILED\n-----\n{TABLE}").first
+    assert first is not None
+    assert (first.by.rank, first.root) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("command", "local"),
+    [
+        ("'-u', 'train.py', '--local_rank=0']' returned non-zero exit status 1.", 0),
+        # The last one that was started; another may have failed.
+        ("'-u', 'train.py', '--local_rank=3']' returned non-zero exit status 1.", None),
+    ],
+)
+def test_the_only_process_of_a_launcher(command: str, local: int | None, tmp_path: Path) -> None:
+    first = read(tmp_path, f"subprocess.CalledProcessError: Command '['/usr/bin/python', {command}\n").first
+    assert first is not None
+    assert (first.text, first.by.local_rank) == ("exit code 1", local)
+
+
+def test_a_command_that_the_program_called_is_its_own_error(tmp_path: Path) -> None:
+    """And of the error that came of it, the calls are known."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 2104, in _run_ninja_build\n'
+        "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "/job/train.py", line 348, in main\n    trainer.train()\n'
+    )
+    first = read(tmp_path, prefixed("[rank0]: ", text)).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.by.rank, first.place.line, first.exit) == (0, 348, False)
+    assert first.meaning is not None
+    assert "Compiling an extension" in first.meaning.means
+
+
+def test_a_process_of_horovod(tmp_path: Path) -> None:
+    launcher = '  File "/home/u/virtualenvs/a/bin/horovodrun", line 8, in <module>\n'
+    text = f"Process 2 exit with status code 137.\nTraceback (most recent call last):\n{launcher}"
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert (first.by.rank, first.text) == (2, "killed by SIGKILL")

@@ -142,6 +142,7 @@ def test_an_error_in_bold_letters(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "rank"),
     [
+        ("RuntimeError: [1] is setting up NCCL communicator and retreiving ncclUniqueId from [0] via c10d", 1),
         (
             "RuntimeError: Detected mismatch between collectives on ranks. Rank 3 is running collective: X, but Rank 1",
             3,
@@ -170,3 +171,11 @@ def test_colours_of_which_the_escape_has_become_another_sign(tmp_path: Path) -> 
     first = read(tmp_path, prefixed(red, TRACEBACK)).first
     assert first is not None
     assert first.by.host == "10.3.32.122"
+
+
+@pytest.mark.parametrize("front", ["# ", "704.7s\t1462\t", "12.1s 7 ", "ERROR 04-14 13:53:52 worker_base.py:593] "])
+def test_what_people_and_notebooks_put_in_front(front: str, tmp_path: Path) -> None:
+    first = read(tmp_path, prefixed(front, TRACEBACK)).first
+    assert first is not None
+    assert first.summary == "KeyError: 'label'"
+    assert first.place is not None

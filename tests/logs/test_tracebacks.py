@@ -336,3 +336,23 @@ def test_a_library_that_runs_from_its_repository_is_not_the_program(tmp_path: Pa
     assert first is not None
     assert first.place is not None
     assert first.place.path == "/job/train.py"
+
+
+def test_of_a_spawned_rank_an_error_without_calls_led_to_another(tmp_path: Path) -> None:
+    text = (
+        "-- Process 3 terminated with the following error:\nOSError: [Errno 5] Input/output error\n\n"
+        f"During handling of the above exception, another exception occurred:\n\n{TRACEBACK}"
+    )
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.by.rank, first.place.line, first.summary) == (3, 20, "OSError: [Errno 5] Input/output error")
+
+
+@pytest.mark.parametrize("folder", ["lightning/lightning", "lightning/src/lightning"])
+def test_a_library_in_the_folder_of_its_sources(folder: str, tmp_path: Path) -> None:
+    call = f'  File "/home/u/{folder}/fabric/fabric.py", line 736, in load\n'
+    first = read(tmp_path, TRACEBACK.replace("KeyError", f"{call}KeyError")).first
+    assert first is not None
+    assert first.place is not None
+    assert first.place.line == 20

@@ -163,3 +163,25 @@ ConnectionResetError: [Errno 104] Connection reset by peer
     alone = read(tmp_path, thread).first
     assert alone is not None
     assert alone.role is FailureRole.PEER
+
+
+def test_a_warning_of_nccl_is_why_the_call_of_its_rank_failed(tmp_path: Path) -> None:
+    warning = "node1:77:77 [0] bootstrap.cc:37 NCCL WARN Bootstrap : no socket interface found\n"
+    failed = TRACEBACK.replace("KeyError: 'label'", "RuntimeError: NCCL error in: c10d.cpp:290, internal error")
+    found = read(tmp_path, f"{warning}-- Process 0 terminated with the following error:\n{failed}")
+    assert found.first is not None
+    assert found.first.place is not None
+    assert (found.first.by.rank, found.first.by.host, found.first.place.line) == (0, "node1", 20)
+    assert found.first.meaning is not None
+    assert "network interface" in found.first.meaning.means
+    assert not found.following
+
+
+def test_an_abort_of_a_process_that_was_done(tmp_path: Path) -> None:
+    text = "terminate called without an active exception\nFatal Python error: Aborted\n\n"
+    first = read(tmp_path, prefixed("[rank0]:", text)).first
+    assert first is not None
+    assert (first.by.rank, first.summary) == (0, "terminate called without an active exception")
+    after = read(tmp_path, prefixed("[rank0]:", TRACEBACK + text)).first
+    assert after is not None
+    assert after.summary == "KeyError: 'label'"

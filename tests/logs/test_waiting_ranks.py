@@ -271,14 +271,14 @@ def test_a_dump_runs_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not capsys.readouterr().out
 
 
-def test_a_rank_that_was_told_of_a_timeout_has_waited(tmp_path: Path) -> None:
+def test_a_rank_that_was_told_of_a_timeout_says_whose_came_first(tmp_path: Path) -> None:
     first = read(
         tmp_path,
         "[rank0]:[E804 23:05:54.8 ProcessGroupNCCL.cpp:1914] [PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump "
         "signal due to a collective timeout from  rank 13. Last enqueued NCCL work: 1261, last completed NCCL work: 9.",
     ).first
     assert first is not None
-    assert (first.by.rank, first.role) == (0, FailureRole.WAIT)
+    assert (first.by.rank, first.role) == (13, FailureRole.WAIT)
 
 
 def test_an_abort_after_the_watchdog_is_no_failure_of_its_own(tmp_path: Path) -> None:

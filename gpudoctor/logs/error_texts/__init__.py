@@ -29,6 +29,16 @@ from gpudoctor.logs.error_texts.startup_texts import STARTUP_TEXTS
 from gpudoctor.logs.error_texts.waiting_texts import WAITING_TEXTS
 from gpudoctor.logs.error_texts.wrapper_texts import WRAPPER_TEXTS
 
+AT_THE_END = ErrorText(
+    r"terminate called without an active exception",
+    FailureRole.OWN,
+    "A thread of native code still ran when the process ended, and it was aborted for that: what the program had to do "
+    "was done, or an error had ended it before.",
+    "Look at the lines before for an error; otherwise call `destroy_process_group()` last, and wait for checkpoints "
+    "that are written in the background.",
+    library="libstdc++",
+)
+"""How a process is aborted that forgets a thread."""
 ABORTED = ErrorText(
     r"SIGABRT|Aborted",
     FailureRole.OWN,
@@ -51,6 +61,7 @@ ERROR_TEXTS: tuple[ErrorText, ...] = (
     *DATA_TEXTS,
     *VAGUE_NCCL_TEXTS,
     *ENDING_TEXTS,
+    AT_THE_END,
     ABORTED,
 )
 

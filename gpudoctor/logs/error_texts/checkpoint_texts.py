@@ -8,12 +8,20 @@ _OWN = FailureRole.OWN
 
 CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
-        r"(?:Missing|Unexpected) key\(s\) in state_dict: \"module\.|"
-        r"Missing key\(s\)[\s\S]*Unexpected key\(s\)[^:]*: \"module\.",
+        r"Missing key\(s\)[^:]*: \"module\.[\s\S]*Unexpected key\(s\)[^:]*: \"(?!module\.)|"
+        r"Missing key\(s\)[^:]*: \"(?!module\.)[\s\S]*Unexpected key\(s\)[^:]*: \"module\.",
         _OWN,
         "The checkpoint has the names of the wrapper (`module.`), and the model does not, or the other way round.",
         "Save `model.module.state_dict()`.",
         code="GPU603",
+    ),
+    ErrorText(
+        r"(?:Missing|Unexpected) key\(s\)[^:]*: \"module\.",
+        _OWN,
+        "Names that begin with `module.` are on one side only: one of the checkpoint and the model is of a wrapper, or "
+        "they are different models.",
+        "Compare `list(state)[:3]` with `list(model.state_dict())[:3]`; save `model.module.state_dict()`.",
+        likely=("GPU603",),
     ),
     ErrorText(
         r"copying a param with shape torch\.Size\(\[0\]\) from checkpoint|"

@@ -24,6 +24,15 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU202",),
     ),
     ErrorText(
+        # Both without a device, both on the GPU, or both on the CPU.
+        r"Input type \((?:c10::)?\w+\) and (?:weight|bias) type \((?:c10::)?\w+\)|"
+        r"Input type \(torch\.cuda\.\w+\) and (?:weight|bias) type \(torch\.cuda\.|"
+        r"Input type \(torch\.\w+Tensor\) and (?:weight|bias) type \(torch\.\w+Tensor\)",
+        _OWN,
+        "The batch and the weights have different dtypes: one is in half precision, the other is not.",
+        "Compute within `torch.autocast`, or bring both to one dtype.",
+    ),
+    ErrorText(
         r"Input type \([\w.:]+\) and (?:weight|bias) type",
         _OWN,
         "The batch and the weights are on different devices, or have different types.",
@@ -212,7 +221,14 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="driver",
     ),
     ErrorText(
-        r"No CUDA GPUs are available|no CUDA-capable device|Torch not compiled with CUDA enabled|"
+        r"Torch not compiled with CUDA enabled",
+        _OWN,
+        "This PyTorch was built without CUDA, and the program asks it for a GPU of NVIDIA.",
+        "Install the build for this machine (`python -c 'import torch; print(torch.version.cuda)'` says what it is "
+        "for), in the environment that the job uses.",
+    ),
+    ErrorText(
+        r"No CUDA GPUs are available|no CUDA-capable device|"
         r"ProcessGroupNCCL is only supported with GPUs",
         _OWN,
         "The process sees no GPU, or PyTorch was built for the CPU.",

@@ -8,6 +8,13 @@ _OWN = FailureRole.OWN
 
 ENDING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"Parent communicator missing in eager initialization mode",
+        _OWN,
+        "`send` and `recv` of a group that was made with `device_id=` use the communicator that it made then, and "
+        "there is none for this call.",
+        "Send tensors of the GPU that `device_id` names, or leave it out of `init_process_group`.",
+    ),
+    ErrorText(
         r"INTERNAL ASSERT FAILED",
         _OWN,
         "PyTorch stopped on an error of its own.",

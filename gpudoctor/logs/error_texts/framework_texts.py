@@ -99,6 +99,13 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         library="deepspeed",
     ),
     ErrorText(
+        r"TrainingFailedError: The Ray Train run failed",
+        FailureRole.PEER,
+        "Ray Train tells that a worker has failed, and not why.",
+        "The error of the worker stands further up, or in `error.txt` of the trial's folder (`~/ray_results`).",
+        library="ray",
+    ),
+    ErrorText(
         r"disagreement between rank\d+ and rank\d+",
         _OWN,
         "DeepSpeed's ZeRO-3 gathers parameters in the order of the modules, and the ranks went through them in "

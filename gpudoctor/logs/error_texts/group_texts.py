@@ -70,7 +70,7 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         code="GPU411",
     ),
     ErrorText(
-        r": error: (?:unrecognized arguments: |the following arguments are required: |argument [^:]+: |ambiguous op)",
+        r": error: (?:unrecognized arguments:|the following arguments are required: |argument [^:]+: |ambiguous op)",
         _OWN,
         "The program does not know an option that it was started with, or lacks one.",
         "Compare the command with `--help` of the program: options of the launcher stand before the script, those of "
