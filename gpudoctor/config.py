@@ -159,11 +159,15 @@ def _meant(name: str) -> str:
     # Most names are no settings at all, and the closer look costs more.
     if not ("doc" in stem or "gpu" in stem) or f"{dot}{suffix}" not in _SUFFIXES or name in OWN_FILES:
         return ""
-    bare = stem.removesuffix("rc")
-    if bare != "gpudoctor":
+    bare, own = stem.removesuffix("rc"), "gpudoctor"
+    if bare != own:
+        # No more alike than by the letters that they share: most projects have `docs`, and difflib takes milliseconds.
+        shared = sum(min(bare.count(letter), own.count(letter)) for letter in set(own))
+        if 2 * shared < _ALIKE * (len(bare) + len(own)):
+            return ""
         from difflib import SequenceMatcher
 
-        if SequenceMatcher(None, bare, "gpudoctor").ratio() < _ALIKE:
+        if SequenceMatcher(None, bare, own).ratio() < _ALIKE:
             return ""
     return OWN_FILES[not name.startswith(".")]
 
