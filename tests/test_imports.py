@@ -512,6 +512,8 @@ BY_ALL = "gpudoctor.record"
 NEEDED_LATE = {"rich", "libcst", "tree_sitter", "tree_sitter_bash", "yaml", "pathspec", "torch", "pynvml", "psutil"}
 # Where an earlier run has done its work, most of the start-up time would be for nothing.
 LATE = {
+    # Few programs look a name up that a setting gives.
+    "gpudoctor.lint.library.dynamic_import",
     # Most settings files are for any version.
     "gpudoctor.required_version",
     # What a report says of a program; where all is known already, no event is looked at.

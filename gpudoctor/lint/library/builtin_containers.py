@@ -19,6 +19,7 @@ from gpudoctor.lint.contents import (
 )
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.function import ProjectModule
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
@@ -245,3 +246,25 @@ def _take_in(call: Call, receiver: DictOf, given: Value, when: Condition) -> Non
 @MODELS.method(DictOf)
 def _dict_method(call: Call[DictOf]) -> Values:
     return singleton(call.receiver) if call.name == "copy" else unknown(call, "part of a dictionary")
+
+
+@MODELS.method(ProjectModule, "__getitem__")
+def _named_in_module(call: Call[ProjectModule]) -> Values:
+    """`vars(models)[args.arch]`."""
+    # Imported late: few programs look a name up that a setting gives.
+    from gpudoctor.lint.library.dynamic_import import member_named_by
+
+    return member_named_by(call.do, call.receiver, call.first, call) or NOT_ANSWERED
+
+
+@MODELS.method(Unknown, "__getitem__")
+def _global(call: Call[Unknown]) -> Values:
+    """`globals()[args.task]`."""
+    if call.receiver.escaped_from != "builtins.globals":
+        return NOT_ANSWERED
+    from gpudoctor.lint.library.dynamic_import import member_named_by
+
+    own, named = call.do.modules.own_module(), call.first
+    if (text := text_of(named)) is not None:
+        return call.do.attribute(own, text, call.node)
+    return member_named_by(call.do, own, named, call) or NOT_ANSWERED

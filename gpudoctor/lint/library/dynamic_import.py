@@ -213,23 +213,6 @@ def _pattern(name: Value) -> tuple[str, Value | None, str]:
     return start, parts[0] if len(parts) == 1 else None, end
 
 
-@MODELS.method(ProjectModule, "__getitem__")
-def _entry(call: Call[ProjectModule]) -> Values:
-    """`vars(models)[args.arch]`."""
-    return member_named_by(call.do, call.receiver, call.first, call) or NOT_ANSWERED
-
-
-@MODELS.method(Unknown, "__getitem__")
-def _global(call: Call[Unknown]) -> Values:
-    """`globals()[args.task]`."""
-    if call.receiver.escaped_from != "builtins.globals":
-        return NOT_ANSWERED
-    named = call.first
-    if (text := text_of(named)) is not None:
-        return call.do.attribute(call.do.modules.own_module(), text, call.node)
-    return member_named_by(call.do, call.do.modules.own_module(), named, call) or NOT_ANSWERED
-
-
 @MODELS.callable("builtins.eval")
 def _evaluated(call: Call) -> Values:
     """`eval(args.model)`, `eval("models." + args.model)`: what has that name."""

@@ -20,7 +20,7 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 # Files that register or subscribe something. None registers what another one does, so that their order says nothing.
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
-    "directories", "downloads", "dynamic_import", "environment_variables", "forward_calls", "hidden_ranks",
+    "directories", "downloads", "environment_variables", "forward_calls", "hidden_ranks",
     "missing_attributes", "paths", "random_state", "replaced_defaults", "stdlib", "stub_bodies", "stub_models",
     "tensor_operations", "tensors", "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn",
     "torch_optim", "unread_code", "wrapping",
@@ -36,6 +36,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "torch.distributed.DeviceMesh", "torch.distributed.device_mesh", "torch.distributed.init_device_mesh",
         "torch.distributed._tensor", "torch.distributed.tensor",
     ),
+    "dynamic_import": ("builtins.__import__", "builtins.eval", "hydra.utils", "importlib", "monai.utils"),
     "frameworks": ("fairscale", *taking_charge(), *(each.removesuffix(".") for each in belonging())),
     "fully_sharded": (
         "torch.distributed._composable", "torch.distributed.fsdp", "torch.distributed.tensor.experimental",
