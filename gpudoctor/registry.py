@@ -197,6 +197,7 @@ def card_of(module: str, pack: str) -> RuleCard:
         shows_in_run=rule.shows_in_run,
         since_torch=rule.since_torch,
         needs=tuple(sorted(each.__name__ for each in rule.needs)),
+        looks_at=tuple((kind.__name__, what) for kind, what in rule.looks_at),
         stops=rule.stops,
         run_only=silent_in_code and not of_launch and rule.in_run is not Rule.in_run,
         of_launch=of_launch,

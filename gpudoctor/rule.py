@@ -28,7 +28,8 @@ BUILT_IN = "gpudoctor_rules"
 class RuleCard:
     """What is known about a rule before its file is imported: what selects it, what lists it, what it needs.
 
-    `module` is the dotted name of its file, `needs` has the names of the classes that the rule declares there.
+    `module` is the dotted name of its file; `needs` and `looks_at` have the names of the classes that the rule declares
+    there.
     """
 
     code: str
@@ -42,6 +43,7 @@ class RuleCard:
     shows_in_run: bool = False
     since_torch: str = ""
     needs: tuple[str, ...] = ()
+    looks_at: tuple[tuple[str, str], ...] = ()
     stops: bool = False
     run_only: bool = False
     """The code cannot show it, only a run can: lint leaves it out."""
@@ -79,6 +81,9 @@ class Rule:
     needs: ClassVar[tuple[type[Event], ...]] = ()
     """The rule has nothing to say of a program in which no event of these classes happens, so that neither is it asked
     nor its file loaded. Empty: it is always asked."""
+    looks_at: ClassVar[tuple[tuple[type[Event], str], ...]] = ()
+    """Events of a class of which an attribute is true, as `(Save, "shards")`: where none is so, all that the rule needs
+    may have happened, and it finds nothing. It is neither asked nor loaded then, and counts as asked."""
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         """The places where `program` makes this mistake."""

@@ -69,18 +69,22 @@ def launch_lines_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def unasked_rules_have_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What is found is the same as if each rule were asked: those whose `needs` did not happen are asked here."""
+    """What is found is the same as if each rule were asked: those of whose `needs` or `looks_at` nothing happened are
+    asked here."""
     coverage_of = ask_rules.coverage_of
     overlooked: list[str] = []
 
     def asked_all_the_same(program: Program, silenced: Any, unasked: list[RuleCard], quiet: Any) -> Coverage:
         coverage = coverage_of(program, silenced, unasked, quiet)
-        overlooked.extend(f"{finding.code} {finding.location}" for card in unasked for finding in _asked(card, program))
+        left_out = [*unasked, *(card for card in quiet if card.looks_at)]
+        overlooked.extend(
+            f"{finding.code} {finding.location}" for card in left_out for finding in _asked(card, program)
+        )
         return coverage
 
     monkeypatch.setattr(ask_rules, "coverage_of", asked_all_the_same)
     yield
-    assert not overlooked, "the rule's `needs` are too narrow"
+    assert not overlooked, "the rule's `needs` or `looks_at` are too narrow"
 
 
 def _asked(card: RuleCard, program: Program) -> list[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
@@ -50,17 +51,20 @@ def _findings(
     unasked: list[RuleCard],
     quiet: list[RuleCard],
 ) -> Iterator[Finding]:
-    happened = {type(event).__name__ for event in program.log}
+    happened = program.happened
     world = program.world.value if program.has_entry else ""
     cards = [card for card in cards if not (card.of_launch or card.of_files)]
     # Asked before a rule is loaded: importing a file costs more than most rules do.
     asked: list[RuleCard] = []
     for card in cards:
-        (unasked if card.needs and happened.isdisjoint(card.needs) else asked).append(card)
+        (unasked if card.needs and happened.keys().isdisjoint(card.needs) else asked).append(card)
     # Limits hold for rules too: the program decides how much there is to compare.
     with failures.of(f"the rules on {program.entry}"), budget:
         for card in asked:
             with failures.of(f"rule {card.code} ({card.module}) on {program.entry}"):
+                if card.looks_at and not any(_is_so(happened.get(kind, ()), what) for kind, what in card.looks_at):
+                    quiet.append(card)
+                    continue
                 rule = load(card)
                 program.answers.taken()
                 # A rule that met the limit has ended the looking, too, and where no timer looks nobody does in between.
@@ -85,6 +89,11 @@ def _findings(
                     silenced[card.code] = answers[-1]
                 else:
                     quiet.append(card)
+
+
+def _is_so(events: Iterable[object], what: str) -> bool:
+    """Of one of them, the attribute is true."""
+    return any(map(attrgetter(what), events))
 
 
 def _mended_in_order(findings: Iterator[Finding], program: Program) -> Iterator[Finding]:

@@ -202,6 +202,11 @@ class Program:
         return groups
 
     @cached_property
+    def happened(self) -> dict[str, list[Event]]:
+        """The events, by the names of their classes."""
+        return {kind.__name__: events for kind, events in self._by_type.items()}
+
+    @cached_property
     def _by_place(self) -> dict[Location, list[Event]]:
         places: dict[Location, list[Event]] = {}
         for event in self.log:

@@ -67,6 +67,11 @@ class Collective(Event):
     """A group is made: also ranks outside of it must call this."""
 
     @property
+    def unordered(self) -> bool:
+        """A loop around it goes over a set of texts."""
+        return any(loop.unordered for loop in self.loops)
+
+    @property
     def adds_up(self) -> bool:
         """Values of all ranks become their sum or their mean, as far as is known: no minimum, no maximum."""
         return self.effect.adds_up and self.operation in ("SUM", "AVG", "")

@@ -41,6 +41,16 @@ class Wrap(Event):
     keeps_parameters: Values | None = None
     """`use_orig_params`, as given: the parameters of the model stay the objects that they were."""
 
+    @property
+    def in_place(self) -> bool:
+        """The model itself was changed: `fully_shard` puts nothing around it."""
+        return self.kind is WrapperKind.FSDP and self.wrapper == self.inner
+
+    @property
+    def nested(self) -> bool:
+        """What is wrapped is a wrapper on every path."""
+        return isinstance(self.inner, Wrapper)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SyncNorm(Event):

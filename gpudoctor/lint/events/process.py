@@ -12,6 +12,8 @@ from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 
+LOCAL_RANK_OPTIONS = frozenset({"--local_rank", "--local-rank"})
+
 
 @dataclass(frozen=True, kw_only=True)
 class InitGroup(Event):
@@ -175,6 +177,11 @@ class ArgumentDeclared(Event):
     """What it is where the user says nothing of it; None where that is not known."""
     switch: bool = False
     """It takes no value: `action="store_true"`."""
+
+    @property
+    def is_local_rank(self) -> bool:
+        """It is the option by which launchers of old tell the local rank, in either spelling."""
+        return not LOCAL_RANK_OPTIONS.isdisjoint(self.flags)
 
 
 @dataclass(frozen=True, kw_only=True)

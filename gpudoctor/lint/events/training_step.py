@@ -27,6 +27,11 @@ class Backward(Event):
     plain: bool = False
     """It is `loss.backward()`, without arguments."""
 
+    @property
+    def uses_parameters(self) -> bool:
+        """Parameters are in the loss that no forward has put there."""
+        return isinstance(self.loss, Tensor) and bool(self.loss.used)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OwnLoss(Event):

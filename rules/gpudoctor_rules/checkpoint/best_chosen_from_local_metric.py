@@ -54,6 +54,7 @@ class BestChosenFromLocalMetric(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Save,)
+    looks_at = ((Save, "local_guards"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by - program.leaving("checkpoints"):

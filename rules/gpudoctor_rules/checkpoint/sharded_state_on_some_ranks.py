@@ -58,6 +58,7 @@ class ShardedStateOnSomeRanks(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Save, ShardedState)
+    looks_at = ((Save, "collective"), (ShardedState, "rank_guards"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a rank has all parts.

@@ -59,6 +59,7 @@ class CollectiveOnSomeRanks(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "rank_guards"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process a collective returns at once, whoever calls it.

@@ -57,6 +57,7 @@ class CollectivesInDifferentOrder(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "rank_guards"), (Collective, "unordered"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, any order will do.

@@ -51,6 +51,7 @@ class CpuTensorWithNccl(Rule):
     stops = True
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "on_cpu"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # The default backend and `cpu:gloo,cuda:nccl` serve both.

@@ -48,6 +48,7 @@ class GroupMadeInLoop(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "makes_group"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process a group costs nothing.

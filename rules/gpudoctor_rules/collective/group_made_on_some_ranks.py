@@ -54,6 +54,7 @@ class GroupMadeOnSomeRanks(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "makes_group"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A group of one process is made at once.

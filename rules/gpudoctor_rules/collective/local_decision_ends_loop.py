@@ -40,6 +40,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
+from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import Program, ranks_in_words
@@ -51,7 +52,6 @@ from gpudoctor_rules.collective._together import JointStep, called_instead, miss
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.process import Caught
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.run.recording import Recording
 
@@ -69,6 +69,10 @@ class LocalDecisionEndsLoop(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Backward, Collective)
+    looks_at = (
+        (LeaveLoop, "local_guards"), (LeaveLoop, "rank_guards"), (Backward, "local_guards"),
+        (Collective, "local_guards"), (Caught, "loops"),
+    )  # fmt: skip
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:

@@ -59,6 +59,7 @@ class StepOnSomeRanks(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Backward,)
+    looks_at = ((OptimizerStep, "rank_guards"), (SchedulerStep, "rank_guards"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by:

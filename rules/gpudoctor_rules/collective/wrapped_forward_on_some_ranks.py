@@ -73,6 +73,7 @@ class WrappedForwardOnSomeRanks(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Forward,)
+    looks_at = ((Collective, "rank_guards"), (Forward, "rank_guards"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:
@@ -137,8 +138,7 @@ def _through_wrapper(event: Forward) -> bool:
 
 def _sharded_in_place(program: Program) -> dict[Value, Wrap]:
     """What `fully_shard` has cut up: the model itself gathers its parameters when it is called."""
-    wraps = (each for each in program.events(Wrap) if each.kind is WrapperKind.FSDP)
-    return {each.wrapper: each for each in wraps if isinstance(each.wrapper, Module) and each.wrapper == each.inner}
+    return {each.wrapper: each for each in program.events(Wrap) if each.in_place and isinstance(each.wrapper, Module)}
 
 
 def _shards(event: Forward, sharded: Mapping[Value, Wrap]) -> bool:

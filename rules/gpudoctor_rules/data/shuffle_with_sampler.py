@@ -55,6 +55,7 @@ class ShuffleWithSampler(Rule):
     fix_safety = Safety.SAFE
     shows_in_run = True
     needs = (MakeLoader,)
+    looks_at = ((MakeLoader, "loader.shuffle"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for event in program.events(MakeLoader):

@@ -31,7 +31,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, ForwardTalks, GradientFlag, Wrap
 from gpudoctor.lint.events.training_step import Backward
@@ -56,6 +55,7 @@ class RootNotSharded(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Wrap, Backward)
+    looks_at = ((Wrap, "in_place"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or not program.absence() or averaged_by_hand(program):
@@ -131,8 +131,8 @@ def _in_other_hands(program: Program, model: Value) -> bool:
 def _last_shard(program: Program, call: Forward) -> Wrap | None:
     """The last call of `fully_shard` that has taken a part of the model."""
     related = program.within(call.module)
-    wraps = (each for each in program.events(Wrap) if each.kind is WrapperKind.FSDP and each.order < call.order)
-    return next((each for each in reversed(list(wraps)) if each.inner in related and each.wrapper == each.inner), None)
+    wraps = (each for each in program.events(Wrap) if each.in_place and each.order < call.order)
+    return next((each for each in reversed(list(wraps)) if each.inner in related), None)
 
 
 def _shard_all(shard: Wrap, model: Value) -> After:

@@ -60,6 +60,7 @@ class ShardSavedAsModel(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Save,)
+    looks_at = ((Save, "shards"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):

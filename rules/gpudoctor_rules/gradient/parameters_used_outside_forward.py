@@ -56,6 +56,7 @@ class ParametersUsedOutsideForward(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Backward,)
+    looks_at = ((Backward, "uses_parameters"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by - program.leaving("forwards"):

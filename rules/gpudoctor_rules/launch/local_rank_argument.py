@@ -39,7 +39,13 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import Const, Value, single_of
 from gpudoctor.lint.events.placement import DeviceUsed
-from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, EnvironmentRead, SettingRead
+from gpudoctor.lint.events.process import (
+    LOCAL_RANK_OPTIONS,
+    ArgumentDeclared,
+    ArgumentsParsed,
+    EnvironmentRead,
+    SettingRead,
+)
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.repair.repair import (
     Code,
@@ -62,7 +68,6 @@ REMEDY = (
     "Declare both spellings and take the default from the environment: "
     '`"--local_rank", "--local-rank", type=int, default=int(os.environ.get("LOCAL_RANK", 0))`.'
 )
-OPTIONS = frozenset({"--local_rank", "--local-rank"})
 ELSEWHERE = frozenset({"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"})
 """Variables that tell the local rank."""
 
@@ -78,6 +83,7 @@ class LocalRankArgument(Rule):
     fix_safety = Safety.SAFE
     shows_in_run = True
     needs = (ArgumentDeclared,)
+    looks_at = ((ArgumentDeclared, "is_local_rank"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.world is not LaunchWorld.TORCHRUN or program.managed_by or not program.whole:
@@ -99,12 +105,12 @@ class LocalRankArgument(Rule):
         for event in program.events(ArgumentDeclared):
             # An option that nobody reads is often kept so that old launch scripts go on working.
             used = next((read for read in program.events(SettingRead) if read.name == event.name), None)
-            if used is None or not OPTIONS.intersection(event.flags) or _from_elsewhere(event):
+            if used is None or not event.is_local_rank or _from_elsewhere(event):
                 continue
             # DeepSpeed's launcher, for one, does pass the option. Asked last: that reads the scripts of the project.
             if program.launchers_named() == {"deepspeed"}:
                 return
-            option = next(flag for flag in event.flags if flag in OPTIONS)
+            option = next(flag for flag in event.flags if flag in LOCAL_RANK_OPTIONS)
             # The project's own launcher passes it in the spelling that is declared.
             if _passed(program) == "--local-rank" and "--local-rank" in event.flags:
                 return
@@ -211,7 +217,7 @@ def _everybody(recording: Recording) -> tuple[Process, ...]:
 
 
 def _is_other_spelling(text: str) -> bool:
-    return "unrecognized arguments" in text and any(option in text for option in OPTIONS)
+    return "unrecognized arguments" in text and any(option in text for option in LOCAL_RANK_OPTIONS)
 
 
 def _kept_default(recording: Recording) -> list[tuple[Process, RecordedOption]]:
@@ -237,7 +243,7 @@ def _declare(event: ArgumentDeclared) -> Repair:
 
 def _other_spelling(event: ArgumentDeclared) -> tuple[RepairStep, ...]:
     at, last = event.location, str(len(event.flags) - 1)
-    missing = sorted(OPTIONS.difference(event.flags))
+    missing = sorted(LOCAL_RANK_OPTIONS.difference(event.flags))
     return tuple(Replace(at, (Source(at, last), f', "{other}"'), part=last) for other in missing[:1])
 
 

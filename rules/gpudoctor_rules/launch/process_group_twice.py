@@ -53,6 +53,7 @@ class ProcessGroupTwice(Rule):
     stops = True
     shows_in_run = True
     needs = (InitGroup,)
+    looks_at = ((InitGroup, "again"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         seen: set[object] = set()

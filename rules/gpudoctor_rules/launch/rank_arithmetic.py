@@ -64,6 +64,7 @@ class RankArithmetic(Rule):
     stops = True
     shows_in_run = True
     needs = (InitGroup,)
+    looks_at = ((InitGroup, "rank"), (InitGroup, "world_size"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if program.world is LaunchWorld.SINGLE or program.managed_by:

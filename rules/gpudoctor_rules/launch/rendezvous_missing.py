@@ -70,7 +70,7 @@ class RendezvousMissing(Rule):
     stops = True
     fix_safety = Safety.UNSAFE
     shows_in_run = True
-    needs = (InitGroup,)
+    needs = (EnvironmentWrite, Spawn)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._refused_port(program)

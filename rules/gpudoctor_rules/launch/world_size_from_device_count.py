@@ -53,6 +53,7 @@ class WorldSizeFromDeviceCount(Rule):
     stops = True
     shows_in_run = True
     needs = (InitGroup, MakeSampler)
+    looks_at = ((InitGroup, "world_size"), (MakeSampler, "sampler.replicas"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # A framework may start the processes itself, one for each GPU.

@@ -56,6 +56,7 @@ class IdleRanksDuringEvaluation(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Iterate,)
+    looks_at = ((Iterate, "rank_guards"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence():

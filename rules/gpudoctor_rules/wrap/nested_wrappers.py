@@ -59,6 +59,7 @@ class NestedWrappers(Rule):
     severity = Severity.ERROR
     shows_in_run = True
     needs = (Wrap,)
+    looks_at = ((Wrap, "nested"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()

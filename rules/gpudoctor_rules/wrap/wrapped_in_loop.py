@@ -48,6 +48,7 @@ class WrappedInLoop(Rule):
     severity = Severity.ERROR
     shows_in_run = True
     needs = (Wrap,)
+    looks_at = ((Wrap, "loops"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()
