@@ -442,14 +442,15 @@ def _telling(one: LoggedFailure, other: LoggedFailure) -> LoggedFailure:
 
 def _once(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     """Without what a process said twice: an error as C++ prints it, and once more as Python does."""
-    kept: list[LoggedFailure] = []
+    said: dict[Speaker, list[LoggedFailure]] = {}
     for each in sorted(failures, key=lambda one: one.at.order):
-        twins = [one for one in kept if one.by == each.by and _echoes(one, each)]
-        if not twins:
+        kept = said.setdefault(each.by, [])
+        twin = next((number for number, one in enumerate(kept) if _echoes(one, each)), None)
+        if twin is None:
             kept.append(each)
-        elif each.place is not None and twins[0].place is None:
-            kept[kept.index(twins[0])] = replace(each, at=twins[0].at)
-    return kept
+        elif each.place is not None and kept[twin].place is None:
+            kept[twin] = replace(each, at=kept[twin].at)
+    return sorted((each for kept in said.values() for each in kept), key=lambda one: one.at.order)
 
 
 def _echoes(one: LoggedFailure, other: LoggedFailure) -> bool:

@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator, Sequence
 
+from gpudoctor.logs.error_texts.words_of_patterns import words_of
 from gpudoctor.logs.launcher_summary import SummaryReader
 from gpudoctor.logs.lines import LogLine, lines_of
 from gpudoctor.logs.log_facts import (
@@ -59,7 +60,7 @@ _TELLING = re.compile(
             r"Stack trace of the failed",
             r"^#\d+ ",
             r"Root Cause",
-            r"^\s+(?:time|host|rank|exitcode|traceback)\s*: |(?:time|host|rank)      : |exitcode  : |traceback : ",
+            r"(?:time|host|rank)      : |exitcode *: |traceback *: |\(local_rank: \d",
             r"failed \(exitcode",
             r"exits with return code",
             r"NCCL WARN",
@@ -118,96 +119,8 @@ _TELLING = re.compile(
         )
     )
 )
-_WORDS = (
-    "Traceback",
-    'File "',
-    '", line ',
-    "Error",
-    "Exception",
-    "Exit: ",
-    "Thread ",
-    "Timeout (",
-    "Fatal Python",
-    "-- Process",
-    "terminate",
-    "exitcode",
-    "return code",
-    "      : ",
-    "traceback : ",
-    "Root Cause",
-    "Exited",
-    "exit with status",
-    "CANCELLED",
-    "death signal",
-    "SIG",
-    "fault",
-    "Bus error",
-    "what():",
-    "ssertion",
-    "mismatch",
-    "oom",
-    "OOM",
-    "Out of memory",
-    "slurm",
-    "srun",
-    "worker died",
-    "Xid",
-    "NCCL WARN",
-    "NCCL error",
-    "atchdog",
-    "Heartbeat",
-    "ast enqueued",
-    "Stack trace",
-    "didn't",
-    "monitoredBarrier",
-    "ranks",
-    "Duplicate",
-    "socket.cpp",
-    ": error: ",
-    "mpirun noticed",
-    "got completion",
-    "Process name: ",
-    " died, exit",
-    "Exit code: ",
-    "MPI_A",
-    "rrorcode",
-    "Horovod has",
-    "grad for rank",
-    "finished reduction",
-    "ready twice",
-    "connectFullMesh",
-    "t open file",
-    "Killed ",
-    "Aborted ",
-    "Terminated",
-    "eyboard",
-    "exited with code",
-    "(local_rank",
-    "\\n  File",
-    ", stopping",
-    "(): ",
-    "double free",
-    "corrupted ",
-    "stack smashing",
-    "munmap_chunk",
-    "not found",
-    "未找到命令",
-    "`GLIBC",
-    "No module named",
-    "from daemon",
-    "container-cli",
-    "ImagePull",
-    "low on resource",
-    "enough slots",
-    "publickey",
-    "Host key",
-    "fatal signal",
-    "OMP_NUM_THREADS",
-    "nohup: ",
-    "WORLD INFO",
-    "| NVIDIA-SMI",
-)
-"""In each line that `_TELLING` finds is one of these. They are looked for first: patterns take ten times as long."""
+_WORDS = tuple(words_of(_TELLING.pattern))
+"""Of these, one is in each line that `_TELLING` finds."""
 _STRETCHES = tuple(
     word.encode()
     for word in (
@@ -296,7 +209,7 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
     """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own; so has what
     runs on behind a progress bar."""
     for line in lines:
-        if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.search(line.text)) is not None:
+        if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.match(line.text)) is not None:
             yield replace(line, text=line.text[: behind.end()])
             line = replace(line, text=line.text[behind.end() :])
         if _RUN_ON in line.text:
@@ -360,7 +273,8 @@ class LogReader:
             if tells and (self._tracebacks.busy or self._stacks.busy):
                 # These are some lines long, and several processes may write at once.
                 following = _FOLLOWING
-            yield from self._other(spoken, at)
+            if tells or self._stack is not None or self._listing:
+                yield from self._other(spoken, at)
         yield from self._tracebacks.end()
         yield from self._stacks.end()
         yield from self._stack_closed()
@@ -383,7 +297,7 @@ class LogReader:
             if facts := read(spoken, at):
                 yield from facts
                 return
-        if (listed := _MISSING.search(text)) is not None and self._listing:
+        if self._listing and (listed := _MISSING.search(text)) is not None:
             yield Notice(spoken.by, at, f"[missing ranks: {listed[1]}]")
             return
         self._listing = "Missing ranks:" in text

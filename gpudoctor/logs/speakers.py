@@ -91,6 +91,8 @@ _FRONTS = (
     # Numbers of lines that an editor has put there.
     re.compile(r"\[\d+\]\s(?=\[rank)"),
 )
+_ANY_FRONT = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", front.pattern) for front in _FRONTS))
+"""Most lines have none: one question to all at once."""
 
 
 def said(text: str, known: Speaker, hosts: set[str] | None = None) -> Said:
@@ -98,7 +100,8 @@ def said(text: str, known: Speaker, hosts: set[str] | None = None) -> Said:
     that have stood in front of lines, which grows."""
     at = ""
     for _ in range(5):
-        match = next((found for front in _FRONTS if (found := front.match(text))), None)
+        fits = _ANY_FRONT.match(text) is not None
+        match = next((found for front in _FRONTS if (found := front.match(text))), None) if fits else None
         if match is None:
             name, colon, rest = _named(text)
             if not hosts or f"{name}{colon}" not in hosts:

@@ -9,6 +9,7 @@ import pytest
 
 from gpudoctor.logs.declared_texts import rules_that_declare
 from gpudoctor.logs.error_texts import ERROR_TEXTS, meaning_of
+from gpudoctor.logs.error_texts.words_of_patterns import words_of
 from gpudoctor.registry import find_rules, load
 from tests.logs.error_lines import TEXTS
 
@@ -70,3 +71,21 @@ _OF_SEVERAL = frozenset(
 )
 def test_what_an_error_without_a_record_may_be(text: str, codes: tuple[str, ...]) -> None:
     assert tuple(card.code for card in rules_that_declare(text)) == codes
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        (r"Watchdog caught \w+", {"Watchdog caught "}),
+        (r"rank\d+: (?:is gone|no answer)|killed", {"is gone", "no answer", "killed"}),
+        (r"(?:lost )?peer", {"peer"}),
+        (r"(?:lost )+peer\b", {"lost "}),
+        (r"[Kk]illed by", {"illed by"}),
+        (r"(?i:killed)", set()),
+        (r"(?i)killed", set()),
+        (r"killed|\d+", set()),
+        (r"", set()),
+    ],
+)
+def test_a_word_without_which_a_pattern_fits_nothing(pattern: str, words: set[str]) -> None:
+    assert {word for word in words_of(pattern) if word} == words

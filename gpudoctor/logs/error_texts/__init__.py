@@ -10,7 +10,7 @@ where no other record does.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from gpudoctor.logs.error_texts.checkpoint_texts import CHECKPOINT_TEXTS
 from gpudoctor.logs.error_texts.data_texts import DATA_TEXTS
@@ -27,6 +27,7 @@ from gpudoctor.logs.error_texts.service_texts import SERVICE_TEXTS
 from gpudoctor.logs.error_texts.sharding_texts import SHARDING_TEXTS
 from gpudoctor.logs.error_texts.startup_texts import STARTUP_TEXTS
 from gpudoctor.logs.error_texts.waiting_texts import WAITING_TEXTS
+from gpudoctor.logs.error_texts.words_of_patterns import words_of
 from gpudoctor.logs.error_texts.wrapper_texts import WRAPPER_TEXTS
 
 AT_THE_END = ErrorText(
@@ -73,25 +74,43 @@ QUOTES_ITS_RANK = "ProcessRaisedException"
 """The one of them that holds the traceback of the process."""
 
 
+_TEXTS = {False: ERROR_TEXTS, True: PROGRAM_TEXTS}
+"""All records, by whether they say only what a kind of error does."""
+
+
 @cache
-def _compiled(texts: tuple[ErrorText, ...]) -> tuple[tuple[re.Pattern[str], ErrorText], ...]:
-    return tuple((re.compile(each.pattern), each) for each in texts)
+def _words(kinds: bool) -> tuple[tuple[frozenset[str], ErrorText], ...]:
+    return tuple((words_of(each.pattern), each) for each in _TEXTS[kinds])
+
+
+@cache
+def _all_words(kinds: bool) -> frozenset[str]:
+    return frozenset().union(*(words for words, _ in _words(kinds)))
 
 
 def meaning_of(text: str, calls: str = "") -> ErrorText | None:
     """The record that a text matches, None where nobody has declared it. `calls` are those that raised it, one a line,
     as `file.py:function`."""
-    return _first_of(ERROR_TEXTS, text, calls)
+    return _first_of(text, calls, kinds=False)
 
 
 def meaning_by_kind(text: str) -> ErrorText | None:
     """What the kind of an error says that no record explains, None where it says nothing."""
-    return _first_of(PROGRAM_TEXTS, text, "")
+    return _first_of(text, "", kinds=True)
 
 
-def _first_of(texts: tuple[ErrorText, ...], text: str, calls: str) -> ErrorText | None:
+# What is asked of one failure is asked again, and ranks fail alike.
+@lru_cache(maxsize=1024)
+def _first_of(text: str, calls: str, *, kinds: bool) -> ErrorText | None:
     straight = text.replace("\u2019", "'")
-    return next((each for pattern, each in _compiled(texts) if _means(each, pattern.search(straight), calls)), None)
+    here = {word for word in _all_words(kinds) if word in straight}
+    may = (each for words, each in _words(kinds) if not words or not words.isdisjoint(here))
+    return next((each for each in may if _means(each, _compiled(each.pattern).search(straight), calls)), None)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _means(each: ErrorText, found: re.Match[str] | None, calls: str) -> bool:
