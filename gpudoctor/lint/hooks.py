@@ -108,6 +108,8 @@ class ToldToAll:
         super().__init__()
         self.attribute_sets: list[Callable[[LibraryContext, Value, str, Values, Location], None]] = []
         """`owner.name = values`, before it is done."""
+        self.changes_by_itself: list[Callable[[Value, str], bool]] = []
+        """An attribute that others write, too: what the program has put there need not be there when it looks."""
         self.watched_reads: list[Callable[[LibraryContext, Value, str, ast.AST], None]] = []
         """`value.name` is read, which is among the watched attributes of the execution."""
         self.opened: list[Callable[[LibraryContext, Iterable[Value]], None]] = []

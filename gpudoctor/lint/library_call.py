@@ -198,6 +198,10 @@ class Call(Generic[R]):
         """Every value of every argument."""
         return self.arguments.values()
 
+    def values_and_rest(self) -> list[Value]:
+        """Every value of every argument, with what may follow them by `*layers` of an unknown length."""
+        return [*self.all_values(), *(value for values in self.rest for value in values)]
+
     def sure_values(self) -> list[Value]:
         """The values of those arguments that can be nothing else, with what their containers surely hold."""
         return definite_values(self.do, [*self.args, *self.keywords.values()])

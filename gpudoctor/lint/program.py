@@ -155,6 +155,8 @@ class Program:
     """Launch files start several processes of it."""
     shown_one_gpu: bool = False
     """Launch files show it a single GPU."""
+    options_of_one: frozenset[str] = frozenset()
+    """Options that launch files give to a single process of it, and never to those of several."""
     sizes: Sizes = field(default_factory=dict)
     """How many processes and machines there are, where what starts it says so."""
     size_matters: bool = False
@@ -582,10 +584,16 @@ class Program:
 
     def asked_at(self, place: Location, inside: Iterable[Location] = ()) -> list[Literal]:
         """The tests that lead to all that happens at a place, but for those behind which the program trains."""
-        events = self.at(place) or [each for at in inside for each in self.at(at) if place in each.context.calls]
-        shared = reduce(Condition.intersection, (event.condition for event in events)) if events else ()
+        ways = self.ways_to(place, inside)
+        shared = reduce(Condition.intersection, ways) if ways else ()
         found = (each for each in shared if each not in self.taken_on)
         return sorted(found, key=lambda each: (_in_text(each.atom.place), each.atom.text, each.holds))
+
+    def ways_to(self, place: Location, inside: Iterable[Location] = ()) -> list[Condition]:
+        """When each of the things happens that happen at a place, or at one of those inside of a call that stands
+        there."""
+        events = self.at(place) or [each for at in inside for each in self.at(at) if place in each.context.calls]
+        return [event.condition for event in events]
 
     def awaits_others(self) -> Location | None:
         """Where a group is made whose other processes, address and rank somebody else must have prepared."""

@@ -90,6 +90,8 @@ class AsStarted:
     """Each shows it a single GPU, or none."""
     differs: bool = False
     """Other launch files start it in another way."""
+    of_one: frozenset[str] = frozenset()
+    """Options that launch files give it as one process, and never as several."""
 
     @property
     def said(self) -> str:

@@ -126,6 +126,11 @@ def only_with(asked: Iterable[Premise], options: Options, most: int) -> list[str
     return [_said(how, found) for how, found in alone.items()] + several
 
 
+def flags_in(asked: Premise, options: Options) -> frozenset[str]:
+    """The options that a test is about, as a command line names them, without dashes in front."""
+    return frozenset(each.flag.lstrip("-").replace("_", "-") for each in _options_in(asked, options))
+
+
 def only_where(asked: Iterable[Literal], options: Options) -> list[str]:
     """Which tests of settings must come out how for all this to be so, of those that may come out either way: a
     sentence for each."""

@@ -364,6 +364,8 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
         if method is not None:
             m.call(singleton(BoundMethod(owner, method, target.attr)), Arguments((values,)), target)
             continue
+        if any(is_so(owner, target.attr) for is_so in HOOKS.changes_by_itself):
+            continue
         m.set_own_attribute(owner.scope if isinstance(owner, (ProjectModule, Class)) else owner, target.attr, values)
 
 

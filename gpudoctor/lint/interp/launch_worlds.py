@@ -65,7 +65,12 @@ def programs_of(
         return programs
     if started.several:
         return _as_several(start, project, programs)
-    return _as_one(start, project, programs) if started.differs else programs
+    return _as_one(start, project, programs) if started.differs or _is_tool(started, programs) else programs
+
+
+def _is_tool(started: AsStarted, programs: list[Program]) -> bool:
+    """All launch files start it as one process, and it trains nothing: that it could be several is what it imports."""
+    return started.alone and not any(each.trained_at or each.untaken for each in programs)
 
 
 def _in_worlds(start: EntryStart, project: Project, launch: str) -> list[Program]:
@@ -77,7 +82,8 @@ def _in_worlds(start: EntryStart, project: Project, launch: str) -> list[Program
 
 def _told(program: Program, started: AsStarted) -> Program:
     """With what launch files say of how it is started."""
-    return replace(program, started_in_several=started.several, shown_one_gpu=started.one_gpu)
+    of_one = started.of_one if started.several else frozenset[str]()
+    return replace(program, started_in_several=started.several, shown_one_gpu=started.one_gpu, options_of_one=of_one)
 
 
 def _as_several(start: EntryStart, project: Project, programs: list[Program]) -> list[Program]:

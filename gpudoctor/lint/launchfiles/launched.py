@@ -258,12 +258,18 @@ def _ways(starts: list[ProgramStart], configured: Mapping[int, Mapping[str, str]
     ways = [*several, *alone]
     files = [{start.file for start in group} for group in ways]
     shared = {file for file in set[str]().union(*files) if sum(file in each for each in files) > 1}
-    return tuple(_agreed(group, shared, configured, differs=len(ways) > 1) for group in ways)
+    of_one = _options_of(alone) - _options_of(several)
+    return tuple(_agreed(group, shared, configured, of_one, differs=len(ways) > 1) for group in ways)
+
+
+def _options_of(groups: list[list[ProgramStart]]) -> frozenset[str]:
+    return frozenset(name for group in groups for start in group for name in start.given)
 
 
 def _agreed(
-    starts: list[ProgramStart], shared: set[str], configured: Mapping[int, Mapping[str, str]], *, differs: bool
-) -> AsStarted:
+    starts: list[ProgramStart], shared: set[str], configured: Mapping[int, Mapping[str, str]], of_one: frozenset[str],
+    *, differs: bool,
+) -> AsStarted:  # fmt: skip
     """What all of these starts of a program have in common. Of a file with other starts the line is named."""
     given = [each.given for each in starts]
     several = list(map(_in_several, starts))
@@ -281,6 +287,7 @@ def _agreed(
         per_node=nodes.pop() if len(nodes) == 1 and starts[0].launcher is not StartedBy.PYTHON else None,
         one_gpu=all(each.visible is not None and len(each.visible) < 2 for each in starts),
         differs=differs,
+        of_one=of_one,
     )
 
 

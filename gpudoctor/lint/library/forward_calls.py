@@ -66,7 +66,7 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
     if own is not None:
         return call.do.call(own, call.arguments, call.node)
     # `model(**batch)`: under which name each entry goes in does not matter.
-    given = flatten(call.do, [*call.all_values(), *(value for values in call.rest for value in values)])
+    given = flatten(call.do, call.values_and_rest())
     tensors = tuple(value for value in given if isinstance(value, Tensor))
     if module == core and has_parameters(call.do, core) is False:
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.

@@ -104,7 +104,7 @@ def _pathlib(call: Call) -> Values:
 @MODELS.method(Text, "joinpath", "with_name", "with_stem", "with_suffix", "with_segments")
 def _joinpath(call: Call[Text]) -> Values:
     """What is put behind a path, or in the place of its last part."""
-    given = [*call.all_values(), *(value for values in call.rest for value in values)]
+    given = call.values_and_rest()
     return singleton(Text((call.receiver, *flatten(call.do, given))))
 
 

@@ -17,6 +17,7 @@ from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, 
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spawn
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library.unread_code import attributes_of
@@ -167,6 +168,12 @@ _QUEUES = ("Queue", "SimpleQueue", "JoinableQueue")
 def _queue(call: Call) -> Values:
     # Each process takes other things out of it.
     return singleton(call.result(fresh=True, divergence=Divergence.LOCAL))
+
+
+@told(HOOKS.changes_by_itself)
+def _is_shared(owner: Value, _name: str) -> bool:
+    """`stop.value = True`, of a `Value` of a `Manager`: each process sees what any of them has written."""
+    return owner.escaped_from.startswith(("multiprocessing.", "torch.multiprocessing."))
 
 
 @MODELS.callable("torch.multiprocessing.*")

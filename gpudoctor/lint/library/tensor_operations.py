@@ -163,6 +163,12 @@ def _clears_gradient(do: LibraryContext, owner: Value, name: str, values: Values
         do.emit(ClearGradients, at=place, target=owner, named=_is_named(do, owner))
 
 
+@told(HOOKS.changes_by_itself)
+def _is_gradient(owner: Value, name: str) -> bool:
+    """After `p.grad = None` the next backward puts one there."""
+    return name == "grad" and isinstance(owner, (Tensor, Unknown))
+
+
 def _is_named(do: LibraryContext, owner: Value) -> bool:
     """`if "last_layer" in name:` leads here: it is about parameters of that name."""
     name = Unknown(ParameterName(owner))

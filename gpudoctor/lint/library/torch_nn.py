@@ -69,11 +69,7 @@ def _layer(call: Call) -> Values:
         extent = source.extent if source is not None else None
         origin = TensorOrigin.PARAMETER
         return singleton(made(call.do, call.place, call.label, origin, device=device, graph=graph, extent=extent))
-    given = [*call.all_values(), *(value for values in call.rest for value in values)]
-    # `ModuleDict({name: Block() for name in names})`: however many there are, they are of this kind.
-    more = [call.do.state(v, ContainerState.more) for v in given if isinstance(v, DictOf)]
-    inside = [value for values in more if values is not None for value in values]
-    children = [v for v in flatten(call.do, [*given, *inside]) if v.is_model]
+    children = [value for value in parts_given(call) if value.is_model]
     # An average of a model's weights is a copy: what happens to it happens to no layer of the model.
     children = [] if last.startswith("ModelEma") else children
     # Models of torchvision and timm hold layers that we never see, buffers perhaps among them.
@@ -91,6 +87,15 @@ def _layer(call: Call) -> Values:
     if "reduction" in call.keywords:
         call.do.set_state(module, ModuleState.reduction, call.keywords["reduction"])
     return singleton(module)
+
+
+def parts_given(call: Call) -> list[Value]:
+    """What the constructor of a container is given to hold, and whatever else it is given."""
+    given = call.values_and_rest()
+    # `ModuleDict({name: Block() for name in names})`: however many there are, they are of this kind.
+    more = [call.do.state(v, ContainerState.more) for v in given if isinstance(v, DictOf)]
+    inside = [value for values in more if values is not None for value in values]
+    return flatten(call.do, [*given, *inside])
 
 
 def _has_running_statistics(made_by: str) -> bool:

@@ -26,9 +26,9 @@ from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import note_sharded
 from gpudoctor.lint.library.stub_models import declared_attribute
 from gpudoctor.lint.library.torch_distributed import group_exists
-from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, put_on, take_in
+from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, parts_given, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.effects import WrapEffect
 
 if TYPE_CHECKING:
@@ -270,7 +270,7 @@ def _init(call: Call[Module]) -> Values:
     initialise(call.do, module)
     names = module.cls.library_bases if module.cls is not None else frozenset()
     # `class Heads(nn.ModuleList)`: what its base is given are its parts.
-    for value in flatten(call.do, call.all_values()) if names & CONTAINERS else ():
+    for value in parts_given(call) if names & CONTAINERS else ():
         take_in(call.do, module, value)
     # `class MyDDP(DistributedDataParallel)` adds `__getattr__`: still a wrapper for whoever calls it.
     kind = next((kind for name, kind in BASES.items() if name in names), None)

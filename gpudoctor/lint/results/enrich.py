@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.symbols import IsTrue, Widened, WrittenSwitch
 from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.events.option_defaults import comes_to, only_where, only_with
+from gpudoctor.lint.events.option_defaults import comes_to, flags_in, only_where, only_with
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import fields, replace
@@ -25,6 +25,8 @@ def told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
     """The findings of one rule, as they are reported for this program."""
     switches = tuple(_switches_of(program))
     for finding in _at_their_callers(findings, program):
+        if _is_of_one_process(finding, program):
+            continue
         led = _doubted(_led_to(finding, program), program)
         led = _where_options_lead(led, program)
         yield replace(led, related=(*led.related, *switches)) if switches else led
@@ -121,6 +123,20 @@ def _made_at(event: Event) -> Iterator[Location]:
 
 def _is_widened(value: Value) -> bool:
     return isinstance(value.term, Widened)
+
+
+def _is_of_one_process(finding: Finding, program: Program) -> bool:
+    """`if args.submit: write(); return`, of an option that launch files give to a single process alone: whoever trains
+    in several processes does not come by."""
+    if not program.options_of_one:
+        return False
+    ways = program.ways_to(finding.location, [related.location for related in finding.related])
+    return bool(ways) and all(any(_is_asked_of_one(each, program) for each in way) for way in ways)
+
+
+def _is_asked_of_one(literal: Literal, program: Program) -> bool:
+    trains_without = literal.negated() in program.taken_on
+    return trains_without and not program.options_of_one.isdisjoint(flags_in(literal, program.options))
 
 
 def _where_options_lead(finding: Finding, program: Program) -> Finding:

@@ -23,7 +23,9 @@ def with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple
         for each in findings:
             key = each.code, each.location, each.message
             first.setdefault(key, each)
-            starts.setdefault(key, []).extend(way.starts)
+            # What happens in several processes does not happen as a file starts one.
+            shown = way.starts if way.several or each.world != LaunchWorld.TORCHRUN.value else ()
+            starts.setdefault(key, []).extend(shown)
     return tuple(replace(each, started_by=said_of(tuple(dict.fromkeys(starts[key])))) for key, each in first.items())
 
 

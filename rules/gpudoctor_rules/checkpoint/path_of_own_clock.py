@@ -17,7 +17,8 @@ the name may be made before there is a process group.
 ## Silent when
 
 One rank alone makes the name, or it is made before the processes are started; it was broadcast, or went through code
-that could not be read; it holds the rank, so that each is to have its own; nothing is read or made there but on rank 0.
+that could not be read; it holds the rank, so that each is to have its own, or names a folder that each removes again;
+nothing is read or made there but on rank 0.
 
 ## Sources
 
@@ -125,8 +126,11 @@ def _harm(named: _Named) -> tuple[str, Use, Use | None] | None:
     parts = next((each for each in named.by_all if isinstance(each, Save) and each.collective), None)
     if parts is not None:
         return f"the parts of {shown(parts, 'the checkpoint')} are written to several places", parts, None
-    folder = next((each for each in named.by_all if isinstance(each, ChangeFolder) and not each.removes), None)
-    return ("several folders are made for one run", folder, None) if folder is not None else None
+    folders = [each for each in named.by_all if isinstance(each, ChangeFolder)]
+    # A folder that is removed again is a place to work in, which each process is to have for itself.
+    if not folders or any(each.removes for each in folders):
+        return None
+    return "several folders are made for one run", folders[0], None
 
 
 def _uses(program: Program) -> dict[Hashable, _Named]:

@@ -398,3 +398,78 @@ if parser.parse_args().statistics:
     cli.main(["lint", "--no-cache", "--output-format=json", "."])
     [program] = json.loads(capsys.readouterr().out)["programs"]
     assert (program["followed"], program["training_loops"]) == ("whole", 1)
+
+
+SUBMITS = """import argparse
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--submit", action="store_true")
+parser.add_argument("--keep", action="store_true")
+args = parser.parse_args()
+gpu = int(os.environ.get("LOCAL_RANK", 0))
+model = torch.nn.Linear(2, 2).cuda(gpu)
+if "RANK" in os.environ:
+    torch.cuda.set_device(gpu)
+    dist.init_process_group("nccl")
+    model = DDP(model, device_ids=[gpu])
+if args.submit:
+    torch.save(model.state_dict(), "answers.pt")
+else:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(10):
+        optimizer.zero_grad()
+        model(torch.randn(2, 2, device=gpu)).sum().backward()
+        optimizer.step()
+        if args.keep:
+            torch.save(model.state_dict(), "kept.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        ("python train.py --submit --keep", [27]),
+        ("torchrun --nproc_per_node=4 train.py --submit", [19, 27]),
+        ("python train.py", [19, 27]),
+    ],
+    ids=["of one process", "of several, too", "of none"],
+)
+def test_what_launch_files_let_one_process_do_alone(
+    capsys: pytest.CaptureFixture[str], one: str, expected: list[int]
+) -> None:
+    lay(train__py=SUBMITS, all__sh="torchrun --nproc_per_node=8 train.py\n", one__sh=f"{one}\n")
+    assert [each["line"] for each in found(capsys, "--select=GPU601", ".")] == expected
+
+
+TOOL = """import os
+
+import torch.distributed as dist
+
+if "RANK" in os.environ:
+    dist.init_process_group("gloo")
+with open("table.txt", "w") as file:
+    file.write("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "expected"),
+    [("python tool.py", []), ("torchrun --nproc_per_node=4 tool.py", [8])],
+    ids=["one process", "several"],
+)
+def test_a_tool_that_is_started_as_one_process(
+    capsys: pytest.CaptureFixture[str], start: str, expected: list[int]
+) -> None:
+    lay(tool__py=TOOL, all__sh=f"{start}\n")
+    assert [each["line"] for each in found(capsys, "--select=GPU601", ".")] == expected
+
+
+def test_what_several_processes_do_is_not_said_of_a_file_that_starts_one(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(train__py=SUBMITS, one__sh="python train.py\n")
+    (each, *_) = found(capsys, "--select=GPU601", ".")
+    assert (each["world"], each["started_by"]) == ("torchrun", "")

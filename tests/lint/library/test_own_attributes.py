@@ -47,3 +47,19 @@ WRAPPED = """
 def test_what_is_known_of_a_model_is_none_of_its_attributes(paper):
     found = paper(NET.format(sets="self.size = 2") + WRAPPED)
     assert {event.name: event.inner_has for event in found.events(AttributeMissed)} == {"finished": False, "size": True}
+
+
+SHARED = """
+    import multiprocessing
+    import torch.multiprocessing as mp
+    def work(rank, stop):
+        stop.value = rank == 0
+        reveal(stop.value)  #: unknown
+    if __name__ == "__main__":
+        mp.spawn(work, args=({made},))
+    """
+
+
+@pytest.mark.parametrize("made", ["mp.Manager().Value('b', False)", "multiprocessing.Value('b', False)"])
+def test_what_all_processes_write_is_not_what_this_one_has_written(paper, made: str):
+    paper(SHARED.format(made=made), launch="spawn")
