@@ -475,7 +475,10 @@ class Program:
     def trained_at(self) -> tuple[Location, ...]:
         """Where gradients are asked for or used, and the calls that lead there."""
         # In a file that starts nothing, a gradient that is computed may as well be that of a formula.
-        events = self.events(Backward, OptimizerStep, *((TakeGradient,) if self.has_entry else ()))
+        events = list(self.events(Backward, OptimizerStep, *((TakeGradient,) if self.has_entry else ())))
+        # Without any gradient, `x.step(action)` of something unknown is that of an environment.
+        if all(isinstance(event, OptimizerStep) and event.through == "unknown" for event in events):
+            events = []
         places = (at for event in events for at in (event.location, *event.context.calls))
         return tuple(dict.fromkeys((*(event.step for event in self.events(LoopRun)), *places)))
 

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import Class, Function, Library, Partial, ProjectModule
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult, Setting
-from gpudoctor.lint.domain.value import TRUE, Const, Text, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Text, Unknown, Value, Values, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
@@ -29,12 +30,17 @@ MANY_IN_PACKAGE = 40
 
 @MODELS.callable("importlib.import_module", "builtins.__import__")
 def _import_module(call: Call) -> Values:
-    name = call.args[0].restrict(call.do.path).single if call.args else None
     package = call.constant(1, "package")
     before = package if isinstance(package, str) else ""
+    # `"models.model" if "." not in name else name.rpartition(".")[0]`: what is known of them is imported.
+    given = call.args[0].restrict(call.do.path) if call.args else singleton(NONE)
+    return call.do.for_each_value(given, lambda name: _imported(call, name, before), call.node)
+
+
+def _imported(call: Call, name: Value, before: str) -> Values:
     if (text := text_of(name)) is not None:
         return singleton(call.do.modules.import_named(f"{before}{text}" if text.startswith(".") else text, call.node))
-    found = _modules(call, name, before) or _modules_in_settings(call, name) if name is not None else []
+    found = _modules(call, name, before) or _modules_in_settings(call, name)
     if found:
         return one_of(call, [call.do.modules.import_named(each, call.node) for each in found])
     why = "a module whose name is not known"
@@ -267,6 +273,16 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     other = call.arg(2, "default")
     choices += list(other or ())
     return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def method_named_by(do: LibraryContext, owner: Instance, name: Value | None, call: Call) -> Values | None:
+    """`getattr(self, f"run_{task}")`: the methods of this kind, where they are few and no attribute is called so."""
+    start, _, end = _pattern(name) if name is not None else ("", None, "")
+    held = [*do.names_of(owner), *(each for cls in ancestry(owner.cls) for each in do.names_of(cls.scope))]
+    fitting = [each for each in dict.fromkeys(held) if (start or end) and each.startswith(start) and each.endswith(end)]
+    choices = [do.attribute(owner, each, call.node).single for each in fitting[: MAX_MODULES + 1]]
+    methods = [each for each in choices if isinstance(each, BoundMethod)]
+    return one_of(call, list(methods)) if 0 < len(methods) == len(choices) <= MAX_MODULES else None
 
 
 def _makers(named: list[Value]) -> list[Value]:

@@ -43,7 +43,7 @@ from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Liter
 from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
-from gpudoctor.lint.library.dynamic_import import member_named_by
+from gpudoctor.lint.library.dynamic_import import member_named_by, method_named_by
 from gpudoctor.lint.library.hidden_ranks import hide_rank, holds_rank
 from gpudoctor.lint.library.missing_attributes import declares, lacks, note_opened
 from gpudoctor.lint.library.unread_code import note_escape
@@ -236,7 +236,8 @@ def _since_sharded(call: Call, value: Module, name: str) -> bool:
 @MODELS.callable("builtins.getattr")
 def _getattr(call: Call) -> Values:
     value, name = (call.args[0], call.constant(1, "name")) if len(call.args) > 1 else (None, None)
-    if value is not None and not isinstance(name, str) and value.all(lambda each: isinstance(each, ProjectModule)):
+    owners = (ProjectModule, Instance)
+    if value is not None and not isinstance(name, str) and value.all(lambda each: isinstance(each, owners)):
         # One of several modules: what is asked of each is its own.
         return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
     if value is not None and not isinstance(name, str) and 1 < len(call.args[1].restrict(call.do.path)) <= MAX_NAMES:
@@ -261,10 +262,14 @@ def _under(call: Call, value: Values, name: str) -> Values:
     return union(_get(call, each.value, name).guarded_by(each.condition) for each in here.bindings)
 
 
-def _member(call: Call, module: Value) -> Values:
-    found = member_named_by(call.do, module, call.args[1].restrict(call.do.path).single, call)
+def _member(call: Call, owner: Value) -> Values:
+    name = call.args[1].restrict(call.do.path).single
+    if isinstance(owner, Instance):
+        found = method_named_by(call.do, owner, name, call)
+    else:
+        found = member_named_by(call.do, owner, name, call)
     why = "an attribute whose name is not known"
-    return found if found is not None else call.unknown(Anonymous("getattr", (module, call.args[1:])), why)
+    return found if found is not None else call.unknown(Anonymous("getattr", (owner, call.args[1:])), why)
 
 
 def _get(call: Call, value: Value, name: str) -> Values:

@@ -59,6 +59,10 @@ WAYS = {
         "parser = argparse.ArgumentParser()\nparser.add_argument('task', choices=['train', 'test'])\n"
         "globals()[parser.parse_args().task]()"
     ),
+    "a method of a kind": (
+        "class Tool:\n    def do_train(self):\n        train()\n    def do_test(self):\n        print('?')\n"
+        "getattr(Tool(), f'do_{sys.argv[1]}')()"
+    ),
 }
 
 
@@ -102,4 +106,17 @@ def test_a_module_of_one_name_in_each_of_the_folders_is_chosen() -> None:
         """
     apps = {f"app/{name}/train.py": TRAIN for name in ("one", "two")}
     (program,) = followed("start.py", {"start.py": start, "app/settings/sizes.py": "", **apps})
+    assert program.training_loops == 2
+
+
+def test_of_several_names_of_a_module_each_is_imported() -> None:
+    start = """
+        import importlib
+        import sys
+        name = sys.argv[1] if len(sys.argv) > 1 else "one"
+        if sys.argv[2:]:
+            name = "two"
+        importlib.import_module(name).train()
+        """
+    (program,) = followed("start.py", {"start.py": start, "one.py": TRAIN, "two.py": TRAIN})
     assert program.training_loops == 2

@@ -35,6 +35,17 @@ def test_a_limit(tell: Tell, before: bool, monkeypatch: pytest.MonkeyPatch) -> N
     assert not [line for line in told.lines if "not followed to its end" in line]
 
 
+def test_a_step_of_an_environment_is_no_training(tell: Tell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 1_500)
+    clean = dedent(CLEAN)
+    plays = 'import gymnasium\nenv = gymnasium.make("Pendulum-v1")\nseen, *_ = env.step(env.action_space.sample())\n'
+    imports, work = clean[: clean.index("model")], "x = 1\n" * 1_600
+    told = tell("train.py", train=imports + plays + work + clean, engine=TRAINING)
+    (program,) = told.document["programs"]
+    assert program["followed"] == "not"
+    assert any("after 1,500 statements, before the training: " in line for line in told.lines)
+
+
 CHOOSES = """
     import argparse, torch
     import torch.distributed as dist
