@@ -147,7 +147,23 @@ def _delete(step: repair.Delete, statement: ast.stmt, nodes: FileNodes) -> ch.Re
 
 def _under(step: repair.Under, statement: ast.stmt, render: Renderer) -> ch.NewHeader:
     statement = _with_its_file(_parted(statement, render.nodes), render.nodes)
+    if isinstance(statement, ast.With):
+        if not all(isinstance(each, (ast.Expr, ast.Assign)) for each in statement.body):
+            raise NoFix("more is done there than to write a file")
+        made = {name for each in statement.body for name in stored_in(each)}
+    else:
+        made = set(stored_in(statement))
+    if made & _read_beside(statement, render.nodes):
+        raise NoFix("what it makes is needed elsewhere")
     return ch.NewHeader(render.nodes.place(statement), render.text(step.header, statement))
+
+
+def _read_beside(statement: ast.stmt, nodes: FileNodes) -> set[str]:
+    """The names that are read around a statement, in its function or file."""
+    within = set(nodes_of(ast.Name, statement))
+    *_, scope = nodes.enclosing(statement, ast.AST)
+    scope = next(nodes.enclosing(statement, ast.FunctionDef, ast.AsyncFunctionDef), scope)
+    return {each.id for each in nodes_of(ast.Name, scope) if isinstance(each.ctx, ast.Load) and each not in within}
 
 
 def _with_its_file(statement: ast.stmt, nodes: FileNodes) -> ast.stmt:

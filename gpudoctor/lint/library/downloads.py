@@ -25,6 +25,8 @@ def _opens(name: str) -> bool:
 
 OPENING = frozenset(name for name in functions("downloads") if _opens(name))
 """What opens an address and hands on what is there."""
+WRITING = ("write", "writelines", "writeheader", "writerow", "writerows")
+"""Methods of open files, and of tables that are written to one."""
 
 
 @MODELS.effect(DownloadEffect)
@@ -105,7 +107,7 @@ def _old_transformers(call: Call) -> Values:
     return MODELS.prefixes["transformers."](call)
 
 
-@MODELS.callable("io.open.write", "io.open.writelines", "shutil.copyfileobj")
+@MODELS.callable(*(f"io.open.{each}" for each in WRITING), "shutil.copyfileobj")
 def _write_fetched(call: Call) -> Values:
     """`file.write(urlopen(url).read())`."""
     copied = call.name == "copyfileobj" or call.receiver is None

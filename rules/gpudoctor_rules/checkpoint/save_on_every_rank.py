@@ -11,8 +11,8 @@ as there are ranks, which are warnings.
 
 ## Fix
 
-Guard the save with `if dist.get_rank() == 0:`. Unsafe: the statement may do something that all ranks must do, such as
-gathering a sharded state; then only the writing goes under the guard.
+Guard the save with `if dist.get_rank() == 0:`, and with it the `with open(...)` around it. Unsafe: the statement may do
+something that all ranks must do, such as gathering a sharded state; then only the writing goes under the guard.
 
 ## Silent when
 
@@ -37,6 +37,7 @@ from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Load, Save, lacking, missing
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import only_some_ranks
@@ -109,7 +110,7 @@ class SaveOnEveryRank(Rule):
                 else Confidence.DEFINITE,
                 # Pictures and settings can be made again, and are often there from the run before.
                 severity=Severity.WARNING if save.whole else None,
-                repair=None if save.whole or opened is not None or spawn is not None else _guard(program, save),
+                repair=_guard(program, save, opened) if spawn is None else None,
                 by=save,
                 guarded=True,
             )
@@ -187,9 +188,17 @@ def _opened(program: Program, save: Save) -> Save | None:
     return next((each for each in before if each.path is save.path), None)
 
 
-def _guard(program: Program, save: Save) -> Repair | None:
+def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     # There may be no process group to ask: accelerate makes none for one process.
-    if program.managed_by and save.call == "torch.save":
+    if program.managed_by and (save.whole or save.call == "torch.save"):
+        return None
+    # What is written where it is missing is read by all right behind, who would have to wait.
+    if save.whole and lacking(save.condition):
+        return None
+    # What is written there may be made there, by all ranks together.
+    if opened is not None and any(
+        opened.order < each.order < save.order for each in program.events(Collective, Backward, Forward)
+    ):
         return None
     # Who reads it right behind reads what it has written itself, and would find nothing.
     if any(_reads_at_once(program, load, save) for load in program.events(Load)):
@@ -201,7 +210,8 @@ def _guard(program: Program, save: Save) -> Repair | None:
         for each in program.events(Save)
         if each.call.startswith("shutil.") and each.order > save.order and each.context.frames == save.context.frames
     }
-    places = [save.location, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
+    at = opened.location if opened is not None else save.location
+    places = [at, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
     return Repair("Let one rank write", tuple(Under(place, header) for place in places))
 
 
