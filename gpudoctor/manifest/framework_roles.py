@@ -95,6 +95,11 @@ class Framework:
             # The name, the title and what starts the processes may be given in order.
             self.__dict__.update(zip(self.__annotations__, given, strict=False), **known)
 
+    @property
+    def starts_processes(self) -> bool:
+        """It needs no launcher."""
+        return self.launcher == self.title
+
 
 def _frameworks() -> Iterator[Framework]:
     yield Framework(

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, Range, T
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.function import Class, Generator
 from gpudoctor.lint.domain.provenance import provenance_of
-from gpudoctor.lint.domain.symbols import IsTrue
+from gpudoctor.lint.domain.symbols import CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import Streamed
@@ -127,8 +127,21 @@ def _construct(do: LibraryContext, made: Dataset | Sampler, run: Callable[[], ob
 
 
 def _is_alike(value: Value) -> bool:
-    """A constant, or a counter that no setting has moved."""
-    return isinstance(value, Const) or (value.divergence == Divergence.BATCH_INDEX and not _holds_setting(value))
+    """A constant, a counter that no setting has moved, or made of the number of the loader's worker: these are numbered
+    alike on all ranks."""
+    if isinstance(value, Const) or _is_of_worker(value):
+        return True
+    return value.divergence == Divergence.BATCH_INDEX and not _holds_setting(value)
+
+
+def _is_of_worker(value: Value) -> bool:
+    unknown = [each for each in provenance_of(value) if isinstance(each, Unknown)]
+    return bool(unknown) and all(map(_asks_worker, unknown))
+
+
+def _asks_worker(value: Unknown) -> bool:
+    asked = (each for each in provenance_of(value) if isinstance(each, CallResult))
+    return any(each.function == WORKER_INFO for each in asked)
 
 
 def _holds_setting(value: object) -> bool:

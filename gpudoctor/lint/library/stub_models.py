@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, TensorState
+from gpudoctor.lint.domain.abstract_state import NO, YES, ManagerState, TensorState, WrapperState
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Instance
-from gpudoctor.lint.domain.group import Cluster, ManagedObject
+from gpudoctor.lint.domain.group import Cluster, Group, ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, OwnReading, RankIs, names_day
@@ -29,6 +29,7 @@ from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
+from gpudoctor.lint.library.torch_distributed import place_in_group
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
 TAKE_CHARGE = taking_charge()
+ENGINE = "deepspeed.DeepSpeedEngine"
 _RANKS = {"GlobalRank": RankKind.GLOBAL, "LocalRank": RankKind.LOCAL, "NodeRank": RankKind.NODE}
 _SIZES = {
     "WorldSize": SizeKind.WORLD,
@@ -113,10 +115,11 @@ def returns_kind(call: Call) -> Values:
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)
         return singleton(setting)
-    value = value_of_kind(kind, library, call.place, call.label)
-    if isinstance(value, Size) and call.given("group") not in (None, singleton(NONE)):
+    value, group = value_of_kind(kind, library, call.place, call.label), call.given("group")
+    if isinstance(value, Size) and group not in (None, singleton(NONE)):
         value = replace(value, of_part=True)
-    return singleton(value)
+    part = next((each for each in group or () if isinstance(each, Group)), None)
+    return place_in_group(call, part) if isinstance(value, Rank) and part is not None else singleton(value)
 
 
 def _declared_value(name: str, kind: str) -> None:
@@ -280,9 +283,25 @@ def said_by_stub(call: Call) -> Values:
 def managed_method(call: Call[ManagedObject | Wrapper]) -> Values:
     """What the stub of its class says of a method."""
     if not call.receiver.class_name:
-        return NOT_ANSWERED
+        return _as_engine(call)
     answered = _method_in(call, call.receiver)
     return answered if answered is not NOT_ANSWERED else singleton(call.method_result(call.allocation_site()))
+
+
+def engine_can(name: str) -> bool:
+    """DeepSpeed's engine has a method of this name that does something to the training."""
+    method = declared(f"{ENGINE}.{name}")
+    return method is not None and bool(method.words)
+
+
+def _as_engine(call: Call[ManagedObject | Wrapper]) -> Values:
+    """What a framework has prepared is DeepSpeed's engine where it is asked for what that alone can do."""
+    asked = call.receiver
+    if not isinstance(asked, Wrapper) or call.do.flag(asked, WrapperState.prepared) is NO or not engine_can(call.name):
+        return NOT_ANSWERED
+    engine = ManagedObject(("as an engine", asked), call.place, call.label, "deepspeed", ENGINE, ENGINE)
+    known = Call[ManagedObject](call.do, call.name, call.arguments, call.node, call.result_name, engine)
+    return _method_in(known, engine)
 
 
 @MODELS.method(Instance)

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
@@ -110,8 +110,9 @@ def _differs_by_rank(call: Call, values: list[Value], depth: int = 3, *, surely:
     """One of these values, or something in their containers, is another one on each rank, or may be."""
     unread = Divergence.UNREAD if surely else Divergence.NONE
     for value in values:
-        # Where its tensors go says nothing about which items it reads.
-        if isinstance(value, Device):
+        # Where its tensors go says nothing about which items it reads, and a test, as in `download=rank == 0`, tells no
+        # more than two kinds of ranks apart.
+        if isinstance(value, (Device, Truth)):
             continue
         # `files[rank::world_size]` shards by hand, without any sampler.
         chosen = isinstance(value, ListOf) and call.do.flag(value, ContainerState.by_rank) is not NO

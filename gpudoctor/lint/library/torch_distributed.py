@@ -26,12 +26,12 @@ from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library, Method
 from gpudoctor.lint.domain.group import Group, Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import CallResult, Setting
+from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective, ResultUsed
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.devices import devices_of, note_text, use
 from gpudoctor.lint.library.tensors import made
@@ -348,6 +348,11 @@ def _group_attribute(call: Call[Group]) -> Values:
 
 
 @MODELS.method(Group, "rank")
-def _group_rank(call: Call) -> Values:
-    # Within the default group the rank of the group is the global one.
-    return singleton(Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP, place=call.place))
+def _group_rank(call: Call[Group]) -> Values:
+    return place_in_group(call, call.receiver)
+
+
+def place_in_group(call: Call, group: Group) -> Values:
+    """The rank within a group that is not the default one."""
+    # Each group counts anew: several ranks are the first of theirs, and all are where each has one for itself.
+    return call.unknown(MethodResult(group, "rank", ()), "the place of this rank in a group", MAYBE_BY_RANK)

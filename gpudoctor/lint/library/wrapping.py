@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.after_wrap import is_trainable, note_wrapped
 from gpudoctor.lint.contents import find_method, known_items
-from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, WrapperState
+from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState, WrapperState
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
@@ -24,7 +24,7 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.devices import made_on, note_text
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.sharding import note_sharded
-from gpudoctor.lint.library.stub_models import declared_attribute
+from gpudoctor.lint.library.stub_models import declared_attribute, engine_can
 from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, parts_given, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
@@ -306,6 +306,9 @@ def _attribute(call: Call[Wrapper]) -> Values:
         return singleton(wrapper.inner)
     if name == "mark_forward_method" and wrapper.kind is WrapperKind.PREPARED:
         return singleton(Method(wrapper, name))
+    # Accelerate hands out DeepSpeed's engine where the settings say so.
+    if _is_of_engine(call):
+        return singleton(Method(wrapper, name))
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
         if name in _STEPS:
@@ -334,6 +337,13 @@ def _attribute(call: Call[Wrapper]) -> Values:
     # AttributeError: 'DistributedDataParallel' object has no attribute …
     call.emit(AttributeMissed, wrapper=wrapper, name=name, inner_has=inner_has)
     return call.do.attribute(wrapper.inner, name, call.node)
+
+
+def _is_of_engine(call: Call[Wrapper]) -> bool:
+    wrapper, name = call.receiver, call.name
+    if not engine_can(name) or call.do.flag(wrapper, WrapperState.prepared) is NO:
+        return False
+    return not wrapper_has(wrapper, name) and not _has_attribute(call, wrapper.core, name)
 
 
 @MODELS.method(Wrapper, "mark_forward_method")

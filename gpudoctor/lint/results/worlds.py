@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import AsStarted, said_of
+from gpudoctor.manifest.framework_roles import framework
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -23,10 +24,13 @@ def with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple
         for each in findings:
             key = each.code, each.location, each.message
             first.setdefault(key, each)
-            # What happens in several processes does not happen as a file starts one.
-            shown = way.starts if way.several or each.world != LaunchWorld.TORCHRUN.value else ()
-            starts.setdefault(key, []).extend(shown)
+            starts.setdefault(key, []).extend(way.starts if _may_happen(each, way) else ())
     return tuple(replace(each, started_by=said_of(tuple(dict.fromkeys(starts[key])))) for key, each in first.items())
+
+
+def _may_happen(found: Finding, way: AsStarted) -> bool:
+    """What needs several processes does not happen to the only one that is started, unless that starts the others."""
+    return way.several or found.world != LaunchWorld.TORCHRUN.value or framework(found.launcher).starts_processes
 
 
 def with_worlds(found: list[list[Finding]], *, certain: bool) -> tuple[Finding, ...]:

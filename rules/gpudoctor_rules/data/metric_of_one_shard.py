@@ -39,6 +39,7 @@ from gpudoctor.lint.domain.value import Text, Value
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.reporting import MetricShown, Scored
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import trained_with
@@ -84,7 +85,9 @@ class MetricOfOneShard(Rule):
         if program.managed_by & TAKE_WHAT_THERE_IS and not program.launched_in_several:
             return
         yield from self._means_of_ratios(program)
-        trained = trained_with(program)
+        # Batches may be put together first, and learnt from elsewhere.
+        learnt = {shard for backward in program.events(Backward) for shard in backward.loss.shards}
+        trained = {*trained_with(program), *learnt}
         seen: set[Value] = set()
         for report in program.events(MetricShown):
             loader = _evaluated(report, trained)

@@ -14,8 +14,8 @@ train.py`. No automatic fix, because what is asked before may decide the value.
 ## Silent when
 
 The GPUs were asked for on another path, or in another process; processes that train, or a server beside the training,
-are started after it; nothing uses a GPU afterwards; it was set in time and is set again; it is `"0"`, and only that
-GPU is used. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
+are started after it; nothing uses a GPU afterwards; it was set in time and is set again; it is put back as it was; it
+is `"0"`, and only that GPU is used. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
 
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Anonymous, Const
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
@@ -57,8 +57,10 @@ class VisibleDevicesSetTooLate(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
-        for write in program.events(EnvironmentWrite):
-            if write.name != NAME or write.location in told or _for_others(program, write):
+        writes = [write for write in program.events(EnvironmentWrite) if write.name == NAME]
+        # What is put back as it was, was another for something else meanwhile.
+        for write in () if any(map(_puts_back, writes)) else writes:
+            if write.location in told or _for_others(program, write):
                 continue
             # A variable that nobody reads any more does no harm.
             start = _started(program, write)
@@ -73,6 +75,10 @@ class VisibleDevicesSetTooLate(Rule):
                 remedy="Set it before `import torch`, or in the command that starts the program.",
                 because=[("the GPUs are asked for here", start.location)],
             )
+
+
+def _puts_back(write: EnvironmentWrite) -> bool:
+    return write.value.any(lambda value: value.term == Anonymous("environment variable", NAME))
 
 
 def _started(program: Program, write: EnvironmentWrite) -> Event | None:

@@ -67,6 +67,12 @@ def constant(values: Values | None) -> object:
     return constant_of(single_of(values))
 
 
+def usual(program: Program, values: Values | None) -> object:
+    """The constant that a setting is where the user leaves all options out; None where that is not known."""
+    only = single_of(values)
+    return constant_of(program.left_out(only)) if only is not None else None
+
+
 def leaves_gradients_alone(charge: UseManaged) -> bool:
     """Accelerate is told a precision that needs no scale, and to accumulate nothing. Left out, `accelerate launch` says
     both."""

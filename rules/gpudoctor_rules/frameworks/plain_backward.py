@@ -23,8 +23,8 @@ settings, both do the same.
 
 The model was not prepared; a gradient scaler of the program has scaled the loss; the program calls the framework's own
 where this one is not reached; Accelerate is told a `mixed_precision` other than `"fp16"`, and to accumulate nothing;
-Fabric is told no mixed precision; the configuration of DeepSpeed is not in the program, or names ZeRO or BF16; in
-Lightning's manual optimization with another strategy than DDP.
+Fabric is told no mixed precision, and no option makes it one by default; the configuration of DeepSpeed is not in the
+program, or names ZeRO or BF16; in Lightning's manual optimization with another strategy than DDP.
 
 ## Sources
 
@@ -54,6 +54,7 @@ from gpudoctor_rules.frameworks._charge import (
     leaves_gradients_alone,
     prepared_for,
     taken_in_charge,
+    usual,
 )
 from gpudoctor_rules.frameworks._engine import made_at, setting
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
@@ -101,7 +102,7 @@ class PlainBackward(Rule):
             charge = _charge_of(program, owner)
             if owner is None or charge is None or _is_other_branch(program, backward, charge.framework):
                 continue
-            wrong = _what_goes_wrong(charge, backward)
+            wrong = _what_goes_wrong(program, charge, backward)
             if wrong is not None:
                 told.add(backward.location)
                 yield self._found(backward, owner, charge, wrong)
@@ -189,17 +190,17 @@ def _is_other_branch(program: Program, backward: Backward, framework: str) -> bo
     return any(each.condition.excludes(backward.condition) for each in own)
 
 
-def _what_goes_wrong(charge: UseManaged, backward: Backward) -> Wrong | None:
+def _what_goes_wrong(program: Program, charge: UseManaged, backward: Backward) -> Wrong | None:
     if charge.framework == ACCELERATE:
-        return _under_accelerate(charge, backward)
+        return _under_accelerate(program, charge, backward)
     if charge.framework == DEEPSPEED:
         return _under_deepspeed(charge)
-    return _under_fabric(charge) if charge.framework == LIGHTNING else None
+    return _under_fabric(program, charge) if charge.framework == LIGHTNING else None
 
 
-def _under_accelerate(charge: UseManaged, backward: Backward) -> Wrong | None:
+def _under_accelerate(program: Program, charge: UseManaged, backward: Backward) -> Wrong | None:
     steps, precision = charge.setting("gradient_accumulation_steps"), charge.setting("mixed_precision")
-    if constant(precision) == "fp16":
+    if usual(program, precision) == "fp16":
         return (
             "nothing scales the loss for FP16, and the step ends with `AssertionError: Attempted step but _scale is "
             "None`",
@@ -220,8 +221,8 @@ def _under_accelerate(charge: UseManaged, backward: Backward) -> Wrong | None:
     )
 
 
-def _under_fabric(charge: UseManaged) -> Wrong | None:
-    precision, strategy = constant(charge.setting("precision")), constant(charge.setting("strategy"))
+def _under_fabric(program: Program, charge: UseManaged) -> Wrong | None:
+    precision, strategy = (usual(program, charge.setting(name)) for name in ("precision", "strategy"))
     if precision not in MIXED and not (isinstance(strategy, str) and strategy.startswith("deepspeed")):
         return None
     message = "each rank ends with `RuntimeError: The current strategy and precision selection requires you to call"

@@ -212,6 +212,21 @@ def test_the_framework_is_recognised(paper, name: str, source: str):
         assert name.partition(" ")[0].partition(",")[0] in program.managed_by
 
 
+def test_parts_of_models_take_charge_of_nothing(paper):
+    source = loop("""
+    from detectron2.data import DatasetCatalog
+    from detectron2.modeling import ROIHeads
+    DatasetCatalog.register("own", lambda: [])
+    class Heads(ROIHeads):
+        def __init__(self, cfg):
+            super().__init__(num_classes=3)
+    model = nn.Sequential(model, Heads(None))
+    """)
+    found = paper(source, launch="auto")
+    assert found.programs
+    assert not any(program.managed_by for program in found.programs)
+
+
 @pytest.mark.parametrize("source", PROGRAMS.values(), ids=PROGRAMS)
 def test_nothing_is_missed_where_a_framework_does_it(paper, tmp_path: Path, source: str):
     paper(source, launch="auto")

@@ -304,6 +304,26 @@ def test_a_program_of_one_process_that_is_started_as_several(
     assert not several or [each["line"] for each in here] == [each["line"] for each in found(capsys, *asked)]
 
 
+TRAINER = """
+import os
+from datasets import load_dataset
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+data = load_dataset("imdb", split="train").shuffle()
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+Trainer(model, TrainingArguments("out"), train_dataset=data).train()
+"""
+
+
+@pytest.mark.parametrize(("line", "named"), [("torchrun --nproc-per-node=2 train.py", 1), ("python train.py", 0)])
+def test_what_needs_several_processes_does_not_happen_to_one(
+    capsys: pytest.CaptureFixture[str], line: str, named: int
+) -> None:
+    lay(run__sh=f"{line}\n", train__py=TRAINER)
+    [seen] = found(capsys, "--select=GPU308", ".")
+    assert seen["started_by"] == ("as `run.sh` starts it" if named else "")
+
+
 COUNTED = """
 import argparse
 import os

@@ -10,6 +10,7 @@ from gpudoctor.manifest.effects import (
     ShardedLoader,
     WorldSize,
     backpropagates,
+    collective,
     counts_batches,
     gives_back,
     opens,
@@ -42,6 +43,11 @@ class DeepSpeedEngine:
     @saves(path="save_dir", checkpoint=True, by_parts=True)
     def save_16bit_model(self, save_dir, save_filename="pytorch_model.bin", exclude_frozen_parameters=False): ...
     def load_checkpoint(self, load_dir, tag=None, **more): ...
+    # Private, and asked for all the same: what a Trainer saves under ZeRO-3 is put together so.
+    @collective(gathers=True)
+    def _zero3_consolidated_16bit_state_dict(self, exclude_frozen_parameters=False): ...
+    @collective(gathers=True)
+    def _consolidated_16bit_state_dict(self, exclude_frozen_parameters=False): ...
 
 def init_distributed(
     dist_backend=None,
