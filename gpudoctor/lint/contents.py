@@ -120,9 +120,9 @@ def pairs(do: LibraryContext, value: Value | None) -> list[tuple[Values, Values]
     return _by_two(entries.single) if entries is not None and isinstance(entries.single, TupleOf) else None
 
 
-def possible_pairs(do: LibraryContext, value: DictOf) -> list[tuple[Values, Values]]:
-    """The entries that it has on some path: a loop that fills it may have run or not."""
-    entries = do.state(value, ContainerState.entries)
+def possible_pairs(do: LibraryContext, value: Value) -> list[tuple[Values, Values]]:
+    """The entries that it has on some path: a loop that fills it may have run or not. What is no dictionary has none."""
+    entries = do.state(value, ContainerState.entries) if isinstance(value, DictOf) else None
     if entries is None:
         return []
     if isinstance(entries.single, TupleOf):
@@ -232,7 +232,7 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
 
 def described_by(value: Value) -> Value | None:
     """The object whose attributes `vars(owner)` or `owner.__dict__` is; None where it is something else."""
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case CallResult("builtins.vars", (ValueSet() as given, *_)):
             return given.single
         case Attribute(Value() as owner, "__dict__"):

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.domain.value import singleton as singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -189,6 +189,10 @@ class Call(Generic[R]):
         """The constant given here; None where there is none or it is not known."""
         only = self.one(index, name, Const)
         return only.value if only is not None else None
+
+    def text(self, index: int, name: str) -> str | None:
+        """The string given here; None where there is none or it is not wholly known."""
+        return text_of(single_of(self.arg(index, name)))
 
     def is_true(self, index: int, name: str) -> bool:
         """The argument is definitely the constant True."""

@@ -8,7 +8,7 @@ from gpudoctor.lint.analyses.collective_taint import sharing_memory
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ProcessState, TensorState, WorkState
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.group import Work
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.collective import ReadTooEarly, StartWork, WorkDone
 from gpudoctor.lint.library_call import Call, flatten, singleton
@@ -24,7 +24,7 @@ WAITING = frozenset({"wait", "result", "get_future", "synchronize", "is_complete
 def begin_work(call: Call, name: str, work: Work, targets: list[Value]) -> None:
     """A call has returned before its work is done."""
     call.emit(StartWork, call=name, work=work)
-    tensors = [value for value in targets if isinstance(value, Tensor)]
+    tensors = tensors_in(targets)
     for each in [same for tensor in tensors for same in sharing_memory(call.do, tensor)]:
         call.do.set_state(each, TensorState.pending, singleton(work))
     known = items_held(call.do.state(PROCESS, ProcessState.works))

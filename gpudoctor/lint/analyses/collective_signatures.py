@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import YES, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.collective import Pickled
 from gpudoctor.lint.flow.condition import Divergence
@@ -121,7 +121,7 @@ def note_pickled(call: Call, given: Values | None, sent: bool = False) -> None:
     if given is None or not call.do.several_processes:
         return
     held = flatten(call.do, list(given.restrict(call.do.path)))
-    tensors = [each for each in held if isinstance(each, Tensor)]
+    tensors = tensors_in(held)
     # Of what may be one of several, some may have been brought to the CPU.
     if tensors and all(each.on_accelerator for each in tensors):
         call.emit(Pickled, call=call.name, tensor=tensors[0], sent=sent)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState
 from gpudoctor.lint.domain.container import ListOf
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.symbols import Length
 from gpudoctor.lint.domain.tensor import Mark, MarkKind, Tensor
 from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of
@@ -99,8 +99,7 @@ def _marks(call: Call, effect: CollectiveEffect, target: Tensor | None) -> list[
 
 def _adds(call: Call) -> bool:
     op = call.given("op")
-    only = single_of(op)
-    return op is None or (isinstance(only, Library) and only.name.endswith(".SUM"))
+    return op is None or library_name_of(single_of(op)).endswith(".SUM")
 
 
 @answers(HOOKS.item_set, ListOf)

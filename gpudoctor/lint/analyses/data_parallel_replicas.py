@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState, TensorState
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf, items_held
-from gpudoctor.lint.domain.tensor import Extent, Tensor
+from gpudoctor.lint.domain.tensor import Extent, Tensor, tensors_in
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
 from gpudoctor.lint.events.model import ReplicaRead, ReplicaWrite
 from gpudoctor.lint.hooks import HOOKS, told
@@ -111,7 +111,7 @@ def _numbers_in(do: LibraryContext, returned: Values) -> tuple[object, ...]:
 
 
 def _is_number(values: Values) -> bool:
-    return values.all(lambda value: isinstance(value, Tensor) and value.extent is Extent.NUMBER)
+    return values.all(lambda value: value.extent is Extent.NUMBER)
 
 
 def _with_numbers(call: Call, output: Tensor, keys: tuple[object, ...]) -> Tensor:
@@ -135,7 +135,7 @@ def of_extent(value: Value, extent: Extent | None) -> Value:
 
 def extent_of_sum(values: list[Value]) -> Extent | None:
     """The extent of what an arithmetic operator makes of these."""
-    extents = [value.extent for value in values if isinstance(value, Tensor)]
+    extents = [value.extent for value in tensors_in(values)]
     if Extent.EACH_GPU in extents:
         return Extent.EACH_GPU
     plain = all(isinstance(value, (Tensor, Const)) or value.config for value in values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import NO, TensorState
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Allocated, Unknown, Value, Values
+from gpudoctor.lint.domain.value import Allocated, Value, Values
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.hooks import HOOKS, told
 
@@ -50,4 +50,4 @@ def _note_unwrapped(do: LibraryContext, call: ast.Call, values: Values, name: st
 
 
 def _is_agreed(value: Value) -> bool:
-    return isinstance(value, Unknown) and value.agreed
+    return value.agreed

@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.device import CPU, Device
 from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import Collective
@@ -114,7 +114,7 @@ def _is_count(value: Value) -> bool:
 
 def joined(result: Value, operands: list[Value], name: str) -> Value:
     """What `torch.cat` makes of tensors that all lie on the CPU lies there, too, and is no bare number."""
-    parts = [each for each in operands if isinstance(each, Tensor)]
+    parts = tensors_in(operands)
     if name not in ("cat", "concat", "stack", "hstack", "vstack") or not parts or not isinstance(result, Tensor):
         return result
     if any(each.origin is not TensorOrigin.FACTORY or each.device != CPU for each in parts):
@@ -138,7 +138,7 @@ def check_meeting(
     do: LibraryContext, values: list[Value], by: str, place: Location, module: Module | None = None
 ) -> None:
     """Log what cannot be computed: a constant on the CPU meets a tensor on a GPU, or tensors of two GPUs meet."""
-    tensors = [value for value in values if isinstance(value, Tensor)]
+    tensors = tensors_in(values)
     # `meta` and the like count as an accelerator nowhere.
     there = [each for each in tensors if each.on_accelerator]
     constant = next((each for each in tensors if each.root is not None and each.device == CPU), None)

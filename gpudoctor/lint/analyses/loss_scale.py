@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Length, Operation
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown
 from gpudoctor.lint.events.training_step import ScaleGradients
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
@@ -48,7 +48,7 @@ def operator_of(node: ast.AST) -> str:
 
 def of_arithmetic(do: LibraryContext, result: Value, operands: list[Value], by: str, place: Location) -> Value:
     """The result of an operation, with what is known of the loss that it is."""
-    tensors = [value for value in operands if isinstance(value, Tensor)]
+    tensors = tensors_in(operands)
     if by in SCALING and any(tensor.origin is TensorOrigin.GRADIENT for tensor in tensors):
         do.emit(ScaleGradients, at=place)
     graphs = [tensor for tensor in tensors if tensor.graph is not False]
@@ -96,7 +96,7 @@ def note_returned(do: LibraryContext, cls: Class, returned: Values) -> None:
 
 
 def _is_mean(value: Value) -> bool:
-    return isinstance(value, Tensor) and value.mean
+    return value.mean
 
 
 def as_returned(do: LibraryContext, output: Tensor, cls: Class | None) -> Tensor:
@@ -138,4 +138,4 @@ def _divisor(operands: list[Value], by: str) -> Value | None:
                 number = divisor
             case _:
                 return None
-    return number if isinstance(number, Const) or (isinstance(number, Unknown) and number.config) else None
+    return number if number is not None and (isinstance(number, Const) or number.config) else None

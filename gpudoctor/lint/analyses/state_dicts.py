@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult, Item
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, constant_of, single_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, constant_of, single_of, term_of
 from gpudoctor.lint.events.files import ShardedState
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
@@ -28,7 +28,7 @@ def written(do: LibraryContext, content: Values | None) -> tuple[tuple[str, Bind
     found: list[tuple[str, Binding[Value]]] = []
     for value in content or ():
         # `if fp16: state["amp"] = …`: what is there on some path may be written.
-        for key, each in possible_pairs(do, value) if isinstance(value, DictOf) else ():
+        for key, each in possible_pairs(do, value):
             name = constant_of(key.single)
             # Saved as `{"model": model.state_dict(), …}`, read back by the same entry.
             if isinstance(name, str):
@@ -70,8 +70,7 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     for value in (only, *flatten(call.do, [only])) if only is not None else ():
         more = call.do.state(value, ContainerState.more) if isinstance(value, DictOf) else None
         for each in (value, *(more or ())):
-            loaded = _loaded(each) if isinstance(each, Unknown) else None
-            if loaded is not None:
+            if (loaded := _loaded(each)) is not None:
                 return loaded, None
     return None, None
 
@@ -98,13 +97,16 @@ def is_loaded(value: Unknown) -> bool:
     return _loaded(value) is not None
 
 
-def _loaded(value: Unknown) -> Unknown | None:
+def _loaded(value: Value) -> Unknown | None:
     """What was loaded, somewhere in a value that was made from it."""
     return next((each for each in provenance_of(value, _DEPTH) if _is_root(each)), None)  # type: ignore[return-value]
 
 
 def _is_root(value: object) -> bool:
-    return isinstance(value, Unknown) and isinstance(value.term, CallResult) and value.term.function == "torch.load"
+    match term_of(value):
+        case CallResult("torch.load"):
+            return True
+    return False
 
 
 def _entry(value: Unknown) -> str | None:

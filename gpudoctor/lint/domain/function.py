@@ -28,6 +28,11 @@ class Library(Value):
         return f"Library({self.name})"
 
 
+def library_name_of(value: Value | None) -> str:
+    """The dotted name of a library that it is; empty where it is none."""
+    return value.name if isinstance(value, Library) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectModule(Value):
     """A module of the project, by its scope in the store."""

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from gpudoctor.lint.domain.constant_folding import compared, operated
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Compares, IsTrue, NodeProduct, Operation
-from gpudoctor.lint.domain.value import Const, Unknown, Value
+from gpudoctor.lint.domain.value import Const, Value, term_of
 
 Sizes = Mapping[SizeKind, int]
 """How many there are, of what the launch says."""
@@ -36,7 +36,7 @@ def _number(value: Value, sizes: Sizes, known: dict[int, Const | None]) -> Const
 
 
 def _computed(value: Value, sizes: Sizes, known: dict[int, Const | None]) -> Const | None:
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case Operation(sign, left, right) if sign in _OPERATORS:
             operator = _OPERATORS[sign]
         case NodeProduct(left, right):
@@ -76,6 +76,6 @@ def _computed_from(values: Iterable[object]) -> Iterator[object]:
             continue
         seen.add(id(value))
         yield value
-        match value.term if isinstance(value, Unknown) else None:
+        match term_of(value):
             case Operation(_, one, other) | NodeProduct(one, other):
                 left += one, other

@@ -138,3 +138,8 @@ class Tensor(Allocated):
         # Messages name what the user wrote: `images`, not `next(loader)`; `loss`, not the model that returned it too.
         one = self.origin is TensorOrigin.BATCH or (self.origin is TensorOrigin.OUTPUT and self.part)
         return replace(self, label=name) if one and self.label != name else self
+
+
+def tensors_in(values: Iterable[Value]) -> list[Tensor]:
+    """Those of the values that are tensors."""
+    return [value for value in values if isinstance(value, Tensor)]

@@ -44,10 +44,50 @@ class Value:
     is_launched: ClassVar[bool] = False
     """The launcher decides it: a rank, or a count of processes, devices or nodes."""
 
-    @property
-    def term(self) -> Term | None:
-        """What stands for it, where it could not be known."""
-        return None
+    term: Term | None = None
+    """What stands for it, where it could not be known."""
+    shards: frozenset[Value] = frozenset()
+    """The loaders of which this rank saw only its own share when it computed the value."""
+    label: str = ""
+    """What readers know it by."""
+    place: Location | None = None
+    """Where it was made, or named."""
+    forwards: frozenset[Hashable] = frozenset()
+    """The calls of modules in its graph."""
+    graph: bool | None = None
+    """Whether it carries a graph; None where that is not known, and of what is no tensor."""
+    origin: Enum | None = None
+    """Of a tensor, what it is or came from."""
+    batch_of: Value | None = None
+    """The loader of which it is an item."""
+    as_text: bool = False
+    """A number of the launcher that is still a string."""
+    index: Value | None = None
+    """Of a device, which of its kind it is; None where that is the current one of the process."""
+    modules: frozenset[Value] = frozenset()
+    """Of an optimizer or of parameters: the modules whose parameters it holds."""
+    complete: bool = False
+    """Of these: nothing unknown is among what it holds."""
+    class_name: str = ""
+    """The dotted name of its class, of what a stub describes."""
+    config: bool = False
+    """Not known, and chosen by who starts the program."""
+    escaped_from: str = ""
+    """The library callable that has made it, of which nothing more is known."""
+    why: str = ""
+    """Not known: where knowledge ended."""
+    times: Value | None = None
+    """Not known: the number of processes or devices that it was multiplied by."""
+    among: tuple[Const, ...] = ()
+    """Not known: all that it can be, as of an option with `choices`."""
+    agreed: bool = False
+    """Not known: a collective has returned it, the same on all ranks."""
+    device: Value | None = None
+    """Of a tensor, where it is; None where that is not known."""
+    extent: Enum | None = None
+    """Of a tensor, how many numbers it surely holds."""
+    mean: bool = False
+    """A tensor: the mean of a loss over the samples of a batch, or a sum of such, multiplied by nothing."""
 
     @property
     def is_text(self) -> bool:
@@ -60,43 +100,8 @@ class Value:
         return Divergence.NONE
 
     @property
-    def shards(self) -> frozenset[Value]:
-        """The loaders of which this rank saw only its own share when it computed the value."""
-        return frozenset()
-
-    @property
     def truth(self) -> bool | None:
         """Whether it counts as true, where the value alone says so."""
-        return None
-
-    @property
-    def label(self) -> str:
-        """What readers know it by."""
-        return ""
-
-    @property
-    def place(self) -> Location | None:
-        """Where it was made, or named."""
-        return None
-
-    @property
-    def forwards(self) -> frozenset[Hashable]:
-        """The calls of modules in its graph."""
-        return frozenset()
-
-    @property
-    def graph(self) -> bool | None:
-        """Whether it carries a graph; None where that is not known, and of what is no tensor."""
-        return None
-
-    @property
-    def origin(self) -> Enum | None:
-        """Of a tensor, what it is or came from."""
-        return None
-
-    @property
-    def batch_of(self) -> Value | None:
-        """The loader of which it is an item."""
         return None
 
     @property
@@ -120,11 +125,6 @@ class Value:
     @property
     def synchronises(self) -> bool:
         """One of the wrappers around it averages its gradients over ranks."""
-        return False
-
-    @property
-    def as_text(self) -> bool:
-        """A number of the launcher that is still a string."""
         return False
 
     @property
@@ -152,13 +152,8 @@ class Value:
         return False
 
     @property
-    def index(self) -> Value | None:
-        """Of a device, which of its kind it is; None where that is the current one of the process."""
-        return None
-
-    @property
     def literal_index(self) -> int | None:
-        """The same, where the program wrote it as a number."""
+        """Of a device, its index, where the program wrote it as a number."""
         return None
 
     def counts(self, *kinds: Enum) -> bool:
@@ -166,34 +161,9 @@ class Value:
         return False
 
     @property
-    def modules(self) -> frozenset[Value]:
-        """Of an optimizer or of parameters: the modules whose parameters it holds."""
-        return frozenset()
-
-    @property
-    def complete(self) -> bool:
-        """Of these: nothing unknown is among what it holds."""
-        return False
-
-    @property
     def loader(self) -> Value | None:
         """The loader whose batches a loop over this value goes through."""
         return None
-
-    @property
-    def class_name(self) -> str:
-        """The dotted name of its class, of what a stub describes."""
-        return ""
-
-    @property
-    def config(self) -> bool:
-        """Not known, and chosen by who starts the program."""
-        return False
-
-    @property
-    def escaped_from(self) -> str:
-        """The library callable that has made it, of which nothing more is known."""
-        return ""
 
     @property
     def is_setting(self) -> bool:
@@ -361,6 +331,11 @@ class Unknown(Value):
 
     def __repr__(self) -> str:
         return f"Unknown({self.label or self.why})"
+
+
+def term_of(value: object) -> Term | None:
+    """What stands for a part of a term, where that is a value that could not be known."""
+    return value.term if isinstance(value, Unknown) else None
 
 
 UNBOUND = Unknown(Anonymous("unbound"), "never assigned on this path")

@@ -48,7 +48,7 @@ def arguments_of(m: Evaluator, node: ast.Call) -> Arguments:
             continue
         # `DataLoader(data, **kwargs)`: what the dictionary surely holds counts as written.
         only = values.single
-        entries = pairs(m, only) if isinstance(only, DictOf) else None
+        entries = pairs(m, only)
         if entries is None or not isinstance(only, DictOf) or m.state(only, ContainerState.more) is not None:
             # What it has on some paths only is found in it by name.
             partly = [values] if isinstance(only, DictOf) and entries is None else []

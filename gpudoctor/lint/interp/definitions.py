@@ -99,11 +99,9 @@ def _registrar(m: Evaluator, decorator: Values, node: ast.expr) -> Registrar:
 def _library_name(values: Values) -> str:
     """The dotted name of a library decorator, called or not."""
     only = values.single
-    if isinstance(only, Library):
+    if isinstance(only, (Library, ContextManager)):
         return only.name
-    if only is not None and only.escaped_from:
-        return only.escaped_from
-    return only.name if isinstance(only, ContextManager) else ""
+    return only.escaped_from if only is not None else ""
 
 
 def _make(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import Class, Library
+from gpudoctor.lint.domain.function import Class, Library, library_name_of
 from gpudoctor.lint.events.process import exception
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ def error_named(m: Evaluator, node: ast.expr | None) -> str:
     if not isinstance(named, (ast.Name, ast.Attribute)):
         return ""
     with m.events_suppressed():
-        only = m.evaluate(named).single
-    name = only.name.removeprefix(_PREFIX) if isinstance(only, Library) else ""
+        name = library_name_of(m.evaluate(named).single).removeprefix(_PREFIX)
     return name if exception(name) is not None else ""
 
 
@@ -79,7 +78,7 @@ def errors_taken(m: Evaluator, handler: ast.ExceptHandler) -> tuple[str, ...]:
         return ("BaseException",)
     with m.events_suppressed():
         kinds = [kind for value in m.evaluate(handler.type) for kind in _kinds(value)]
-    names = (kind.name.removeprefix(_PREFIX) for kind in kinds if isinstance(kind, Library))
+    names = (library_name_of(kind).removeprefix(_PREFIX) for kind in kinds)
     return tuple(name for name in names if exception(name) is not None)
 
 

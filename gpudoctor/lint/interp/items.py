@@ -235,7 +235,7 @@ def _or_another(m: Evaluator, value: DictOf, key: Value, held: Values, node: ast
 
 def _picked(m: Evaluator, key: Value | None, known: list[tuple[Values, Values]], node: ast.AST) -> Iterator[Values]:
     """`MODELS[args.arch]` asks what a chain of `elif` over the keys asks."""
-    among = key.among if isinstance(key, Unknown) else ()
+    among = key.among if key is not None else ()
     # What cannot be asked for is left out, as long as something is left.
     known = [(each, found) for each, found in known if not among or each.single in (None, *among)] or known
     plain = (

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import Class, Library, ProjectModule
+from gpudoctor.lint.domain.function import Class, Library, ProjectModule, library_name_of
 from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
@@ -165,7 +165,7 @@ def _each(values: Values, when: Condition = ALWAYS) -> Iterator[Binding[Value]]:
     """One by one, also those that were too many to be kept so."""
     for binding in values.bindings:
         value, under = binding.value, binding.condition.and_(when)
-        if isinstance(value, Unknown) and isinstance(value.term, Widened):
+        if isinstance(value.term, Widened):
             yield from _each(value.term.values, under)
         else:
             yield Binding(value, under)
@@ -208,8 +208,7 @@ def _asker(m: Evaluator, test: ast.expr) -> Ask | None:
     if not isinstance(test, ast.Call):
         return lambda value: None if value.is_mutable else _said(m, ValueSet.of(value), value, test)
     function, rest = m.evaluate(test.func), test.args[1:]
-    asks = function.single
-    if not isinstance(asks, Library) or asks.name not in HOOKS.tells_kind:
+    if library_name_of(function.single) not in HOOKS.tells_kind:
         return None
     others = [m.evaluate(each) for each in rest]
     return lambda value: _said(m, m.call(function, Arguments((ValueSet.of(value), *others)), test), value, test)

@@ -109,7 +109,7 @@ def scaled_by(op: ast.operator, left: Value, right: Value) -> Value | None:
 
 
 def _factor(value: Value) -> Value | None:
-    return value if isinstance(value, Size) else value.times if isinstance(value, Unknown) else None
+    return value if isinstance(value, Size) else value.times
 
 
 def compare(op: ast.cmpop, left: Value, right: Value, text: str, place: Location) -> Value:
@@ -201,7 +201,7 @@ def _choices(value: Value) -> tuple[Const, ...]:
     """All that a value can be, where that is known."""
     if isinstance(value, Const):
         return (value,)
-    return value.among if isinstance(value, Unknown) else ()
+    return value.among
 
 
 def negate(value: Value) -> Value:

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Length, MethodResult, OpenFile
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
@@ -289,7 +289,7 @@ def _arithmetic(call: Call) -> Values:
         # `sum(losses)` has the graph of each of the losses.
         if isinstance(value, (Enumerated, ListOf)):
             given += list(call.do.items_of(singleton(value), call.node))
-    if any(isinstance(value, Tensor) for value in given):
+    if any(tensors_in(given)):
         return singleton(combined(call.do, given, call.place, call.label, call.sure_values()))
     if len(given) == 1 and isinstance(given[0], Const):
         return singleton(given[0])

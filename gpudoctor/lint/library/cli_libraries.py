@@ -229,8 +229,8 @@ def _all_flags(place: Location) -> Namespace:
 @MODELS.callable("absl.flags.*")
 def _define(call: Call) -> Values:
     """`flags.DEFINE_integer("lr", 1, "…")`."""
-    name = call.constant(0, "name")
-    if not call.name.startswith("absl.flags.DEFINE_") or not isinstance(name, str):
+    name = call.text(0, "name")
+    if not call.name.startswith("absl.flags.DEFINE_") or name is None:
         return call.unknown(CallResult(call.name, call.args), "flags", config=True)
     default = call.arg(1, "default")
     call.emit(

@@ -92,8 +92,8 @@ def _hub(call: Call) -> Values:
 @MODELS.callable("clip.load", "clip.clip.load")
 def _clip(call: Call) -> Values:
     """OpenAI's CLIP by its name: written where it stays, with no lock. A path is no name."""
-    name = call.constant(0, "name")
-    if isinstance(name, str) and name.startswith(("RN", "ViT-")):
+    name = call.text(0, "name")
+    if name is not None and name.startswith(("RN", "ViT-")):
         call.emit(Download, call=call.name, path=call.arg(3, "download_root") or singleton(Const("~/.cache/clip")))
     return NOT_ANSWERED
 
@@ -101,8 +101,8 @@ def _clip(call: Call) -> Values:
 @MODELS.callable("pytorch_transformers.*", "pytorch_pretrained_bert.*")
 def _old_transformers(call: Call) -> Values:
     """What became transformers copies what it has fetched to its place, with no lock."""
-    name = call.constant(0, "pretrained_model_name_or_path")
-    if call.name.endswith(".from_pretrained") and isinstance(name, str) and "/" not in name:
+    name = call.text(0, "pretrained_model_name_or_path") or "/"
+    if call.name.endswith(".from_pretrained") and "/" not in name:
         call.emit(Download, call=call.name, path=call.keywords.get("cache_dir") or singleton(Const("~/.cache/torch")))
     return MODELS.prefixes["transformers."](call)
 

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult, Setting
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Text, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Text, Unknown, Value, Values, term_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
@@ -30,8 +30,7 @@ MANY_IN_PACKAGE = 40
 
 @MODELS.callable("importlib.import_module", "builtins.__import__")
 def _import_module(call: Call) -> Values:
-    package = call.constant(1, "package")
-    before = package if isinstance(package, str) else ""
+    before = call.text(1, "package") or ""
     # `"models.model" if "." not in name else name.rpartition(".")[0]`: what is known of them is imported.
     given = call.args[0].restrict(call.do.path) if call.args else singleton(NONE)
     return call.do.for_each_value(given, lambda name: _imported(call, name, before), call.node)
@@ -51,9 +50,8 @@ def _imported(call: Call, name: Value, before: str) -> Values:
 @MODELS.callable("monai.utils.optional_import", "monai.utils.module.optional_import")
 def _optional_import(call: Call) -> Values:
     """`fire, has_fire = optional_import("fire")`: a module, or what it has under `name`, and whether it is there."""
-    module = call.constant(0, "module")
-    name = call.constant(3, "name") or ""
-    if not isinstance(module, str) or not isinstance(name, str):
+    module, name = call.text(0, "module"), call.text(3, "name")
+    if module is None:
         return NOT_ANSWERED
     found = call.do.modules.import_named(module, call.node)
     wanted = call.do.attribute(found, name, call.node) if name else singleton(found)
@@ -112,7 +110,7 @@ def _told_in_settings(do: LibraryContext, name: Value) -> Sequence[str]:
 
 def keys_of(value: object) -> list[str]:
     """Under which keys of a configuration a text stands, or the one that it was cut out of."""
-    match value.term if isinstance(value, Unknown) else None:
+    match term_of(value):
         case Attribute(of, str(name)) | Item(of, Const(str(name))):
             return [*keys_of(of), name]
         case Item(of, _):
@@ -129,9 +127,9 @@ def keys_of(value: object) -> list[str]:
 
 def _section(value: Value) -> list[str]:
     """The setting that all of it is a part of, which may be a section of a file or the whole of it."""
-    while isinstance(value, Unknown) and isinstance(value.term, (Attribute, Item)) and isinstance(value.term.of, Value):
+    while isinstance(value.term, (Attribute, Item)) and isinstance(value.term.of, Value):
         value = value.term.of
-    term = value.term if isinstance(value, Unknown) else None
+    term = value.term
     return [term.name] if isinstance(term, Setting) else []
 
 

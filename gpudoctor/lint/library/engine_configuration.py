@@ -8,7 +8,7 @@ from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library_call import singleton
@@ -75,12 +75,11 @@ def _named(call: Call, value: Value | None) -> str | None:
     if value is None:
         chosen = call.do.launch.option(("--deepspeed_config",)) if call.arg(0, "args") is not None else None
         return chosen if isinstance(chosen, str) else None
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case CallResult(str(function), (given, *_)) if function in _READ:
             # With what was given by name behind it, or without.
             file = given[0] if isinstance(given, tuple) and given else given
-            opened = single_of(file) if isinstance(file, ValueSet) else None
-            term = opened.term if isinstance(opened, Unknown) else None
+            term = term_of(single_of(file)) if isinstance(file, ValueSet) else None
             return _path(call, single_of(term.path)) if isinstance(term, OpenFile) else None
     return _path(call, value)
 

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
@@ -67,7 +67,7 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
         return call.do.call(own, call.arguments, call.node)
     # `model(**batch)`: under which name each entry goes in does not matter.
     given = flatten(call.do, call.values_and_rest())
-    tensors = tuple(value for value in given if isinstance(value, Tensor))
+    tensors = tuple(tensors_in(given))
     if module == core and has_parameters(call.do, core) is False:
         # Many models start with `x = x.to(self.weight.device)`: their forward is tried before we judge.
         own = find_method(call.do, core, "forward")
@@ -139,7 +139,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
 
 
 def _place_of(value: Value) -> Value:
-    return value.device or NONE if isinstance(value, Tensor) else NONE
+    return value.device or NONE
 
 
 def _moves_inputs(module: Module | Wrapper) -> bool:

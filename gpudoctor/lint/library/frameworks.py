@@ -22,7 +22,7 @@ from gpudoctor.lint.domain.function import Library, Namespace
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, Value, Values, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Const, Value, Values, int_of, single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -266,7 +266,7 @@ def _setting(call: Call, name: str) -> Values | None:
 
 def _made_by(value: Value) -> str:
     """The class of the library that has made it."""
-    return value.escaped_from.rpartition(".")[2] if isinstance(value, Unknown) else ""
+    return value.escaped_from.rpartition(".")[2]
 
 
 def _one_process(call: Call) -> bool:

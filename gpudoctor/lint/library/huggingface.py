@@ -6,7 +6,15 @@ from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Namespace, Partial
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
+    Class,
+    Function,
+    Instance,
+    Namespace,
+    Partial,
+    library_name_of,
+)
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
@@ -117,8 +125,8 @@ def _parsed(call: Call[Unknown]) -> Values:
 
 
 def _chosen(call: Call, cls: Value | None) -> Values:
-    if isinstance(cls, Library) and cls.name in classes():
-        made = _settings_of(call, cls.name)
+    if (name := library_name_of(cls)) in classes():
+        made = _settings_of(call, name)
         _as_launched(call, made)
         return singleton(made)
     if isinstance(cls, Class) and not _SETTINGS.isdisjoint(cls.library_bases):

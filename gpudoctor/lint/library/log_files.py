@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, FileState, ProcessState
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, term_of, text_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -130,7 +130,7 @@ def _files_of(do: LibraryContext, name: str) -> Iterator[Value]:
 
 def _name_of(logger: Value | None) -> str | None:
     """The name under which `getLogger` keeps it; empty for the root."""
-    match logger.term if isinstance(logger, Unknown) else None:
+    match term_of(logger):
         case CallResult("logging.getLogger", (ValueSet() as given, *_)):
             return "" if given.single == Const(None) else text_of(given.single)
         case CallResult("logging.getLogger", ()):

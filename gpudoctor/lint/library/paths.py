@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.container import ListOf, TupleOf
-from gpudoctor.lint.domain.function import Library
+from gpudoctor.lint.domain.function import Library, library_name_of
 from gpudoctor.lint.domain.symbols import Attribute, Operation, PlaceOnDisk
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.hooks import HOOKS, answers, told
@@ -177,7 +177,7 @@ def _lengthened(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> N
 @told(HOOKS.attribute_sets)
 def _replaced(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
     """`sys.path = [folder, *sys.path]`."""
-    if isinstance(owner, Library) and f"{owner.name}.{name}" == _SEARCH_PATH:
+    if f"{library_name_of(owner)}.{name}" == _SEARCH_PATH:
         _search_in(do, values, first=True)
 
 
@@ -189,7 +189,7 @@ def _put_in(do: LibraryContext, value: Library, _: Values, new: Values) -> None:
 
 
 def _is_search_path(value: Value) -> bool:
-    return isinstance(value, Library) and value.name == _SEARCH_PATH
+    return library_name_of(value) == _SEARCH_PATH
 
 
 def _search_in(do: LibraryContext, folders: Values, *, first: bool) -> None:

@@ -20,6 +20,7 @@ from gpudoctor.lint.domain.function import (
     Namespace,
     ProjectModule,
     class_of,
+    library_name_of,
 )
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
@@ -90,7 +91,7 @@ def _ask_kind(call: Call, asked: Values, of: Values) -> Values:
         return union([answers])
     # The same class on every rank: such a branch is no rank-dependent one.
     subject = call.node.args[0] if isinstance(call.node, ast.Call) and call.node.args else None
-    names = [kind.name if isinstance(kind, Library) else "" for kind in kinds]
+    names = list(map(library_name_of, kinds))
     plain = False if not _TENSORS.isdisjoint(names) else True if _PLAIN.issuperset(names) else None
     key = IsInstance((asked, of), call.do.text(subject) if subject is not None else "", plain)
     atom = Atom(key, Divergence.NONE, call.label, call.place, switch=False, tells_kind=True)
@@ -110,7 +111,7 @@ def _is_one_of(do: LibraryContext, value: Value, kinds: list[Value]) -> Value:
 
 
 def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
-    name = kind.name if isinstance(kind, Library) else ""
+    name = library_name_of(kind)
     # `callback() if isinstance(callback, type) else callback`.
     if name == "builtins.type" and isinstance(value, (Class, Instance, Module)):
         return isinstance(value, Class)
@@ -178,9 +179,9 @@ def _answer(known: bool | None) -> Value:
 
 @MODELS.callable("builtins.hasattr")
 def _hasattr(call: Call) -> Values:
-    given, name = (call.args[0], call.constant(1, "name")) if len(call.args) > 1 else (None, None)
+    given, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
     here = given.restrict(call.do.path) if given is not None else None
-    if here is not None and isinstance(name, str):
+    if here is not None and name is not None:
         # `hasattr(model, "module")` asks for a wrapper; the answer decides how keys are saved.
         answers = here.map(lambda value: _answer(_has(call, value, name)))
         if answers.all(lambda answer: answer != NONE):
@@ -235,21 +236,21 @@ def _since_sharded(call: Call, value: Module, name: str) -> bool:
 
 @MODELS.callable("builtins.getattr")
 def _getattr(call: Call) -> Values:
-    value, name = (call.args[0], call.constant(1, "name")) if len(call.args) > 1 else (None, None)
+    value, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
     owners = (ProjectModule, Instance)
-    if value is not None and not isinstance(name, str) and value.all(lambda each: isinstance(each, owners)):
+    if value is not None and name is None and value.all(lambda each: isinstance(each, owners)):
         # One of several modules: what is asked of each is its own.
         return call.do.for_each_value(value, lambda each: _member(call, each), call.node)
-    if value is not None and not isinstance(name, str) and 1 < len(call.args[1].restrict(call.do.path)) <= MAX_NAMES:
+    if value is not None and name is None and 1 < len(call.args[1].restrict(call.do.path)) <= MAX_NAMES:
         names = call.args[1].restrict(call.do.path)
         if names.all(lambda each: text_of(each) is not None):
             return call.do.for_each_value(names, lambda each: _under(call, value, text_of(each) or ""), call.node)
-    if value is None or not isinstance(name, str):
-        receiver = call.first
-        if isinstance(receiver, Library) and MODELS.find(f"{receiver.name}.*") is not None:
+    if value is None or name is None:
+        library = library_name_of(call.first)
+        made_by = f"{library}.*" if library else ""
+        if MODELS.find(made_by) is not None:
             # `getattr(torchvision.models, args.arch)`: one of the names there.
-            return singleton(Library(f"{receiver.name}.*"))
-        made_by = f"{receiver.name}.*" if isinstance(receiver, Library) else ""
+            return singleton(Library(made_by))
         # `{name: getattr(args, name) for name in names}`: one of these may be the rank.
         divergence = MAYBE_BY_RANK if call.args and holds_rank(call.do, call.args[0]) else Divergence.NONE
         why = "an attribute whose name is not known"
@@ -296,8 +297,8 @@ def _note_default(call: Call, found: Values, name: str, default: Values) -> None
 
 @MODELS.callable("builtins.setattr")
 def _setattr(call: Call) -> Values:
-    name = call.constant(1, "name")
-    if len(call.args) > 2 and isinstance(name, str):
+    name = call.text(1, "name")
+    if len(call.args) > 2 and name is not None:
         for value in call.args[0]:
             setter = MODELS.setters.get(type(value))
             # `setattr(self, f"layer{i}", layer)` registers a layer as plain assignment does.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, YES, ModuleState, ObjectState, ProcessState, TensorState
 from gpudoctor.lint.domain.container import items_held
-from gpudoctor.lint.domain.function import Class, Library
+from gpudoctor.lint.domain.function import Class, library_name_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
@@ -116,13 +116,13 @@ def parts_of_kind(call: Call, value: Unknown) -> list[Module] | None:
 
 
 def _is_kind_of_module(kind: Value) -> bool:
-    return isinstance(kind, Class) or (isinstance(kind, Library) and kind.name.startswith("torch.nn."))
+    return isinstance(kind, Class) or library_name_of(kind).startswith("torch.nn.")
 
 
 def _is_of_kind(module: Module, kinds: list[Value]) -> bool:
-    names = {kind.name for kind in kinds if isinstance(kind, Library)}
+    names = set(map(library_name_of, kinds))
     if not isinstance(module.cls, Class):
-        return module.made_by in names
+        return module.made_by in names - {""}
     above: list[Value] = [module.cls]
     for each in above:
         above += [base for base in each.bases if base not in above] if isinstance(each, Class) else []

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import CallResult, Operation
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, Unknown, single_of
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL
@@ -82,11 +82,11 @@ def _made_of(call: Call) -> Values:
 
 
 def _has(value: Value, part: Value, called: bool) -> bool:
-    match value.term if isinstance(value, Unknown) else None:
+    match value.term:
         case Operation(_, left, right):
             return _has(left, part, called) or _has(right, part, called)
         case CallResult(str() as function):
-            return called and isinstance(part, Library) and part.name == function
+            return called and library_name_of(part) == function
     return value == part and not called
 
 
@@ -136,8 +136,8 @@ def _optimizers_in(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.own_loss")
 def _own_loss(call: Call) -> Values:
-    function, name, given = _function_of(_written(call)), call.constant(2, "parameter"), call.args[3:]
-    if function is not None and isinstance(name, str) and len(given) == 3 and _takes_unread(function, name):
+    function, name, given = _function_of(_written(call)), call.text(2, "parameter"), call.args[3:]
+    if function is not None and name is not None and len(given) == 3 and _takes_unread(function, name):
         loss, model, accumulated = given
         counted = any(_counts_items(call, each) for each in model)
         call.emit(OwnLoss, loss=loss, accumulated=accumulated, made_at=function.place, counted=counted)
@@ -178,8 +178,8 @@ def _follows_loop(call: Call) -> Values:
 
 def _written(call: Call) -> Values | None:
     """What the program has written under a name, in an object or its class."""
-    owner, name = call.first, call.constant(1, "name")
-    if owner is None or not isinstance(name, str):
+    owner, name = call.first, call.text(1, "name")
+    if owner is None or name is None:
         return None
     own = call.do.own_attribute(owner, name)
     if own is not None:

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.placement import ConstantMixed
@@ -68,7 +68,7 @@ def combine(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
 def _still_constant(values: list[Value], result: Value) -> Value:
     """`torch.arange(n) * 2` is a constant as well."""
     # Of two constants it is not known which one a message should name.
-    operands = [value for value in values if isinstance(value, Tensor)]
+    operands = tensors_in(values)
     if len(operands) != 1 or not isinstance(result, Tensor) or result.device != CPU:
         return result
     return replace(result, root=operands[0].root)
@@ -86,7 +86,7 @@ def _written(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> None
     """`total += loss`: what is written in place lies where it lay, and takes nothing from a GPU, not even a number."""
     total, other = old.single, by.single
     if isinstance(total, Tensor) and total.origin is TensorOrigin.FACTORY and total.device == CPU:
-        there = other.device if isinstance(other, Tensor) else None
+        there = other.device if other is not None else None
         # What has more than one number was told as any operation.
         if total.root is None and there is not None and there.is_accelerator:
             do.emit(ConstantMixed, at=do.place(node), by="this operation", constant=total, other=other, module=None)

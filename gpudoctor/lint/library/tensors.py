@@ -20,7 +20,7 @@ from gpudoctor.lint.domain.function import Method
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
-from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
@@ -227,7 +227,7 @@ def combined(
         # `loss = dist.all_reduce(loss)` binds None or a handle, not a tensor.
         if isinstance(value, Work):
             return Unknown(Anonymous("result of", value), "made from the result of a collective", label)
-    tensors = [value for value in values if isinstance(value, Tensor)]
+    tensors = tensors_in(values)
     check_devices(do, values if certain is None else certain, label, place)
     found: list[Divergence] = []
     shards = frozenset[Value]()
@@ -340,7 +340,7 @@ def check_devices(
     """Log tensors that meet on different devices. A number (a 0-dim tensor) may lie on the CPU: only batches count."""
     if len(values) < 2:
         return
-    tensors = [value for value in values if isinstance(value, Tensor)]
+    tensors = tensors_in(values)
     on_cpu = tuple(filter(is_cpu_batch, tensors))
     elsewhere = tuple(t for t in tensors if t.on_accelerator)
     # torch: "Expected all tensors to be on the same device".

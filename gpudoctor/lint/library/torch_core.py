@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import DrawsNoise
 from gpudoctor.lint.events.host_waits import DebugFlag
@@ -88,7 +88,7 @@ def _made(call: Call) -> Values:
     given = flatten(call.do, call.all_values())
     if kind in RANDOM:
         _note_noise(call, given)
-    tensors = [value for value in given if isinstance(value, Tensor)]
+    tensors = tensors_in(given)
     # Each process draws its own numbers unless all were seeded alike.
     divergence = Divergence.LOCAL if kind in RANDOM else Divergence.NONE
     shards: frozenset[Value] = frozenset()
@@ -156,7 +156,7 @@ def _operation(call: Call) -> Values:
     share = partial(agreed, call.do)
     given = flatten(call.do, [value for values in arguments for value in share(values)], of_several=share)
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
-    if any(isinstance(value, Tensor) for value in given):
+    if any(tensors_in(given)):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")
         if last in LIKE:
             _note_noise(call, given)
@@ -292,7 +292,7 @@ def _backward(call: Call) -> Values:
 @MODELS.callable("torch.autograd.grad", "torch.autograd.functional.*", "torch.func.*")
 def _take_gradient(call: Call) -> Values:
     given = flatten(call.do, call.all_values())
-    tensors = [value for value in given if isinstance(value, Tensor)]
+    tensors = tensors_in(given)
     call.emit(
         TakeGradient,
         forwards=frozenset().union(*(tensor.forwards for tensor in tensors)),

@@ -23,11 +23,11 @@ from gpudoctor.lint.domain.abstract_state import (
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import Library, Method
+from gpudoctor.lint.domain.function import Library, Method, library_name_of
 from gpudoctor.lint.domain.group import Group, Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective, ResultUsed
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
@@ -190,10 +190,8 @@ def _collective(call: Call) -> Values:
 
 def _operation(call: Call) -> str:
     given = call.given("op")
-    only = single_of(given)
-    if isinstance(only, Library):
-        return only.name.rpartition(".")[2]
-    return "SUM" if given is None and not call.open_ended else ""
+    default = "SUM" if given is None and not call.open_ended else ""
+    return library_name_of(single_of(given)).rpartition(".")[2] or default
 
 
 def _lies_on_cpu(call: Call, value: Value) -> bool:
@@ -293,7 +291,7 @@ def _functional(call: Call) -> Values:
         # `torch.distributed.nn.RemoteModule` and its kind are classes, which one process may make alone.
         return singleton(call.result(f"a {name}", fresh=True))
     given = flatten(call.do, call.all_values())
-    known = any(isinstance(value, Tensor) for value in given)
+    known = any(tensors_in(given))
     # Differentiable collectives return a new tensor and keep the graph.
     result = made(
         call.do, call.place, call.label, TensorOrigin.OUTPUT if known else TensorOrigin.OTHER,

@@ -573,15 +573,15 @@ def _state_items(call: Call) -> Values:
 @MODELS.method(Module, "register_buffer", "register_parameter", "add_module", "register_module")
 def _register(call: Call[Module]) -> Values:
     given = call.arg(1, "module" if "module" in call.name else "tensor")
-    name = call.constant(0, "name")
-    if given is not None and isinstance(name, str):
+    name = call.text(0, "name")
+    if given is not None and name is not None:
         for value in given:
             if value.is_model:
                 part_added(call.do, call.receiver, value, name, has_parameters(call.do, value), call.place)
                 adopt(call.do, call.receiver, value)
         # A buffer goes where the module goes.
         call.do.set_own_attribute(call.receiver, name, given.map(as_buffer))
-    elif not isinstance(name, str):
+    elif name is None:
         call.do.set_flag(call.receiver, ObjectState.opened)
     if "module" not in call.name:
         buffer = call.name == "register_buffer"
@@ -592,8 +592,8 @@ def _register(call: Call[Module]) -> Values:
 @MODELS.method(Module, "append", "extend", "insert", "add_module", "update", "__setitem__")
 def _grow(call: Call[Module]) -> Values:
     """`ModuleList.append(layer)`."""
-    given, name = call.arg(1, "module"), call.constant(0, "name")
-    if call.name == "add_module" and given is not None and isinstance(name, str):
+    given, name = call.arg(1, "module"), call.text(0, "name")
+    if call.name == "add_module" and given is not None and name is not None:
         call.do.set_own_attribute(call.receiver, name, given)
     elif call.name != "append":
         call.do.set_flag(call.receiver, ObjectState.opened)

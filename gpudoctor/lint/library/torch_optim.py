@@ -9,7 +9,7 @@ from gpudoctor.lint.analyses.state_dicts import origin
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.container import Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -84,8 +84,7 @@ def _held(do: LibraryContext, values: list[Value], depth: int) -> list[Value]:
     """What lies in lists of groups; of a group, what it has under `params`: the rest are its settings."""
     found: list[Value] = []
     for value in values:
-        entries = possible_pairs(do, value) if isinstance(value, DictOf) else []
-        inside = [each for key, held in entries if key.single == Const("params") for each in held]
+        inside = [each for key, held in possible_pairs(do, value) if key.single == Const("params") for each in held]
         inside = inside or flatten(do, [value], depth=1)
         found += _held(do, inside, depth - 1) if depth and inside != [value] else inside
     return found

@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
@@ -228,7 +228,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         shards |= shares_of(do, known)
         if isinstance(value.term, Attribute) and value.term.of is not None:
             shards |= shards_in(do, [value.term.of])
-    if any(isinstance(each, Tensor) for each in given):
+    if any(tensors_in(given)):
         return _with_shards(_unread(do, given, node), shards)
     divergence, config = value.divergence, value.config
     if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
@@ -238,7 +238,7 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         divergence |= each.divergence
     term = CallResult(value, arguments.key)
     # What it comes from says more than that it was returned.
-    why = value.why if isinstance(value, Unknown) and value.why else "what an unknown callable returns"
+    why = value.why or "what an unknown callable returns"
     return singleton(Unknown(term, why, do.text(node, 40), divergence, config, shards, escaped_from=made_by))
 
 
@@ -349,8 +349,7 @@ def _receiver_of(value: Unknown, label: str = "") -> Unknown:
     """What the method was asked of."""
     of = value.term.of if isinstance(value.term, Attribute) else None
     term = of.term if isinstance(of, Unknown) else Anonymous("receiver", of)
-    agreed = isinstance(of, Unknown) and of.agreed
-    return Unknown(term, value.why if label else "", label, agreed=agreed)
+    return Unknown(term, value.why if label else "", label, agreed=isinstance(of, Unknown) and of.agreed)
 
 
 @told(HOOKS.method_call)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Size, SizeKind
-from gpudoctor.lint.domain.value import NONE, Unknown, Value
+from gpudoctor.lint.domain.value import NONE, Value
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, samplers_of, trained_with
@@ -111,7 +111,7 @@ def _multiplied_by(found: LearningPass) -> Size | None:
 
 
 def _factor(value: Value) -> Size | None:
-    times = value.times if isinstance(value, Unknown) else None
+    times = value.times
     return times if isinstance(times, Size) and times.kind is not SizeKind.NODES else None
 
 

@@ -40,7 +40,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
 from gpudoctor.lint.events.training_step import Backward
@@ -209,7 +208,7 @@ def _under_accelerate(program: Program, charge: UseManaged, backward: Backward) 
         )
     number, loss = constant(steps), backward.loss
     # Who divides the loss himself has done a part of it.
-    if isinstance(number, int) and number > 1 and isinstance(loss, Tensor) and loss.mean:
+    if isinstance(number, int) and number > 1 and loss.mean:
         message = f"nothing divides the loss by `gradient_accumulation_steps={number}`"
         return f"{message}, so that gradients are {number} times too large", Confidence.DEFINITE, Severity.ERROR
     if leaves_gradients_alone(charge):
