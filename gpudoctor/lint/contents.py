@@ -121,7 +121,7 @@ def pairs(do: LibraryContext, value: Value | None) -> list[tuple[Values, Values]
 
 
 def possible_pairs(do: LibraryContext, value: Value) -> list[tuple[Values, Values]]:
-    """The entries that it has on some path: a loop that fills it may have run or not. What is no dictionary has none."""
+    """The entries that it has on some path: a loop that fills it may have run or not. What is none has none."""
     entries = do.state(value, ContainerState.entries) if isinstance(value, DictOf) else None
     if entries is None:
         return []

@@ -9,13 +9,15 @@ import threading
 
 import pytest
 
-from gpudoctor.run.instruments.backend_threads import let_backends_rest
-
 _SET_NAME = 15
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
 def test_a_thread_at_work_is_waited_for_and_one_that_waits_is_left() -> None:
+    # Each worker of pytest imports this file, and one loads torch for it.
+    from gpudoctor.run.instruments.backend_threads import let_backends_rest
+
     begun, rest, done = threading.Event(), threading.Event(), []
 
     def run() -> None:

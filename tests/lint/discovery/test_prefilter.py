@@ -171,14 +171,24 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
         if path.suffix == ".py"
     ]
     shutil.copy(PRELUDE, tmp_path)
-    # A third of them says as much, and the others take as long again, each.
-    library = {path: text for path in bad[::3] if (text := _as_library(path)) is not None}
+    # Half of them says as much, and the others take as long again, each.
+    half = ((path, _as_library(path)) for path in bad[::2])
+    library = {path: text for path, text in half if text is not None and _leaves_some_out(text)}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
     monkeypatch.setattr(prefilter, "relevant_definitions", lambda file: None)
     monkeypatch.setattr(prefilter, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
     assert {label_of(path) for path, findings in missed.items() if findings} <= MISSED
-    assert sum(map(len, found.values())) > 100
+    assert len(library) > 80
+    assert sum(map(len, found.values())) > 40
+
+
+def _leaves_some_out(text: str) -> bool:
+    """Elsewhere all is executed, and nothing can be missed."""
+    file = parsed(text)
+    relevant = relevant_definitions(file)
+    named = {node.name for node in file.tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return relevant is not None and not named <= relevant
 
 
 def _as_library(path: Path) -> str | None:

@@ -62,6 +62,7 @@ def test_no_value_and_no_test_is_known_by_a_tuple() -> None:
     wrong = [
         f"{source.shown}:{node.lineno}"
         for source in sources().values()
+        if "Unknown(" in source.text or "Atom(" in source.text
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("Unknown", "Atom")
         if isinstance(node.args[0], (ast.Tuple, ast.Constant, ast.JoinedStr))
@@ -73,6 +74,7 @@ def test_nobody_takes_a_term_apart_by_numbers() -> None:
     wrong = [
         f"{source.shown}:{node.lineno}"
         for source in sources().values()
+        if ".term" in source.text or "atom.key" in source.text
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith((".term", ".term.parts", "atom.key"))
     ]

@@ -22,6 +22,7 @@ def _names() -> set[str]:
     return {MESH} | {
         _written(keyword.value)
         for source in sources().values()
+        if "escaped_from=" in source.text
         for node in ast.walk(source.tree)
         if isinstance(node, ast.Call)
         for keyword in node.keywords
