@@ -17,6 +17,7 @@ import pytest
 from gpudoctor.lint import ask_rules
 from gpudoctor.lint.source import launch_lines
 from gpudoctor.registry import find_rules, load
+from tests.support import event_fields
 from tests.support.fixture_marks import FOLDERS, STUB, Case, Mark, answers, cases, counted, expected_in, fine_in
 from tests.support.linting import Seen, linted, places
 from tests.support.wording import wrong_words
@@ -64,6 +65,13 @@ def launch_lines_are_read_once() -> Iterator[None]:
     """How a program is started is looked for in its folder and in all above: for each fixture in the same files."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(launch_lines, "lines_in", cache(launch_lines.lines_in))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def events_hold_what_their_fields_say() -> Iterator[None]:
+    """Rules ask no more of an event than what its annotations say."""
+    with event_fields.events_hold_what_their_fields_say():
         yield
 
 

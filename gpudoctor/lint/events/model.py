@@ -207,7 +207,7 @@ class ShardingRefused(Event):
 
     module: Module
     why: str
-    part: Value | None = None
+    part: Tensor | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
@@ -23,7 +23,7 @@ class StartLogger(Event):
     call: str
     path: Values | None = None
     shared: bool = False
-    logger: Value | None = None
+    logger: Unknown | None = None
     adds_file: bool = False
     """Each process writes a file of its own there, and what they show is one run."""
 
@@ -32,7 +32,7 @@ class StartLogger(Event):
 class UseLogger(Event):
     """Something is logged: a method of the logger is called, other than to close it."""
 
-    logger: Value
+    logger: Unknown
 
 
 @dataclass(frozen=True, kw_only=True)

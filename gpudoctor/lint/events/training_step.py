@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.optim import Optimizer, Scaler
+from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
@@ -145,7 +145,7 @@ class EngineStep(Event):
 class SchedulerStep(Event):
     """`scheduler.step()`."""
 
-    scheduler: Value
+    scheduler: Scheduler
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,7 +129,7 @@ def _is_of_kind(module: Module, kinds: list[Value]) -> bool:
     return any(kind in above for kind in kinds) or not names.isdisjoint(module.cls.library_bases)
 
 
-def refusal(do: LibraryContext, module: Module) -> tuple[str, Value | None]:
+def refusal(do: LibraryContext, module: Module) -> tuple[str, Tensor | None]:
     """Why `fully_shard` ends in a `ValueError` for a module, and on account of which parameter; an empty text where it
     does not, as far as is known."""
     bases: frozenset[str] = getattr(module.cls, "library_bases", frozenset())

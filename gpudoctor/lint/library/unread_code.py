@@ -271,9 +271,9 @@ def _entries_by_name(do: LibraryContext, values: Values) -> list[tuple[str, Valu
 
 
 def _note_logged(do: LibraryContext, value: Unknown, node: ast.AST) -> None:
-    logger = value.term.of if isinstance(value.term, Attribute) else None
-    if logger is not None and logger.escaped_from in LOGGERS and _method_of(value) not in _CLOSE:
-        do.emit(UseLogger, at=do.place(node), logger=logger)
+    match value.term:
+        case Attribute(Unknown(escaped_from=maker) as logger) if maker in LOGGERS and _method_of(value) not in _CLOSE:
+            do.emit(UseLogger, at=do.place(node), logger=logger)
 
 
 LOGGERS = frozenset(functions("starts_logger"))

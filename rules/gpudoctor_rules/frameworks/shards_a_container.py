@@ -61,7 +61,7 @@ class ShardsAContainer(Rule):
         for event in program.events(ShardingRefused):
             if event.why not in ("container", "scalar parameter") or program.is_caught(event, "ValueError"):
                 continue
-            scalar = event.part if isinstance(event.part, Tensor) else None
+            scalar = event.part
             at = scalar.place if scalar is not None else event.location
             if at in told:
                 continue

@@ -1,0 +1,66 @@
+"""What the fields of events hold: what their annotations say, for which rules ask no more."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import pkgutil
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+import gpudoctor.lint.domain
+import gpudoctor.lint.events
+from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.value import Value
+from gpudoctor.lint.interp.execution_state import ExecutionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gpudoctor.lint.events.event_context import Event
+
+
+@contextlib.contextmanager
+def events_hold_what_their_fields_say() -> Iterator[None]:
+    """Inside, each event that is logged is held to its annotations; what differs is an error at the end."""
+    wrong = set[str]()
+    emit = ExecutionState.emit
+
+    def checked(state: ExecutionState, kind: type[Event], /, *, at: Location | None = None, **fields: object) -> None:
+        for name, kinds in _allowed_in(kind).items():
+            if name in fields and not isinstance(fields[name], kinds):
+                wrong.add(f"{kind.__name__}.{name}: {type(fields[name]).__name__}")
+        emit(state, kind, at=at, **fields)
+
+    ExecutionState.emit = checked  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        ExecutionState.emit = emit  # type: ignore[method-assign]
+    assert not wrong, sorted(wrong)
+
+
+@cache
+def _allowed_in(kind: type[Event]) -> dict[str, tuple[type, ...]]:
+    """The classes of values that each field allows which names any."""
+    hints = get_type_hints(kind, localns=_names())
+    return {name: kinds for name, hint in hints.items() if (kinds := _kinds(hint))}
+
+
+@cache
+def _names() -> dict[str, Any]:
+    """What the annotations of events may name, of which much is imported for type checkers alone."""
+    found: dict[str, Any] = {"Location": Location}
+    for package in (gpudoctor.lint.domain, gpudoctor.lint.events):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            found |= vars(importlib.import_module(module.name))
+    return found
+
+
+def _kinds(hint: object) -> tuple[type, ...]:
+    """The classes that an annotation allows; none where it names no kind of value."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    kinds = [each for each in parts if isinstance(each, type)]
+    narrow = any(each.__module__.startswith("gpudoctor.lint.domain") and each is not Value for each in kinds)
+    return tuple(kinds) if narrow else ()
