@@ -30,13 +30,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
 from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source, Under
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.tensor import Tensor
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
