@@ -135,6 +135,7 @@ from gpudoctor.lint.events.placement import (
     TensorKept,
 )
 from gpudoctor.lint.events.process import (
+    LOCAL_RANK_OPTIONS,
     ArgumentDeclared,
     ArgumentsParsed,
     Caught,
@@ -242,6 +243,7 @@ __all__ = [
     "FROM_LAUNCHER",
     "IN_ACCELERATE",
     "LOCAL",
+    "LOCAL_RANK_OPTIONS",
     "MAYBE_BY_RANK",
     "NONE",
     "OF_TORCH",
