@@ -10,6 +10,8 @@ from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.logs.declared_texts import rules_that_declare
+from gpudoctor.logs.error_texts.collective_prints import without_devices
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
 from gpudoctor.page_address import read_more, rule_address
 from gpudoctor.registry import find_rules
@@ -90,7 +92,7 @@ def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> 
         yield from wrap(f"No error was found in {_logs(diagnosis)}.", style.width, "  ")
         return
     yield from wrap(_headline(diagnosis, first), style.width, "  ")
-    for line in first.text.splitlines()[:6]:
+    for line in without_devices(first.text).splitlines()[:6]:
         if line.strip():
             yield from wrap(style.paint(line.strip(), "error"), style.width, "    ")
     yield from wrap(f"{first.at.path}:{first.at.line}; {diagnosis.because}.", style.width, "    ")
@@ -101,7 +103,8 @@ def _page(diagnosis: LogDiagnosis, fitting: Sequence[Finding], style: Style) -> 
         yield from wrap(told, style.width, "    ", f"  {style.paint('in your code', 'error')}: ")
     if fitting:
         yield ""
-    yield from _others(diagnosis.following, style)
+    at_once = diagnosis.missing is not None and first.role is FailureRole.OWN
+    yield from _others(diagnosis.following, "At the same time" if at_once else "After it", style)
     yield from _earlier(diagnosis.earlier, style)
     if not diagnosis.last_run:
         yield from wrap("A run that begins after this one, in the same file, did not fail.", style.width, "  ")
@@ -124,6 +127,8 @@ def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
             return f"{gone} That one most likely failed first, and is not in this log."
         case "stopped":
             return f"{who} was told to end{at}{inside}. Nothing failed before, as far as the log tells."
+    if diagnosis.missing is not None:
+        return f"The ranks did not call the same collective: {who[0].lower()}{who[1:]}{at}{inside}."
     fails = "failed in the same way" if len(alike) > 1 else "failed first" if diagnosis.following else "failed"
     return f"{who} {'' if diagnosis.sure else 'probably '}{fails}{at}{inside}."
 
@@ -170,10 +175,10 @@ def _rule(label: str, card: RuleCard, style: Style) -> Iterator[str]:
     yield from wrap(text, style.width, "    ", f"  {style.paint(label, 'dim')}: ")
 
 
-def _others(following: Sequence[FollowingRanks], style: Style) -> Iterator[str]:
+def _others(following: Sequence[FollowingRanks], when: str, style: Style) -> Iterator[str]:
     if not following:
         return
-    yield style.paint("  After it", "bold")
+    yield style.paint(f"  {when}", "bold")
     for group in following[:_MOST_GROUPS]:
         who = f"ranks {_numbers(group.ranks)}" if len(group.ranks) > 1 else _lower(_who(group.failure))
         yield from wrap(_told(who, group.failure), style.width, "      ", "    ")

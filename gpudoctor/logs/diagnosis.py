@@ -13,10 +13,12 @@ from gpudoctor.logs.endings import (
     OUT_OF_MEMORY,
     SIGKILL,
     STOOD_APART,
+    UNLIKE_CALLS,
     VAGUE,
     meaning_of_end,
 )
 from gpudoctor.logs.error_texts import ABORTED, AT_THE_END, OF_LAUNCHERS, meaning_by_kind, meaning_of
+from gpudoctor.logs.error_texts.collective_prints import unlike_calls, without_devices
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 from gpudoctor.logs.log_facts import (
     CollectiveStack,
@@ -108,7 +110,8 @@ class LoggedFailure:
     @property
     def summary(self) -> str:
         """Its first line that says something."""
-        line = next((line.strip() for line in self.text.splitlines() if line.strip(" :")), "")
+        text = without_devices(self.text)
+        line = next((line.strip() for line in text.splitlines() if line.strip(" :")), "")
         return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
 
 
@@ -178,7 +181,14 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
         own = [each for each in own if each.exit or each.meaning is not ABORTED]
     roots = [each for each in failures if each.root]
     first: LoggedFailure | None
-    if own:
+    unlike = unlike_calls(each.text for each in own) if all(each.meaning is UNLIKE_CALLS for each in own) else None
+    if unlike is not None:
+        first = min(own, key=lambda each: (each.by.rank not in unlike.apart, each.at.order))
+        because, sure = unlike.text, True
+        operation = next(iter(unlike.calls.values())).operation
+        # Whether one rank calls one more, or all of them in other orders, is not told.
+        missing = MissingRanks((), operation, unlike.text, True)
+    elif own:
         first, because, sure = _first_of(own, roots, failures, files)
         if (unheard := _unheard(known, failures)) is not None:
             because = (
@@ -190,7 +200,8 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     alike = _alike(first, failures)
     others = [each for each in failures if each is not first and not _same(each, first)]
     last = max((fact.at.order for fact in known), default=0)
-    return LogDiagnosis(first, alike, because, sure, missing if not own else None, _grouped(others), last, files)
+    waited = missing if unlike or not own else None
+    return LogDiagnosis(first, alike, because, sure, waited, _grouped(others), last, files)
 
 
 def _unheard(facts: Sequence[LogFact], failures: Sequence[LoggedFailure]) -> int | None:

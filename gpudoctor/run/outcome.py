@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.logs.error_texts import meaning_by_kind, meaning_of
+from gpudoctor.logs.error_texts.collective_prints import unlike_calls
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass
 from gpudoctor.run.hang_verdict import verdict_of
 from gpudoctor.run.recording import Recording
@@ -89,9 +91,20 @@ def unexplained(recording: Recording) -> str:
     text = f"{crash.type}: {crash.text}"
     meaning = meaning_of(text) or meaning_by_kind(text)
     told = f"{meaning.means} {meaning.do}".rstrip() if meaning else "No rule knows this error."
+    if (unlike := unlike_calls(each.text for _, each in recording.crashes())) is not None:
+        return f"The {unlike.text}. {_places_of_calls(recording)} {meaning.do if meaning else ''}".rstrip()
+    if meaning is not None and meaning.role is FailureRole.WAIT and (gone := _gone(recording)):
+        told = f"{meaning.means} {gone}"
     if crash.lost_connection and (gone := _gone(recording)):
         told = gone
     return f"{who} ended with {crash.summary}{at}. {told}"
+
+
+def _places_of_calls(recording: Recording) -> str:
+    """Where the calls stand in which the ranks ended, as a sentence."""
+    found = [(each.rank, crash.place) for each, crash in recording.crashes() if each.rank is not None]
+    told = [f"rank {rank} at {place.path}:{place.line}" for rank, place in sorted(found) if place is not None]
+    return f"They made these calls here: {', '.join(told)}." if told else ""
 
 
 def _ended_itself(recording: Recording) -> str:

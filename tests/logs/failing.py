@@ -56,6 +56,20 @@ def one_rank_comes_late(rank: int) -> None:
     dist.all_reduce(torch.ones(1), group=impatient)  # first
 
 
+def calls_are_compared(rank: int) -> None:
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    compared = dist.new_group(timeout=LIMIT)
+    if rank == 0:
+        dist.all_reduce(torch.ones(4), group=compared)
+    else:
+        dist.broadcast(torch.ones(4), 0, group=compared)  # first
+
+
+def shapes_are_compared(rank: int) -> None:
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    dist.all_reduce(torch.ones(4 + rank), group=dist.new_group(timeout=LIMIT))  # first
+
+
 def sizes_differ(rank: int) -> None:
     dist.all_reduce(torch.ones(4 if rank == 0 else 8))
 

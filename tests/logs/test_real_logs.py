@@ -206,3 +206,22 @@ def test_a_log_that_is_cut_off_anywhere(kind: str, tmp_path: Path) -> None:
         "main()",
         "kind(dist.get_rank())",
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("calls_are_compared", "different collectives: rank 0 allreduce of [4] float; rank 1 broadcast of [4] float"),
+        (
+            "shapes_are_compared",
+            "one collective with different tensors: rank 0 allreduce of [4] float; rank 1 allreduce of [5] float",
+        ),
+    ],
+)
+def test_ranks_whose_calls_torch_compares(kind: str, told: str, tmp_path: Path) -> None:
+    """With `TORCH_DISTRIBUTED_DEBUG=DETAIL`: who called what is told, and no rank is taken for the first."""
+    found = diagnosed(kind, tmp_path)
+    assert (found.because, found.sure) == (f"ranks called {told}", True)
+    failures = [found.first, *(each.failure for each in found.following)]
+    assert marked(kind) in {each.place.line for each in failures if each and each.place}
+    assert {*found.alike, *(rank for each in found.following for rank in each.ranks)} == {0, 1}

@@ -12,7 +12,7 @@ from gpudoctor.errors import UsageError
 from gpudoctor.logs.error_texts import meaning_of
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
-from tests.logs.samples import TRACEBACK, progress, read, timeout
+from tests.logs.samples import TRACEBACK, prefixed, progress, read, timeout
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -297,3 +297,36 @@ def test_who_was_stopped_before_the_others_waited(end: str, tmp_path: Path) -> N
     after = read(tmp_path, f"{timeout(0, 880)}{timeout(1, 880)}{end}")
     assert after.first is not None
     assert after.first.role is FailureRole.WAIT
+
+
+def test_the_rank_that_calls_what_the_fewest_call(tmp_path: Path) -> None:
+    shape = "TensorShape=[4, 2], TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default))"
+    called = {rank: "_ALLGATHER_BASE" if rank == 2 else "ALLREDUCE" for rank in range(4)}
+    prints = {rank: f"CollectiveFingerPrint(SequenceNumber=7, OpType={called[rank]}, {shape})" for rank in called}
+    logs = ""
+    for rank in called:
+        other = 0 if rank == 2 else 2
+        text = (
+            f"RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running collective: "
+            f"{prints[rank]}, but Rank {other} is running collective: {prints[other]}.Collectives differ in"
+        )
+        logs += prefixed(f"[rank{rank}]: ", TRACEBACK.replace("KeyError: 'label'", text))
+    found = read(tmp_path, logs)
+    assert found.first is not None
+    assert (found.first.by.rank, found.sure) == (2, True)
+    assert "rank 1 allreduce of [4, 2] float; rank 2 allgather of [4, 2] float" in found.because
+    assert "TensorOptions" not in found.first.summary
+
+
+def test_what_a_rank_says_of_itself_counts_in_prints(tmp_path: Path) -> None:
+    """Of the other, it has read what lay there when the two were out of step."""
+    texts = (
+        "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=1, OpType=ALLREDUCE, TensorShape=[4], "
+        "TensorDtypes=Float), but Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=0OpType=REDUCE).",
+        "Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=1OpType=BARRIER), but Rank 0 is running "
+        "collective: CollectiveFingerPrint(SequenceNumber=0OpType=GATHER).",
+    )
+    told = "RuntimeError: Detected mismatch between collectives on ranks. "
+    errors = [TRACEBACK.replace("KeyError: 'label'", told + text) for text in texts]
+    found = read(tmp_path, prefixed("[rank0]: ", errors[0]) + prefixed("[rank1]: ", errors[1]))
+    assert found.because == "ranks called different collectives: rank 0 allreduce of [4] float; rank 1 barrier"

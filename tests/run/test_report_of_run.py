@@ -230,3 +230,19 @@ def test_a_group_that_is_never_complete_is_a_standstill(tmp_path: Path) -> None:
     assert watched.status == 1
     assert {(each["line"], each["collective"]) for each in watched.report["hang"]} == {(3, None)}
     assert watched.codes == {"GPU415"}
+
+
+def test_ranks_whose_calls_torch_compares(tmp_path: Path) -> None:
+    program = f"""{TRAINING}
+dist.set_debug_level(dist.DebugLevel.DETAIL)
+compared, rank = dist.new_group(), dist.get_rank()
+name, root = ("all_" + "reduce", {{}}) if rank == 0 else ("broadcast", {{"src": 0}})
+getattr(dist, name)(torch.ones(4), group=compared, **root)
+"""
+    (tmp_path / "train.py").write_text(program)
+    ended = plain(tmp_path, sys.executable, "-m", "gpudoctor", "run", "--nproc-per-node", "2", "train.py")
+    assert ended.returncode
+    text = " ".join(ended.stderr.split())
+    assert "ranks called different collectives: rank 0 allreduce of [4] float; rank 1 broadcast of [4] float." in text
+    line = len(program.splitlines())
+    assert f"rank 0 at train.py:{line}, rank 1 at train.py:{line}." in text
