@@ -38,8 +38,8 @@ class _Current(threading.local):
         self.streams: dict[int, Any] = {}
 
 
-def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
-    """The classes of streams and events of this process's GPUs, as `torch.cuda` names them."""
+def event_type(gpus: VirtualGpus) -> type[Any]:
+    """The class of events of this process's GPUs, as `torch.cuda` names it."""
 
     class VirtualEvent:
         """A moment: when it was recorded, by the clock."""
@@ -71,6 +71,11 @@ def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
         def synchronize(self) -> None:
             """Nothing to wait for."""
 
+    return VirtualEvent
+
+
+def stream_type(gpus: VirtualGpus, makes_event: type[Any]) -> type[Any]:
+    """The class of their streams, which record such events."""
     # The stream that a device begins with is number 0.
     numbers = itertools.count(1)
 
@@ -88,9 +93,9 @@ def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
             """The least and the greatest, as many cards have them."""
             return 0, -5
 
-        def record_event(self, event: VirtualEvent | None = None) -> VirtualEvent:
+        def record_event(self, event: Any = None) -> Any:
             """Record an event, a new one where none is given."""
-            event = VirtualEvent() if event is None else event
+            event = makes_event() if event is None else event
             event.record(self)
             return event
 
@@ -124,7 +129,7 @@ def stream_types(gpus: VirtualGpus) -> tuple[type[Any], type[Any]]:
         def __exit__(self, *_: object) -> None:
             gpus.select(self._before)
 
-    return VirtualStream, VirtualEvent
+    return VirtualStream
 
 
 class Streams:
@@ -133,7 +138,8 @@ class Streams:
     def __init__(self, gpus: VirtualGpus) -> None:
         self._gpus = gpus
         self._current = _Current()
-        self.stream_type, self.event_type = stream_types(gpus)
+        self.event_type = event_type(gpus)
+        self.stream_type = stream_type(gpus, self.event_type)
         self._defaults: dict[int, Any] = {}
 
     def of_any_device(self) -> tuple[Any, Any]:
