@@ -14,7 +14,7 @@ from gpudoctor.lint.domain.function import Library, Method, Namespace
 from gpudoctor.lint.domain.group import ManagedObject, Work
 from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
-from gpudoctor.lint.domain.provenance import provenance_of
+from gpudoctor.lint.domain.provenance import is_whole, provenance_of
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import (
     AllOf,
@@ -177,7 +177,7 @@ from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
 from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE, Launched
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
-from gpudoctor.lint.program import LaunchWorld, Program, is_whole, only_some_ranks, ranks_in_words
+from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
 from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
 from gpudoctor.lint.questions.loop_rounds import (

@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, overload
 
 from gpudoctor.coverage import Cause
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.container import ListOf, Range, TupleOf
-from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.function import Function, Instance
+from gpudoctor.lint.domain.function import Function
 from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
@@ -784,20 +781,6 @@ def ranks_in_words(event: Event) -> str:
         if guard.atom.ranks:
             return f"{guard.atom.ranks} only" if guard.holds else f"all ranks but {guard.atom.ranks}"
     return "some ranks only"
-
-
-def is_whole(dataset: Value, shuffled: bool) -> bool:
-    """All of the data, and not a share or a stream that may be cut out of sight."""
-    # `Subset(data, range(rank, n, world_size))` is sharding by hand.
-    if dataset.divergence & Divergence.RANK:
-        return False
-    if isinstance(dataset, Dataset):
-        # A stream is often split between ranks inside of `__iter__`, out of sight.
-        return dataset.iterable is False and not dataset.sharded and not dataset.draws
-    # What shuffles has an index, so it is no stream that may be cut elsewhere; a table has one in any case.
-    read = bool(dataset.escaped_from)
-    known = read or isinstance(dataset, (Instance, ListOf, TupleOf, Range))
-    return known and (shuffled or is_table(dataset))
 
 
 def _in_text(place: Location | None) -> tuple[str, int, int]:

@@ -34,11 +34,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import shares_nothing
+from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.domain.value import TRUE, single_of
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.program import is_whole
 from gpudoctor.lint.repair.repair import (
     Always,
     Before,

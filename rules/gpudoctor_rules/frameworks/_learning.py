@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import shares_nothing
+from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import TRUE, Unknown
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
-from gpudoctor.lint.program import is_whole
 from gpudoctor.lint.questions.gradient_use import holds
 
 if TYPE_CHECKING:

@@ -31,11 +31,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.domain.value import TRUE, single_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.program import is_whole
 from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
