@@ -17,6 +17,7 @@ from gpudoctor.lint.domain.symbols import CallResult, Operation
 from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
+from gpudoctor.lint.flow.valueset import union
 from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes, functions
@@ -170,21 +171,24 @@ def _optimizes_itself(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.follows_loop")
 def _follows_loop(call: Call) -> Values:
-    function = _function_of(_written(call))
-    if function is not None:
-        call.emit(LoopRun, step=function.place)
+    for method in _written(call) or ():
+        if (function := _function_of(singleton(method))) is not None:
+            call.emit(LoopRun, step=function.place)
     return singleton(NONE)
 
 
 def _written(call: Call) -> Values | None:
-    """What the program has written under a name, in an object or its class."""
-    owner, name = call.first, call.text(1, "name")
-    if owner is None or name is None:
+    """What the program has written under a name, in an object or its class; of one of several, in each."""
+    name = call.text(1, "name")
+    if not call.args or name is None:
         return None
-    own = call.do.own_attribute(owner, name)
-    if own is not None:
-        return own
-    return find_method(call.do, owner, name)
+    found: list[Values] = []
+    for owner in call.args[0].bindings:
+        own = call.do.own_attribute(owner.value, name)
+        method = own if own is not None else find_method(call.do, owner.value, name)
+        if method is not None:
+            found.append(method.guarded_by(owner.condition))
+    return union(found) if found else None
 
 
 def _function_of(method: Values | None) -> Function | None:
