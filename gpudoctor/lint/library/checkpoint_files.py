@@ -19,7 +19,7 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.sharding import hands_out_shards, is_emptied, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.effects import SaveEffect
 
 
@@ -84,7 +84,8 @@ def note_written(call: Call, file: Value, lines: Iterable[Values], by_logger: bo
         return
     match file.term:
         case OpenFile(made, ValueSet() as path, str() as mode, spelled) if mode[:1] in ("w", "x", "a"):
-            adds, apart = mode[:1] == "a", any(values.any(_may_differ) for values in lines)
+            adds, said = mode[:1] == "a", flatten(call.do, [each for values in lines for each in values])
+            apart = any(map(_may_differ, said))
             # `for name, value in results.items(): file.write(...)`: what there is to go over, one rank alone may have.
             apart = apart or (not by_logger and call.do.execution.outlives_round(made))
             # Of what loggers say, another line may be the same on all ranks.
