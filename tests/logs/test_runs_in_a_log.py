@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from gpudoctor import cli
-from tests.logs.samples import PEER, TRACEBACK, read
+from tests.logs.samples import PEER, TRACEBACK, prefixed, read
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 
 OMP = """*****************************************
@@ -69,3 +69,40 @@ def test_earlier_runs_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "did not fail" not in told
     assert "KeyError: 'image'" in told.partition("Earlier runs")[0]
     assert "KeyError: 'label' at /job/train.py:20" in told.partition("Earlier runs")[2]
+
+
+STEPS = "".join(f"step {number} loss 0.3\n" for number in range(60))
+
+
+def test_runs_of_one_process_that_were_appended_without_a_mark(tmp_path: Path) -> None:
+    """Python prints nothing after the error that ends it."""
+    later = TRACEBACK.replace("label", "image").replace("20", "41")
+    found = read(tmp_path, f"{STEPS}{TRACEBACK}{STEPS}{later}")
+    assert found.first is not None
+    assert found.first.summary == "KeyError: 'image'"
+    assert [each.summary for each in found.earlier] == ["KeyError: 'label'"]
+    assert found.following == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # Several processes that fail at once.
+        f"{STEPS}{TRACEBACK}{TRACEBACK.replace('label', 'image')}",
+        # The other rank went on until it missed this one.
+        f"{STEPS}{TRACEBACK}{STEPS}{PEER}{ENDED}",
+        f"{STEPS}{prefixed('[rank0]: ', TRACEBACK)}{STEPS}{prefixed('[rank1]: ', TRACEBACK)}",
+        # Python went on.
+        f"{STEPS}Exception ignored in: <function f at 0x7f>\n{TRACEBACK}{STEPS}{TRACEBACK}",
+    ],
+)
+def test_errors_of_one_run(text: str, tmp_path: Path) -> None:
+    assert read(tmp_path, text).earlier == ()
+
+
+@pytest.mark.parametrize(("host", "rank", "earlier"), [("node2", 9, 0), ("node1", 1, 1)])
+def test_a_launcher_of_another_node_that_begins_late(host: str, rank: int, earlier: int, tmp_path: Path) -> None:
+    """Where it starts other ranks on another host, it is no new run."""
+    late = ENDED.replace("node1", host).replace("rank      : 1", f"rank      : {rank}")
+    found = read(tmp_path, f"{OMP}{TRACEBACK}{ENDED}{OMP}{late}")
+    assert len(found.earlier) == earlier
