@@ -315,10 +315,11 @@ class Evaluator(ExecutionState, LibraryContext):
         """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
         return self.project.settings(name)
 
-    def yielded(self, values: Values) -> None:
+    def yielded(self, values: Values, node: ast.AST) -> None:
         """A generator hands out a value."""
         frame = self.frame
         if frame.on_yield is not None:
+            frame.yields_at = node
             frame.on_yield(values)
 
     def run_spawned(

@@ -490,7 +490,7 @@ def _await(m: Evaluator, node: ast.Await) -> Values:
 
 def _yield(m: Evaluator, node: ast.Yield) -> Values:
     values = m.evaluate(node.value) if node.value is not None else NONE_SET
-    m.yielded(values)
+    m.yielded(values, node)
     # Nobody trains through `send`.
     return m.unknown(node, "what a generator is sent")
 
@@ -502,7 +502,7 @@ def _yield_from(m: Evaluator, node: ast.YieldFrom) -> Values:
         return run_body(m, source.single, m.frame.on_yield, node)
     if m.listener is not None:
         m.listener.hands_on(source)
-    m.yielded(items_of(m, source, node))
+    m.yielded(items_of(m, source, node), node)
     return NONE_SET
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.container import Enumerated, TupleOf
@@ -13,6 +13,7 @@ from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.calls import run_body
 from gpudoctor.lint.interp.items import counter
+from gpudoctor.lint.interp.limits import LONG_DRAW
 from gpudoctor.lint.interp.position import OpenLoop, PathExit
 
 if TYPE_CHECKING:
@@ -46,9 +47,16 @@ def run_over_generator(
     own = Loop(m.allocation_site(place), place, entered=len(m.log))
     outer_loops = len(m.open_loops)
     breaks: list[PathExit] = []
+    # How often the body was followed for what comes from one `yield`, of one loader, and with how many statements.
+    followed: dict[Hashable, tuple[int, int]] = {}
 
     def on_yield(values: Values) -> None:
         inside = m.open_loops[outer_loops:]
+        origin = m.frame.yields_at, tuple([each.event.over for each in inside])
+        rounds, cost = followed.get(origin, (0, 0))
+        if rounds > 1 and cost > LONG_DRAW:
+            return
+        begun = m.statements
         loop = OpenLoop(
             inside[-1].event if inside else own, m.store.depth, frame_depth=len(frames), inside_generator=bool(inside)
         )
@@ -59,6 +67,7 @@ def run_over_generator(
             live = [] if m.unreachable else [PathExit(layer, m.path)]
         before = m.store.changes_since(start) if loop.breaks else {}
         breaks.extend(PathExit({**before, **gone.writes}, gone.path) for gone in loop.breaks)
+        followed[origin] = rounds + 1, m.statements - begun
         m.unreachable = False
         m.join(here, live + loop.continues)
         # What one batch taught does not hold for the next.

@@ -82,4 +82,5 @@ where they would do something else."""
 MAX_IN_VAIN = 4
 """So many are, where none of them was done again."""
 LONG_DRAW = 100
-"""A generator that took more statements than this for one item is not followed a third time for another one."""
+"""A generator that took more statements than this for one item is not followed a third time for another one; nor is
+the body of a loop over a generator, for what comes from the same place in it."""

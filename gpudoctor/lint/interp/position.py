@@ -8,6 +8,7 @@ value in it is replaced, never changed, so that to keep it is to keep a referenc
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -65,7 +66,8 @@ class Frame:
     on_yield: Callable[[Values], None] | None = None
     hint: str = ""
     """The name that the caller gives to the result."""
-    yielded: list[Values] = field(default_factory=list)
+    yields_at: ast.AST | None = None
+    """Where the generator waits that it is the body of."""
     defines: Class | None = None
     """The class whose body it is."""
     augments: bool = False

@@ -6,7 +6,7 @@ import pytest
 
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.interp import function_traits, habits, items
+from gpudoctor.lint.interp import function_traits, generators, habits, items
 from gpudoctor.lint.interp.limits import LONG_FUNCTION, SHORT_CALL
 from tests.support.paper import Revealed
 
@@ -152,6 +152,27 @@ def test_a_generator_over_generators_is_not_followed_for_each_item(paper, monkey
         "reveal(next(numbers()))  #: 3\nreveal(next(numbers()))  #: 3\nreveal(next(numbers()))  #: 3\n"
     )
     assert sum(event.text == "'begun'" for event in found.events(Revealed)) == 2
+
+
+PASSES = (
+    "from torch.utils.data import DataLoader\n"
+    "def batches(kinds):\n    for kind in kinds:\n        for batch in DataLoader(kind, batch_size=1):\n"
+    "            for part in batch:\n                yield part\n"
+    "        yield kind\n"
+    "for part in batches(('a', 'b', 'c')):\n    reveal('step')  #: 'step'\n    x = 1\n    y = 2\n"
+)
+"""A generator with loops in a loop, and two places at which it waits."""
+
+
+def test_a_long_body_is_not_followed_for_all_loops_of_a_generator(paper, monkeypatch: pytest.MonkeyPatch):
+    every = list(paper(PASSES).events(Revealed))
+    monkeypatch.setattr(generators, "LONG_DRAW", 2)
+    found = list(paper(PASSES).events(Revealed))
+    assert len(every) > len(found)
+    # The batches of each loader, twice, and what comes from the other place, twice.
+    loaders = {loop.over for event in found for loop in event.loops if loop.over is not None}
+    assert len(loaders) == 3
+    assert len(found) == 2 * len(loaders) + 2
 
 
 def test_a_function_that_makes_a_model_makes_another_one_when_it_is_called_again(paper):
