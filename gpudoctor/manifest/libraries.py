@@ -356,9 +356,8 @@ def _models() -> Iterator[LibraryEntry]:
     yield LibraryEntry("datasets", shadowed=True, harmless=ALL, shares=("distributed.",))
     yield LibraryEntry("webdataset", shadowed=True, shares=ALL)
     yield LibraryEntry("huggingface_hub safetensors sentencepiece tiktoken tokenizers", shadowed=True, harmless=ALL)
-    yield LibraryEntry(
-        "bitsandbytes clip dgl evaluate mmseg onnx spacy streaming torch_geometric xformers", shadowed=True
-    )
+    yield LibraryEntry("bitsandbytes clip dgl evaluate mmseg onnx spacy streaming xformers", shadowed=True)
+    yield LibraryEntry("torch_geometric", wins=True, known_better=("data", "loader", "nn", "utils"))
 
 
 def _showing() -> Iterator[LibraryEntry]:

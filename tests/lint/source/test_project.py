@@ -221,6 +221,12 @@ class TestLibraries:
         assert project.library_name(module, "nn.functional", 2) == "torch.nn.functional"
         assert find("torch/optim/sgd.py", "_kit", 1) == "torch/optim/_kit.py", "which is known to nobody else"
 
+    def test_examples_in_the_checkout_of_a_library_ask_what_is_known_of_it(self) -> None:
+        inside = (f"torch_geometric/{name}/__init__.py" for name in ("data", "loader", "nn", "utils"))
+        lay(".git/", "torch_geometric/__init__.py", "torch_geometric/inspector.py", *inside, "examples/train.py")
+        assert find("examples/train.py", "torch_geometric.loader") is None
+        assert find("torch_geometric/loader/__init__.py", "inspector", 2) is None
+
     def test_datasets_are_the_projects_where_it_has_such_a_package(self) -> None:
         lay("a/pyproject.toml", "a/train.py", "a/datasets/__init__.py", "a/datasets/coco.py")
         lay("b/pyproject.toml", "b/train.py", "b/datasets/coco.py", "b/other/timm/__init__.py")
