@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, on_cpu
-from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
+from gpudoctor.lint.domain.function import Instance, function_of
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
@@ -81,7 +81,7 @@ def _is_followed(do: LibraryContext, value: Value) -> bool:
     # `collate_fn=PadBatch(0)`: an object that is called.
     if isinstance(value, Instance):
         return find_method(do, value, "__call__") is not None
-    return isinstance(value, (Function, BoundMethod, Partial))
+    return value.is_handed_over
 
 
 def _is_gpu(device: Value | None) -> bool:
@@ -138,8 +138,8 @@ def _was_seen(do: LibraryContext, source: Dataset | Sampler) -> bool:
 
 def _index_name(method: Value) -> str:
     """What `__getitem__` calls the index."""
-    function = method.function if isinstance(method, BoundMethod) else method
-    names = [each.arg for each in function.node.args.args] if isinstance(function, Function) else []
+    function = function_of(method)
+    names = [each.arg for each in function.node.args.args] if function is not None else []
     return names[-1] if names else "self"
 
 

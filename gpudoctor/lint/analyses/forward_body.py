@@ -11,7 +11,6 @@ from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import CPU, Device
-from gpudoctor.lint.domain.function import BoundMethod, Function, Partial
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.symbols import Attribute, Item, Length, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
@@ -229,7 +228,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
 def _call_handed(call: Call) -> None:
     """`self.residual(x, lambda x: self.attend(x))` uses what the function uses, also where the rest is known."""
     for values in (*call.args, *call.keywords.values()):
-        if values.any(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
+        if values.any(lambda value: value.is_handed_over):
             given = singleton(
                 Unknown(Anonymous("handed", call.allocation_site()), "what a forward hands to a function")
             )

@@ -42,6 +42,10 @@ class ProjectModule(Value):
     scope: Hashable
     name: str
 
+    @property
+    def keeper(self) -> Hashable:
+        return self.scope
+
 
 @dataclass(frozen=True, slots=True)
 class LazyImport(Value):
@@ -56,6 +60,7 @@ class Function(Allocated):
     """A function of the project: its syntax, the scopes it sees (inner to outer) and its defaults."""
 
     is_choice = True
+    is_handed_over = True
 
     identity: Hashable
     place: Location
@@ -80,12 +85,20 @@ class Function(Allocated):
 class BoundMethod(Composed):
     """A function with its receiver already given: a method of an object, or of a library object by name."""
 
+    is_handed_over = True
+
     receiver: Value
     function: Value
     name: str = ""
 
     def __repr__(self) -> str:
         return f"Bound({self.receiver!r}.{self.name})"
+
+
+def function_of(value: Value | None) -> Function | None:
+    """The function of the program that is run where the value is called, its own or the one of a bound method."""
+    function = value.function if isinstance(value, BoundMethod) else value
+    return function if isinstance(function, Function) else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,6 +117,7 @@ class Partial(Composed):
     """A callable with arguments already given."""
 
     is_choice = True
+    is_handed_over = True
 
     function: Value
     args: tuple[Values, ...] = ()
@@ -128,6 +142,10 @@ class Class(Allocated):
     """False where a base could not be resolved."""
     metaclass: Class | None = None
     """The class of the project that makes it, its own or that of a base."""
+
+    @property
+    def keeper(self) -> Hashable:
+        return self.scope
 
     @property
     def own_bases(self) -> tuple[Class, ...]:

@@ -41,6 +41,8 @@ class Value:
     """It has weights, and is called with batches."""
     is_mutable: ClassVar[bool] = False
     """A container whose content may change: what it holds stands in the store."""
+    is_handed_over: ClassVar[bool] = False
+    """A function of the program, whatever it was given already: who has it may call it."""
     is_launched: ClassVar[bool] = False
     """The launcher decides it: a rank, or a count of processes, devices or nodes."""
 
@@ -103,6 +105,11 @@ class Value:
     def truth(self) -> bool | None:
         """Whether it counts as true, where the value alone says so."""
         return None
+
+    @property
+    def keeper(self) -> Hashable:
+        """Under what its attributes stand in the store."""
+        return self
 
     @property
     def core(self) -> Value:

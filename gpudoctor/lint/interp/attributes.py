@@ -366,7 +366,7 @@ def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
             continue
         if any(is_so(owner, target.attr) for is_so in HOOKS.changes_by_itself):
             continue
-        m.set_own_attribute(owner.scope if isinstance(owner, (ProjectModule, Class)) else owner, target.attr, values)
+        m.set_own_attribute(owner.keeper, target.attr, values)
 
 
 def _setter(m: Evaluator, owner: Value, name: str, values: Values) -> Function | None:

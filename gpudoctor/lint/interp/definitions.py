@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Class, ContextManager, Function, Library, Method, Partial
+from gpudoctor.lint.domain.function import Class, ContextManager, Function, Library, Method
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton
 from gpudoctor.lint.interp.attributes import PROPERTIES, library_call
 from gpudoctor.lint.interp.function_traits import Registrar
@@ -178,7 +178,7 @@ def define_class(m: Evaluator, node: ast.ClassDef) -> Values:
         change = MODELS.decorators.get(_library_name(values))
         if change is not None:
             result = change(library_call(m, _library_name(values), Arguments((result,)), node, None))
-        elif values.all(lambda value: isinstance(value, (Function, BoundMethod, Partial))):
+        elif values.all(lambda value: value.is_handed_over):
             made = m.call(values, Arguments((result,)), decorator)
             # A registry that could not be followed still hands the class on.
             result = made if made.any(lambda value: isinstance(value, (Class, Function))) else result

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import Class, Library, ProjectModule, library_name_of
+from gpudoctor.lint.domain.function import Class, Library, library_name_of
 from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
@@ -132,7 +132,7 @@ def _key(m: Evaluator, node: ast.expr | None) -> Hashable:
         case ast.Attribute(of, name):
             owner = _only(m, of)
             # Another file's names, and what all objects of a class share, are not told apart for all of them.
-            return (owner, name) if owner is not None and not isinstance(owner, (ProjectModule, Class)) else None
+            return (owner, name) if owner is not None and owner.keeper is owner else None
     return None
 
 

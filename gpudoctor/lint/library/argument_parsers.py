@@ -8,7 +8,7 @@ from gpudoctor.lint.contents import hidden_in, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ObjectState, ProcessState, SettingState
 from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.device import Device
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, Namespace, Parser, Partial
+from gpudoctor.lint.domain.function import Class, Library, Namespace, Parser
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import (
@@ -227,7 +227,7 @@ def _set_defaults(call: Call[Parser]) -> Values:
 def _add_command(call: Call[Parser], name: str, values: Values) -> None:
     """`subparser.set_defaults(func=train)`, then `args.func(args)`: nobody can give a function on the command line, so
     it is that of the command that is given."""
-    if not values.all(lambda each: isinstance(each, (Function, BoundMethod, Partial, Class))):
+    if not values.all(lambda each: each.is_handed_over or isinstance(each, Class)):
         return
     before = items_held(call.do.entry(call.receiver, SettingState.commands, name))
     commands = (*before, *map(singleton, values))

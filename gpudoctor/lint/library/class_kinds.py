@@ -10,7 +10,7 @@ from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import PROCESS, ClassState, ContainerState, ModuleState, ProcessState
 from gpudoctor.lint.domain.container import DictOf, TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance
+from gpudoctor.lint.domain.function import Class, Instance, function_of
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.symbols import Attribute
@@ -216,9 +216,8 @@ def is_module_name(name: str) -> bool:
 
 def is_sketch(method: Values | None) -> bool:
     """Its body is `...`: tutorials show the outline of a class so, before they fill it in."""
-    only = single_of(method)
-    function = only.function if isinstance(only, BoundMethod) else None
-    body = function.node.body if isinstance(function, Function) else None
+    function = function_of(single_of(method))
+    body = function.node.body if function is not None else None
     return isinstance(body, list) and all(isinstance(each, ast.Expr) and _is_dots(each.value) for each in body)
 
 

@@ -9,7 +9,16 @@ from gpudoctor.lint.contents import fields_of, find_in_class, find_method
 from gpudoctor.lint.domain.abstract_state import PROCESS, CommandState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf, items_held
-from gpudoctor.lint.domain.function import BoundMethod, Class, Commands, Function, Library, Namespace, class_of
+from gpudoctor.lint.domain.function import (
+    BoundMethod,
+    Class,
+    Commands,
+    Function,
+    Library,
+    Namespace,
+    class_of,
+    function_of,
+)
 from gpudoctor.lint.domain.symbols import CallResult, Setting
 from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.process import ArgumentDeclared
@@ -181,8 +190,8 @@ def _commands_of(call: Call, value: Value) -> list[Value]:
 
 
 def _takes_any(value: Value) -> bool:
-    function = value.function if isinstance(value, BoundMethod) else value
-    return isinstance(function, Function) and function.node.args.kwarg is not None
+    function = function_of(value)
+    return function is not None and function.node.args.kwarg is not None
 
 
 def _methods(cls: Class) -> Iterator[str]:

@@ -7,12 +7,9 @@ from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessSt
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import (
-    BoundMethod,
     Class,
-    Function,
     Instance,
     Namespace,
-    Partial,
     library_name_of,
 )
 from gpudoctor.lint.domain.group import ManagedObject
@@ -162,9 +159,7 @@ def _library(call: Call) -> Values:
     if last[:1].isupper() and READY_MODEL.fits(last):
         return singleton(_ready_model(call))
     # What is handed over to be called may use anything that it knows.
-    handed = [
-        values for values in call.args if values.any(lambda value: isinstance(value, (BoundMethod, Function, Partial)))
-    ]
+    handed = [values for values in call.args if values.any(lambda value: value.is_handed_over)]
     if handed:
         note_escape(call.do, call.name, tuple(handed), call.node)
     return singleton(call.result())

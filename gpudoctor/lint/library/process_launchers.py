@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method, known_items, pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial
+from gpudoctor.lint.domain.function import BoundMethod, Function, Instance, Partial, function_of
 from gpudoctor.lint.domain.group import Cluster
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size
 from gpudoctor.lint.domain.symbols import CallResult
@@ -35,13 +35,13 @@ def _required(target: Value | None) -> tuple[int, int | None] | None:
         given, names = len(target.args), {name for name, _ in target.keywords}
         target = target.function
     # `mp.spawn(self.worker)`: `self` is given already.
-    if isinstance(target, BoundMethod):
-        given, target = given + 1, target.function
-    if not isinstance(target, Function):
+    given += isinstance(target, BoundMethod)
+    function = function_of(target)
+    if function is None:
         return None
-    signature = target.node.args
+    signature = function.node.args
     positional = [each.arg for each in (*signature.posonlyargs, *signature.args) if each.arg not in names][given:]
-    least = max(0, len(positional) - len(target.defaults))
+    least = max(0, len(positional) - len(function.defaults))
     return least, None if signature.vararg else len(positional)
 
 

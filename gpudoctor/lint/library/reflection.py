@@ -304,8 +304,7 @@ def _setattr(call: Call) -> Values:
             # `setattr(self, f"layer{i}", layer)` registers a layer as plain assignment does.
             if setter is not None:
                 setter(call.do, value, name, call.args[2], call.place)
-            owner = value.scope if isinstance(value, (Class, ProjectModule)) else value
-            call.do.set_own_attribute(owner, name, call.args[2])
+            call.do.set_own_attribute(value.keeper, name, call.args[2])
     # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
     elif len(call.args) > 2:
         note_opened(call.do, call.args[0])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.contents import ancestry, described_by, possible_pairs, put_entries
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
-from gpudoctor.lint.domain.function import Class, Instance, Namespace, ProjectModule
+from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.symbols import Attribute, Item, Setting, from_settings
 from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
@@ -79,7 +78,7 @@ def open_defaults(
         put_entries(do, owner, {singleton(Const(name)): values for name, values in opened.items()})
         return
     for name, values in opened.items():
-        do.set_own_attribute(_keeper(owner), name, values)
+        do.set_own_attribute(owner.keeper, name, values)
 
 
 def _text(owner: Value, written: str, name: str) -> str:
@@ -96,17 +95,12 @@ def _entries(do: LibraryContext, owner: Value) -> list[tuple[str, Values]]:
         return [(name, held) for key, held in keyed if (name := text_of(key)) is not None]
     cls = owner.cls if isinstance(owner, Instance) else None
     # What its class says of all objects is said of this one.
-    keepers = [_keeper(owner), *(each.scope for each in (ancestry(cls) if cls is not None else ()))]
+    keepers = [owner.keeper, *(each.scope for each in (ancestry(cls) if cls is not None else ()))]
     found: dict[str, Values | None] = {}
     for keeper in keepers:
         for name in do.names_of(keeper):
             found.setdefault(name, do.own_attribute(keeper, name))
     return [(name, held) for name, held in found.items() if held is not None and not name.startswith("__")]
-
-
-def _keeper(owner: Value) -> Hashable:
-    """Under what the attributes of an object stand in the store."""
-    return owner.scope if isinstance(owner, (Class, ProjectModule)) else owner
 
 
 def _setting(do: LibraryContext, owner: Value, name: str, held: Values, entry: EntryText) -> Values | None:

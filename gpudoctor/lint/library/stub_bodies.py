@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, library_name_of
+from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, function_of, library_name_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
@@ -116,7 +116,7 @@ def _is_written(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.told_by_name")
 def _told_by_name(call: Call) -> Values:
-    function, name = _function_of(_written(call)), call.constant(2, "parameter")
+    function, name = function_of(single_of(_written(call))), call.constant(2, "parameter")
     taken = [each.arg for each in ast.walk(function.node.args) if isinstance(each, ast.arg)] if function else []
     return singleton(TRUE if name in taken else FALSE)
 
@@ -137,7 +137,7 @@ def _optimizers_in(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.own_loss")
 def _own_loss(call: Call) -> Values:
-    function, name, given = _function_of(_written(call)), call.text(2, "parameter"), call.args[3:]
+    function, name, given = function_of(single_of(_written(call))), call.text(2, "parameter"), call.args[3:]
     if function is not None and name is not None and len(given) == 3 and _takes_unread(function, name):
         loss, model, accumulated = given
         counted = any(_counts_items(call, each) for each in model)
@@ -172,7 +172,7 @@ def _optimizes_itself(call: Call) -> Values:
 @MODELS.callable("gpudoctor.manifest.effects.follows_loop")
 def _follows_loop(call: Call) -> Values:
     for method in _written(call) or ():
-        if (function := _function_of(singleton(method))) is not None:
+        if (function := function_of(method)) is not None:
             call.emit(LoopRun, step=function.place)
     return singleton(NONE)
 
@@ -191,19 +191,13 @@ def _written(call: Call) -> Values | None:
     return union(found) if found else None
 
 
-def _function_of(method: Values | None) -> Function | None:
-    only = single_of(method)
-    function = only.function if isinstance(only, BoundMethod) else only
-    return function if isinstance(function, Function) else None
-
-
 def _with_as_many(call: Call, function: Values, given: tuple[Values, ...]) -> Values:
     return call.do.for_each_value(function, lambda value: _with_fewer(call, value, given), call.node)
 
 
 def _with_fewer(call: Call, value: Value, given: tuple[Values, ...]) -> Values:
-    function = value.function if isinstance(value, BoundMethod) else value
-    if isinstance(function, Function) and function.node.args.vararg is None:
+    function = function_of(value)
+    if function is not None and function.node.args.vararg is None:
         names, taken = function.node.args, isinstance(value, BoundMethod)
         given = given[: len(names.posonlyargs) + len(names.args) - taken]
     return call.do.call(singleton(value), Arguments(given, call.keywords), call.node)

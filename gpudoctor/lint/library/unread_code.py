@@ -12,7 +12,6 @@ from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.function import (
     BoundMethod,
     ChosenCall,
-    Function,
     Instance,
     Namespace,
     Partial,
@@ -140,7 +139,7 @@ def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place
 
 def _note_functions(do: LibraryContext, values: list[Value]) -> None:
     """Whoever has a function may call it."""
-    functions = (each for each in values if isinstance(each, (Function, BoundMethod, Partial)))
+    functions = (each for each in values if each.is_handed_over)
     do.execution.handed_over.update(dict.fromkeys(functions))
 
 
