@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.activation_checkpoint import look_inside, looks_inside
@@ -86,45 +87,16 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
 
 def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
-    take_gpu(call.do, devices)
-    # An option that moves the batches alone says where the model must be.
-    for given in call.args if on_cpu(devices) else ():
-        if len(given.bindings) > 1 and given.all(lambda each: isinstance(each, Tensor)):
-            take_gpu(call.do, given.map(_place_of))
     device = single_of(devices)
-    # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
-    if not _moves_inputs(module):
-        _check_inputs(call, module, core, device)
-        if core.cls is None and core.made_by.startswith("torch.nn."):
-            weights = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device)
-            check_meeting(call.do, [*call.sure_values(), weights], core.label, call.place, core)
+    _meet_weights(call, module, core, devices)
     look_inside(call, module, core)
     identity = call.allocation_site()
-    divergence, shards = Divergence.NONE, frozenset[Value]()
-    for tensor in tensors:
-        divergence |= tensor.divergence
-        shards |= tensor.shards
-    # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
-    if divergence & Divergence.RANK:
-        divergence = divergence & ~Divergence.RANK | Divergence.LOCAL
     training = _in_training_mode(call.do, core)
-    # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
-    asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
-    graph = asked and not call.do.evaluating
-    # GAN steps feed one model's output to the next: one backward goes through both.
-    inner = frozenset().union(*(tensor.forwards for tensor in tensors)) if tensors else frozenset()
-    output = made(
-        call.do, call.place, call.label, TensorOrigin.OUTPUT, device=device,
-        forwards=frozenset([identity]) | inner, graph=graph,
-        batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
-        # Without a tensor that was followed, ranks are taken to see different data.
-        shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
-    )  # fmt: skip
-    if core.made_by.startswith("transformers."):
-        call.do.set_flag(output, TensorState.holds_loss)
+    output = _output(call, core, tensors, device, identity)
     call.emit(
-        Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=graph, training=training,
-        output=output, buffers=has_buffers(call.do, core), reached_at=call.do.execution.reached_at(core),
+        Forward, identity=identity, module=module, inputs=tensors, device=devices, graph=output.graph,
+        training=training, output=output, buffers=has_buffers(call.do, core),
+        reached_at=call.do.execution.reached_at(core),
         unseen=(core.cls is not None or core.made_by == "torch.nn.Sequential")
         and has_parameters(call.do, core) is None,
         brings_own=_brings_own(call, core, devices, tensors), left_whole=left_whole(call.do, module),
@@ -136,6 +108,48 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
     forget_what_forward_sets(call.do, core)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
     return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, class_of(core)))
+
+
+def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: Values | None) -> None:
+    """Inputs come to where the weights are, or meet them there."""
+    take_gpu(call.do, devices)
+    # An option that moves the batches alone says where the model must be.
+    for given in call.args if on_cpu(devices) else ():
+        if len(given.bindings) > 1 and given.all(lambda each: isinstance(each, Tensor)):
+            take_gpu(call.do, given.map(_place_of))
+    # DDP moves inputs only with `device_ids`; without them CPU batches reach the weights.
+    if _moves_inputs(module):
+        return
+    device = single_of(devices)
+    _check_inputs(call, module, core, device)
+    if core.cls is None and core.made_by.startswith("torch.nn."):
+        weights = made(call.do, call.place, call.label, TensorOrigin.PARAMETER, device=device)
+        check_meeting(call.do, [*call.sure_values(), weights], core.label, call.place, core)
+
+
+def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value | None, identity: Hashable) -> Tensor:
+    """What the model makes of its inputs."""
+    divergence, shards = Divergence.NONE, frozenset[Value]()
+    for tensor in tensors:
+        divergence |= tensor.divergence
+        shards |= tensor.shards
+    # What a model says about the rows that a rank has chosen for itself tells nobody which rank it is.
+    if divergence & Divergence.RANK:
+        divergence = divergence & ~Divergence.RANK | Divergence.LOCAL
+    # Under `no_grad` no graph is built, whatever the parameters say; a frozen model passes on that of its input.
+    asked = not is_frozen(call.do, core) or any(tensor.graph for tensor in tensors)
+    # GAN steps feed one model's output to the next: one backward goes through both.
+    inner = frozenset().union(*(tensor.forwards for tensor in tensors)) if tensors else frozenset()
+    output = made(
+        call.do, call.place, call.label, TensorOrigin.OUTPUT, device=device,
+        forwards=frozenset([identity]) | inner, graph=asked and not call.do.evaluating,
+        batch_of=next((t.batch_of for t in tensors if t.batch_of), None),
+        # Without a tensor that was followed, ranks are taken to see different data.
+        shards=shards, dependence=divergence if tensors else Divergence.LOCAL,
+    )  # fmt: skip
+    if core.made_by.startswith("transformers."):
+        call.do.set_flag(output, TensorState.holds_loss)
+    return output
 
 
 def _place_of(value: Value) -> Value:
