@@ -337,7 +337,7 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     old = started is not None and answer["at"] - started.began > _OLD
     inside = _waits(stack)
     here = _standing(rank, stack, started if inside or old else None, waits=inside or old)
-    return replace(here, steps=answer["steps"], batches=answer["batches"])
+    return replace(here, steps=answer["steps"], batches=answer["batches"], told=answer["told"])
 
 
 def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:

@@ -66,6 +66,11 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
         slow = ", but computes, and may only be slow" if all(each.works for each in elsewhere) else ""
         text = f"{_named(ranks)} did not reach what the others wait in{slow}."
         return HangVerdict(HangKind.RANK_MISSING, ranks, text)
+    unlike = [each for each in waiting if each.told and each.waits]
+    if unlike:
+        ranks = tuple(each.rank for each in unlike)
+        text = "The ranks call what does not fit together: NCCL does not compare it, and mostly waits forever."
+        return HangVerdict(HangKind.COLLECTIVES_DIFFER, ranks, text)
     if len({_standing(each) for each in waiting}) > 1:
         apart = _minority(waiting)
         told = f": {_named(apart)} in another than most" if apart else ""

@@ -185,10 +185,10 @@ def _gone(recording: Recording) -> str:
 
 def where(each: Waiting) -> str:
     """Where a rank stood when the ranks did not advance, as a sentence."""
-    if each.told:
-        return f"Rank {each.rank} {each.told}."
     at = f" at {each.place.path}:{each.place.line}" if each.place else ""
     inside = f" in `{each.function}`" if each.function not in ("", "<module>") else ""
+    if each.told:
+        return f"Rank {each.rank} {each.told}{at}{inside}."
     if each.collective is not None:
         return f"Rank {each.rank} waits in {each.collective.name} number {each.collective.number}{at}{inside}."
     if each.waits:

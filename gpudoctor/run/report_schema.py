@@ -87,7 +87,7 @@ class HangEntry:
     """Where a rank stood when the ranks did not advance; `collective` is what it waited in. `silence` says why it could
     not tell that itself (`has ended`, `is stopped`, `does not answer`, `cannot be reached`), and is empty where it
     could; `kernel` is the function of the kernel in which one sleeps that does not answer. `told` is what NCCL says of
-    a rank on another node."""
+    a rank on another node, and its stand-in of one that came with something else than another rank."""
 
     rank: int
     path: str | None

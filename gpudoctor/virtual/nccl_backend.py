@@ -29,6 +29,7 @@ from torch._C._distributed_c10d import (
 )
 from torch.distributed import distributed_c10d as c10d
 
+from gpudoctor.virtual.nccl_agreement import CallAgreement
 from gpudoctor.virtual.nccl_communicators import Communicators
 from gpudoctor.virtual.nccl_exchanges import GlooExchanges, Pieces, done, joined, together
 from gpudoctor.virtual.nccl_refusals import (
@@ -101,6 +102,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
             self._gloo.options.group_name = self.options.group_name
         self._exchanges = GlooExchanges(self._gloo, rank, size)
         self._communicators = Communicators(self.gpus, PrefixStore("gpus", store), rank, size)
+        self._agreement = CallAgreement(PrefixStore("calls", store), rank, size)
         # C++ asks a group for the backend of a tensor where no method of ours stands before it.
         self._set_default_backend(dist.ProcessGroup.BackendType.NCCL)
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, self._gloo)
@@ -184,6 +186,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
     def allreduce(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or AllreduceOptions()
         self.admit(tensors, opts.reduceOp)
+        self._agreement.collective("all_reduce", tensors)
         return self._told(self._exchanges.all_reduce(tensors, opts.reduceOp, self._limit(opts)))
 
     def allreduce_coalesced(self, tensors: Pieces, opts: Any = None) -> dist.Work:
@@ -192,11 +195,13 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
     def reduce(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or ReduceOptions()
         self.admit(tensors, opts.reduceOp)
+        self._agreement.collective("reduce", tensors, opts.rootRank)
         return self._told(self._exchanges.reduce(tensors[0], opts.rootRank, opts.reduceOp, self._limit(opts)))
 
     def broadcast(self, tensors: Pieces, opts: Any = None) -> dist.Work:
         opts = opts or BroadcastOptions()
         self.admit(tensors)
+        self._agreement.collective("broadcast", tensors, opts.rootRank)
         return self._told(self._exchanges.broadcast(tensors[0], opts.rootRank, self._limit(opts)))
 
     def allgather(self, outputs: Sequence[Pieces], inputs: Pieces, opts: Any = None) -> dist.Work:
@@ -205,6 +210,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         for parts, mine in zip(outputs, inputs, strict=True):
             self.admit([mine, *parts])
             refuse_parts(parts, mine, self.size())
+            self._agreement.collective("all_gather", parts)
             works.append(self._exchanges.all_gather(parts, mine, self._limit(opts)))
         return self._told(together(works))
 
@@ -213,6 +219,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         self.admit([mine, output])
         refuse_sizes(output, mine, self.size(), gathers=True)
         parts = output.view(-1).chunk(self.size())
+        self._agreement.collective("all_gather", parts)
         return self._told(self._exchanges.all_gather(parts, mine.view(-1), self._limit(opts)))
 
     def all_gather_single_coalesced(self, outputs: Pieces, inputs: Pieces, opts: Any = None) -> dist.Work:
@@ -224,6 +231,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         self.admit([*inputs, *parts])
         if parts:
             refuse_parts(parts, inputs[0], self.size())
+        self._agreement.collective("gather", inputs, opts.rootRank)
         return self._told(self._exchanges.gather(parts, inputs[0], opts.rootRank, self._limit(opts)))
 
     def scatter(self, outputs: Pieces, inputs: Sequence[Pieces], opts: Any = None) -> dist.Work:
@@ -232,6 +240,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         self.admit([*outputs, *parts])
         if parts:
             refuse_parts(parts, outputs[0], self.size())
+        self._agreement.collective("scatter", outputs, opts.rootRank)
         return self._told(self._exchanges.scatter(outputs[0], parts, opts.rootRank, self._limit(opts)))
 
     def reduce_scatter(self, outputs: Pieces, inputs: Sequence[Pieces], opts: Any = None) -> dist.Work:
@@ -239,6 +248,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         mine, parts = outputs[0], inputs[0]
         self.admit([mine, *parts], opts.reduceOp)
         refuse_parts(parts, mine, self.size())
+        self._agreement.collective("reduce_scatter", parts)
         begin = sum(part.numel() for part in parts[: self.rank()])
         return self._told(self._exchanges.reduce_scatter(mine, joined(parts), begin, opts.reduceOp, self._limit(opts)))
 
@@ -246,6 +256,7 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         opts = opts or ReduceScatterOptions()
         self.admit([mine, whole], opts.reduceOp)
         refuse_sizes(whole, mine, self.size(), gathers=False)
+        self._agreement.collective("reduce_scatter", [mine] * self.size())
         begin = mine.numel() * self.rank()
         return self._told(
             self._exchanges.reduce_scatter(mine, whole.reshape(-1).clone(), begin, opts.reduceOp, self._limit(opts))
@@ -264,16 +275,19 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
     ) -> dist.Work:
         self.admit([mine, output])
         received, sent = self._pieces(output, output_sizes), self._pieces(mine, input_sizes)
+        self._agreement.exchange(sent, received)
         return self._told(self._exchanges.all_to_all(received, sent, self._limit(opts or AllToAllOptions())))
 
     def alltoall(self, outputs: Pieces, inputs: Pieces, opts: Any = None) -> dist.Work:
         self.admit([*inputs, *outputs])
+        self._agreement.exchange(inputs, outputs)
         return self._told(self._exchanges.all_to_all(outputs, inputs, self._limit(opts or AllToAllOptions())))
 
     def barrier(self, opts: Any = None) -> dist.Work:
         opts = opts or BarrierOptions()
         if opts.device_ids:
             self._communicators.connect(self.gpus.checked(opts.device_ids[0]))
+        self._agreement.collective("barrier")
         return self._told(self._gloo.barrier(opts))
 
     def monitored_barrier(self, *_: Any, **__: Any) -> None:
@@ -283,10 +297,12 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
 
     def send(self, tensors: Pieces, dst: int, tag: int) -> dist.Work:
         self.admit(tensors, between_two=True)
+        self._agreement.between(self.rank(), dst, tensors)
         return self._told(self._gloo.send([each.contiguous() for each in tensors], dst, 0))
 
     def recv(self, tensors: Pieces, src: int, tag: int) -> dist.Work:
         self.admit(tensors, between_two=True)
+        self._agreement.between(src, self.rank(), tensors)
         return self._told(self._gloo.recv(list(tensors), src, 0))
 
     def recv_anysource(self, tensors: Pieces, tag: int) -> dist.Work:

@@ -34,6 +34,7 @@ BAD = [
     ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
     ("launch/cuda_before_fork/bad_page.py", "GPU406", ALONE),
     ("launch/backend_for_other_device/bad_device_option.py", "GPU407", RANKS),
+    ("wrap/model_not_wrapped/bad_head_beside_the_wrapper.py", "GPU101", RANKS),
     ("wrap/nested_wrappers/bad_both_in_a_loop.py", "GPU105", RANKS),
     ("wrap/data_parallel_loss_not_reduced/bad_page.py", "GPU108", ALONE),
     ("wrap/data_parallel_state_lost/bad_attribute_made_in_forward.py", "GPU109", ALONE),

@@ -83,12 +83,19 @@ def _answer(state: State, main: int) -> None:
         "variables": {name: os.environ[name] for name in ASKED_BY if name in os.environ},
         "stack": stack,
         "collectives": collectives(),
+        "told": _told(),
     }
     # Whole or not there at all: the parent reads as soon as it finds it.
     path = os.path.join(state.recorder.folder, ANSWER.format(pid=os.getpid()))
     with open(f"{path}.new", "w", encoding="utf-8") as file:
         json.dump(said, file, default=str)
     os.replace(f"{path}.new", path)
+
+
+def _told() -> str:
+    """What the stand-in for NCCL says of this process, where there is one."""
+    agreement = sys.modules.get("gpudoctor.virtual.nccl_agreement")
+    return agreement.CallAgreement.told if agreement is not None else ""
 
 
 def _stack(frame: FrameType | None) -> list[list[Any]]:

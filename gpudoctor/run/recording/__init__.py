@@ -535,7 +535,8 @@ class Waiting:
     kernel: str = ""
     """The function of the kernel in which it sleeps, where it does not answer."""
     told: str = ""
-    """What NCCL says of it, where it is on another node and could not be asked itself."""
+    """What NCCL says of it, where it is on another node and could not be asked itself, or what the stand-in for NCCL
+    says: it came with something else than another rank."""
 
     @property
     def asks_for_state(self) -> bool:

@@ -44,6 +44,10 @@ def _stuck(recording: Recording) -> Stuck | None:
         return None
     if not waits:
         return _torn(recording)
+    # Who sends other sizes than the others expect has called what all have called: the verdict on the hang says so.
+    alike = len({each.place for each in waits}) == 1 or any(each.receives for each in waits)
+    if alike and any(each.told for each in waits):
+        return None
     first = min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
     # Who is busy with something of its own may only be slow, and come later.

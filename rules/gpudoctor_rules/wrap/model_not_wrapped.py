@@ -115,6 +115,11 @@ class ModelNotWrapped(Rule):
                 )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        yield from self.drifted(
+            recording,
+            because="a wrapper averages the gradients of another model, and this one is in no wrapper",
+            remedy="Wrap it in `DistributedDataParallel`, too, or both in one module.",
+        )
         drift = recording.drift
         # Tensors that the ranks exchange by themselves speak of another way to train one model.
         if drift is None or recording.averages_by_hand or any(rank.wraps for rank in recording.ranks):
