@@ -266,6 +266,9 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
         return LoggedFailure(crash.by, crash.at, CUT, FailureRole.OWN, place=crash.place, cut=True)
     text = f"{told.type}: {told.text}" if told.text else told.type
     meaning = meaning_of(text, told.calls)
+    if meaning is not None and meaning.role is FailureRole.STOPPED:
+        # Below the error may stand what a launcher says of others.
+        meaning = meaning_of(text.partition("\n")[0], told.calls)
     role = meaning.role if meaning else FailureRole.OWN
     handler = bool(crash.frames) and crash.frames[-1].function in _HANDLERS
     if handler:

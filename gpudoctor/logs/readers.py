@@ -205,6 +205,10 @@ _FOLDS = re.compile(r"\\n(?:['\"], ['\"])?")
 _FOLDED = re.compile(rf'{_FOLDS.pattern}\s+File \\?"')
 
 
+_LOGGED = re.compile(r"(?:WARNING|ERROR|INFO):torch\.distributed\.")
+"""How torch's launcher begins its lines, also behind what a process has not ended."""
+
+
 def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
     """Tracebacks that something has written into one line, as JSON and `repr` do, with lines of their own; so has what
     runs on behind a progress bar."""
@@ -212,6 +216,9 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         if ("/s" in line.text or "/it" in line.text) and (behind := _BEHIND_BAR.match(line.text)) is not None:
             yield replace(line, text=line.text[: behind.end()])
             line = replace(line, text=line.text[behind.end() :])
+        if ":torch.distributed." in line.text and (logged := _LOGGED.search(line.text)) and logged.start():
+            yield replace(line, text=line.text[: logged.start()])
+            line = replace(line, text=line.text[logged.start() :])
         if _RUN_ON in line.text:
             yield from (replace(line, text=part) for part in _apart(line.text))
             continue

@@ -70,7 +70,9 @@ def _of_one_process(facts: Sequence[LogFact]) -> list[list[LogFact]]:
     runs: list[list[LogFact]] = [[]]
     for fact in facts:
         before = runs[-1][-1] if runs[-1] else None
-        if isinstance(before, LoggedCrash) and _ended_by(before) and fact.at.line > _last_line(before) + _GOES_ON:
+        # Who lost another, or waited for it, is of the same run.
+        ended = all(isinstance(each, LoggedCrash) and _ended_by(each) for each in (before, fact))
+        if isinstance(before, LoggedCrash) and ended and fact.at.line > _last_line(before) + _GOES_ON:
             runs.append([])
         runs[-1].append(fact)
     return runs if len(runs) > 1 else []

@@ -95,7 +95,7 @@ class _OpenTraceback:
     def add(self, frame: LoggedFrame, before: int = _INDENT) -> None:
         """One more call, with the blanks before it: where there are more than Python writes, all is indented."""
         if not self.frames:
-            self.indent = max(0, before - _INDENT)
+            self.indent = max(self.indent, before - _INDENT)
         if len(self.frames) < _MOST_FRAMES:
             self.frames.append(frame)
             self.source = ""
@@ -226,6 +226,7 @@ class TracebackReader:
         of = outer or self._earlier.get(by)
         who = replace(by, rank=self._spawned) if self._spawned is not None else of.by if of is not None else by
         self._open[by] = _OpenTraceback(who, at, ignored=self._ignored == by, outer=outer)
+        self._open[by].indent = len(text) - len(text.lstrip(" "))
         # The terminal shows that somebody has stopped it.
         self._open[by].by_hand = text.startswith("^C")
         self._open[by].called_by = None if self._spawned is not None else outer

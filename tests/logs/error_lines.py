@@ -86,6 +86,8 @@ LINES: tuple[tuple[str, str], ...] = (
     ("Exception: Cannot load model parameters from checkpoint /x/model.pt; please ensure that the archite",
      "settings describe"),
     # --- sharding ---
+    ("ValueError: module inputs and input_layouts should have same length!", "number of layouts"),
+    ("RuntimeError: assigned grad has data of a different type", "another dtype"),
     ("ValueError: Must flatten tensors with the same dtype but got torch.bfloat16 and torch.float32",
      "different dtypes"),
     ("AssertionError: FSDP expects uniform original parameter dtype but got {torch.float32, torch.bfloat1",
@@ -149,6 +151,9 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: Expected more than 1 value per channel when training, got input size torch.Size([1, 8])",
      "one sample"),
     # --- frameworks ---
+    ("ValueError: model.layers.0.self_attn.q_proj.weight doesn't have any device set.", "leaves out"),
+    ("ValueError: The following `model_kwargs` are not used by the model: ['_data'] (note: typos in the generate",
+     "does not take"),
     ("ray.train.base_trainer.TrainingFailedError: The Ray Train run failed. Please inspect the previous error messages",
      "a worker has failed"),
     ("RuntimeError: Using async gradient all reduce requires setting the environment variable "
@@ -206,6 +211,8 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: Free memory on device (3.1/79.1 GiB) on startup is less than desired GPU memory utilization", "vLLM"),
     ("RuntimeError: Engine core initialization failed. See root cause above.", "inference engine"),
     # --- devices ---
+    ("RuntimeError: aclnnInplaceCopyGetWorkspaceSize call failed, please check!", "operator of the NPU"),
+    ("RuntimeError: create:compiler_depend.ts:89 HCCL function error: HcclCommInitRootInfo, error code is 2", "HCCL,"),
     ("RuntimeError: Input type (float) and bias type (c10::Half) should be the same", "different dtypes"),
     ("RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same",
      "different dtypes"),

@@ -376,3 +376,16 @@ def test_a_process_of_horovod(tmp_path: Path) -> None:
     first = read(tmp_path, text).first
     assert first is not None
     assert (first.by.rank, first.text) == (2, "killed by SIGKILL")
+
+
+def test_a_launcher_that_speaks_behind_what_a_process_has_not_ended(tmp_path: Path) -> None:
+    """It has stopped the others: that is no part of the error before."""
+    text = TRACEBACK + (
+        "load checkpoint\n[      ] 0/2, elapsed: 0s, ETA:WARNING:torch.distributed.elastic.multiprocessing.api:Sending "
+        "process 20183 closing signal SIGTERM\nERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1)"
+        " local_rank: 1 (pid: 20184) of binary: python\n"
+    )
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert (first.by.local_rank, first.role) == (1, FailureRole.OWN)
+    assert "SIGTERM" not in first.text

@@ -356,3 +356,12 @@ def test_a_library_in_the_folder_of_its_sources(folder: str, tmp_path: Path) -> 
     assert first is not None
     assert first.place is not None
     assert first.place.line == 20
+
+
+@pytest.mark.parametrize("call", ["", "  "])
+def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None:
+    """Also where somebody has taken away the blanks before its calls."""
+    lines = [f"{call}{line.strip()}" if line.startswith(" ") else line for line in TRACEBACK.splitlines()]
+    first = read(tmp_path, prefixed("    ", "\n".join(lines))).first
+    assert first is not None
+    assert first.summary == "KeyError: 'label'"

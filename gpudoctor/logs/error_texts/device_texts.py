@@ -221,6 +221,20 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         library="driver",
     ),
     ErrorText(
+        r"AclNN_\w+\(EZ\d+\)|aclnn\w+ call failed",
+        _OWN,
+        "An operator of the NPU refuses what it was given; the text says what.",
+        "Give it what it takes, or compute this part on the CPU.",
+        library="torch_npu",
+    ),
+    ErrorText(
+        r"HCCL function error",
+        _OWN,
+        "HCCL, which takes the place of NCCL on NPUs, could not do what was asked.",
+        "The log of this rank in `~/ascend/log` says why.",
+        library="torch_npu",
+    ),
+    ErrorText(
         r"Torch not compiled with CUDA enabled",
         _OWN,
         "This PyTorch was built without CUDA, and the program asks it for a GPU of NVIDIA.",

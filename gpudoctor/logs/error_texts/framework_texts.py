@@ -178,6 +178,20 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         library="accelerate",
     ),
     ErrorText(
+        r"doesn't have any device set",
+        _OWN,
+        "The `device_map` with which the model is loaded leaves out a parameter.",
+        "Name every module in it, or load the whole model on the rank's GPU: `device_map={'': local_rank}`.",
+        library="accelerate",
+    ),
+    ErrorText(
+        r"`?model_kwargs`? are not used by the model",
+        _OWN,
+        "`generate` was given an argument that this model does not take; the text names it.",
+        "Leave it out, or take it out of the batch before.",
+        library="transformers",
+    ),
+    ErrorText(
         r"cannot perform fine-tuning on purely quantized models",
         _OWN,
         "The weights are quantized, and nothing was added to them that can be trained.",

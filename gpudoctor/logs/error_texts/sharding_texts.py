@@ -8,6 +8,18 @@ _OWN = FailureRole.OWN
 
 SHARDING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"module (?:inputs and input|outputs and output)_layouts should have same length",
+        _OWN,
+        "The plan of `parallelize_module` gives this module another number of layouts than it has inputs or outputs.",
+        "Give one layout for each positional argument in their order, `None` for what is no tensor.",
+    ),
+    ErrorText(
+        r"assigned grad has data of a different type",
+        _OWN,
+        "A gradient has another dtype than its parameter: the model holds parameters of two dtypes.",
+        "Bring all of them to one dtype before the model is wrapped, and let mixed precision do the rest.",
+    ),
+    ErrorText(
         r"(?:Must flatten tensors with|requires) uniform `?requires_grad",
         _OWN,
         "FSDP makes one flat parameter of a module in which some parameters are trained and others are frozen, as with "
