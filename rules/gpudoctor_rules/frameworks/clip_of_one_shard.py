@@ -8,7 +8,8 @@ Each rank (each process, one for each GPU) of a `FullyShardedDataParallel` model
 factor in each shard, so that the step has another direction than the gradient. No error is raised.
 
 Under DeepSpeed, `accelerator.clip_grad_norm_` does nothing: the engine clips, by `gradient_clipping` of its own
-configuration, and by nothing where that is left out.
+configuration, and by nothing where that is left out. Nor does `torch.nn.utils.clip_grad_norm_` between `engine.backward`
+and `engine.step`: ZeRO has taken the gradients out of the parameters by then.
 
 ## Fix
 
@@ -19,12 +20,13 @@ bound holds from then on.
 
 The model is sharded by `fully_shard`, whose tensors know of the other shards; `sharding_strategy` is `NO_SHARD`, or
 could not be followed; values are clipped one by one, as by `clip_grad_value_`; it is not known whose parameters are
-clipped; of DeepSpeed, its configuration is not known, or says the same.
+clipped; of DeepSpeed behind Accelerate, its configuration is not known, or says the same; an engine's has neither ZeRO
+nor FP16.
 
 ## Sources
 
 https://docs.pytorch.org/docs/stable/fsdp.html#torch.distributed.fsdp.FullyShardedDataParallel.clip_grad_norm_,
-pytorch/pytorch#72548.
+pytorch/pytorch#72548; `independent_gradient_partition_epilogue` of DeepSpeed 0.19.
 """
 
 from __future__ import annotations
@@ -32,18 +34,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.training_step import ClipGradients
+from gpudoctor.lint.events.training_step import Backward, ClipGradients
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import constant, taken_in_charge
+from gpudoctor_rules.frameworks._charge import DEEPSPEED, constant, taken_in_charge
+from gpudoctor_rules.frameworks._engine import made_at, setting
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.events.knowledge import UseManaged
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -69,8 +73,11 @@ class ClipOfOneShard(Rule):
             if clip.by is not None:
                 yield from self._of_engine(program, clip, told)
                 continue
+            if clip.location in told:
+                continue
             wrap = _sharding(program, clip) if clip.by_norm and not clip.of_all_shards else None
-            if wrap is None or clip.location in told:
+            if wrap is None:
+                yield from self._beside_engine(program, clip, told)
                 continue
             told.add(clip.location)
             wrapper = wrap.wrapper
@@ -107,6 +114,25 @@ class ClipOfOneShard(Rule):
             severity=Severity.WARNING,
         )
 
+    def _beside_engine(self, program: Program, clip: ClipGradients, told: set[Location]) -> Iterator[Finding]:
+        """The engine of DeepSpeed has taken the gradients away by then, or scaled them."""
+        charge = _engine_of(program, clip)
+        if charge is None:
+            return
+        stage, scaled = setting(charge.config, "zero_optimization.stage"), setting(charge.config, "fp16.enabled")
+        if charge.config is not None and not stage and scaled is not True:
+            return
+        told.add(clip.location)
+        yield self.found(
+            clip.location,
+            f"`{clip.call}` clips nothing here: under ZeRO the engine of DeepSpeed has taken the gradients out of the "
+            "parameters in its `backward`, and for FP16 they are scaled still.",
+            remedy=f'Leave it out, and write `"{_BOUND}"` in the configuration of DeepSpeed.',
+            because=[("DeepSpeed takes charge here", charge.location)],
+            severity=Severity.WARNING,
+            confidence=Confidence.DEFINITE if stage else Confidence.LIKELY,
+        )
+
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         for rank in recording.ranks[:1] if recording.distributed else ():
             for clip in rank.clips:
@@ -120,6 +146,19 @@ class ClipOfOneShard(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and any(rank.clips for rank in recording.ranks)
+
+
+def _engine_of(program: Program, clip: ClipGradients) -> UseManaged | None:
+    """The engine that has propagated through a model whose gradients are clipped."""
+    held = frozenset().union(*(program.within(each) for each in clip.modules))
+    for backward in program.events(Backward):
+        if backward.managed != DEEPSPEED or backward.order > clip.order or backward.condition.excludes(clip.condition):
+            continue
+        for call in program.calls_in_graph(backward):
+            charge = made_at(program, call.module) if call.module.core in held else None
+            if charge is not None:
+                return charge
+    return None
 
 
 def _sharding(program: Program, clip: ClipGradients) -> Wrap | None:

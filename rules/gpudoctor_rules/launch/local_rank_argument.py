@@ -86,9 +86,10 @@ class LocalRankArgument(Rule):
     looks_at = ((ArgumentDeclared, "is_local_rank"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if program.world is not LaunchWorld.TORCHRUN or program.managed_by or not program.whole:
+        if program.world is not LaunchWorld.TORCHRUN or not program.whole:
             return
-        kept = list(self._kept(program))
+        # A framework asks for the rank itself; what the parser refuses ends the program all the same.
+        kept = [] if program.managed_by else list(self._kept(program))
         yield from kept or self._refused(program)
 
     def _kept(self, program: Program) -> Iterator[Finding]:
