@@ -8,8 +8,8 @@ Each rank (each process, one for each GPU) of a `FullyShardedDataParallel` model
 factor in each shard, so that the step has another direction than the gradient. No error is raised.
 
 Under DeepSpeed, `accelerator.clip_grad_norm_` does nothing: the engine clips, by `gradient_clipping` of its own
-configuration, and by nothing where that is left out. Nor does `torch.nn.utils.clip_grad_norm_` between `engine.backward`
-and `engine.step`: ZeRO has taken the gradients out of the parameters by then.
+configuration, and by nothing where that is left out. Nor does `torch.nn.utils.clip_grad_norm_` between
+`engine.backward` and `engine.step`: ZeRO has taken the gradients out of the parameters by then.
 
 ## Fix
 
