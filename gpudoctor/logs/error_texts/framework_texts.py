@@ -188,7 +188,7 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         r"`?model_kwargs`? are not used by the model",
         _OWN,
         "`generate` was given an argument that this model does not take; the text names it.",
-        "Leave it out, or take it out of the batch before.",
+        "Do not pass it: remove it from the batch before the call.",
         library="transformers",
     ),
     ErrorText(

@@ -11,7 +11,7 @@ SHARDING_TEXTS: tuple[ErrorText, ...] = (
         r"module (?:inputs and input|outputs and output)_layouts should have same length",
         _OWN,
         "The plan of `parallelize_module` gives this module another number of layouts than it has inputs or outputs.",
-        "Give one layout for each positional argument in their order, `None` for what is no tensor.",
+        "Give one layout for each positional argument in their order, `None` for arguments other than tensors.",
     ),
     ErrorText(
         r"assigned grad has data of a different type",
