@@ -104,6 +104,9 @@ def _pytorch() -> Iterator[LibraryEntry]:
             "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
             "torch.nn.parallel.DataParallel": "torch.nn.DataParallel",
             "torch.nn.parallel.data_parallel.DataParallel": "torch.nn.DataParallel",
+            # They deal out a list of graphs, and are torch's otherwise.
+            "torch_geometric.nn.DataParallel": "torch.nn.DataParallel",
+            "torch_geometric.nn.data_parallel.DataParallel": "torch.nn.DataParallel",
             "torch.utils.data.DistributedSampler": "torch.utils.data.distributed.DistributedSampler",
             "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
             "torch.utils.data.dataset.random_split": "torch.utils.data.random_split",

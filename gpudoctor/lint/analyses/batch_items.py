@@ -11,24 +11,30 @@ from gpudoctor.lint.analyses.iterable_datasets import analyze_iteration
 from gpudoctor.lint.contents import find_method, new_list
 from gpudoctor.lint.domain.abstract_state import NO, DatasetState, LoaderState
 from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, on_cpu
 from gpudoctor.lint.domain.function import Instance, function_of
+from gpudoctor.lint.domain.symbols import Attribute, Item, Operation
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, ItemRead
 from gpudoctor.lint.events.files import Load, ReadFile
 from gpudoctor.lint.events.knowledge import Escape, Imprecision
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu, Move
-from gpudoctor.lint.library_call import flatten, unknown
+from gpudoctor.lint.library_call import flatten, singleton, unknown
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.library_context import LibraryContext, SpeculativeRun
 
 MAX_ITEM_STATEMENTS = 600
 """Statements that one item of a data set may take. Nearly all take under 300; augmentations that mix several images
 take 9,000, before the training has begun."""
+
+_SIZES = frozenset({"shape", "size", "ndim", "width", "height"})
+"""What an array or an image says of its form."""
 
 
 def look_at_items(do: LibraryContext, loader: Loader, node: ast.AST) -> None:
@@ -60,6 +66,9 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
     _note_gpu(do, loader, events)
     if not run.whole:
         return
+    if isinstance(joined.single, TupleOf):
+        plain = [Const(i) for i, part in enumerate(joined.single.items) if not _may_hold_tensors(do, list(part))]
+        do.set_state(loader, LoaderState.without_tensors, singleton(TupleOf(tuple(map(singleton, plain)))))
     devices = [value.device for value in flatten(do, list(joined)) if isinstance(value, Tensor)]
     # It makes tensors of its own, and fills them with what the data set has read.
     if devices and all(device == CPU for device in devices):
@@ -67,6 +76,26 @@ def _analyze_collate(do: LibraryContext, dataset: Value, loader: Loader, node: a
     unread = any(isinstance(event, (Imprecision, Escape)) for event in events)
     if not unread and not _moves(events) and not any(map(_is_gpu, devices)):
         do.set_flag(loader, LoaderState.joined_in_place)
+
+
+def _may_hold_tensors(do: LibraryContext, values: list[Value]) -> bool:
+    held = flatten(do, values, 6)
+    return any(isinstance(each, Tensor) or (isinstance(each, Unknown) and not _is_number(each)) for each in held)
+
+
+def _is_number(value: Value) -> bool:
+    """A number, as one that comes from the size of an image by arithmetic, or an array of NumPy."""
+    match value:
+        case Const() | Unknown(kind="int" | "float" | "bool" | "str"):
+            return True
+        case Unknown(Operation(_, left, right)):
+            return _is_number(left) and _is_number(right)
+        case Unknown(Item(Value() as of)):
+            return _is_number(of)
+        case Unknown(Attribute(_, name)) if name in _SIZES:
+            return True
+    made_by = value.escaped_from
+    return made_by.startswith(("numpy.", "math.", "random.")) or made_by.rpartition(".")[2] in _SIZES
 
 
 def _moves(events: list[Event]) -> bool:

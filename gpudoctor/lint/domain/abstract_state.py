@@ -247,6 +247,9 @@ class LoaderState:
     """That function makes all tensors on the CPU. Written by `batch_items`, read by `tensors`."""
     joined_in_place: Flag[Loader] = Flag()
     """That function leaves the items on the device where they are. Written by `batch_items`, read by `tensors`."""
+    without_tensors: ValueCell[Loader] = ValueCell()
+    """The positions of its batches at which that function leaves numbers and texts. Written by `batch_items`, read by
+    `tensors`."""
     brought: Flag[Loader] = Flag()
     """A framework moves its batches to the GPU of the process. Written by `frameworks`, read by `tensors`."""
 

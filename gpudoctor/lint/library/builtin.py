@@ -153,10 +153,22 @@ def _iterating(call: Call) -> Values:
     # The second argument of `enumerate` and `islice` is a number, not a source of items.
     several = kind in ("zip", "chain")
     items = (*call.args, *call.rest) if several else call.args[:1]
+    if kind == "zip" and not call.args and (columns := _columns(call)) is not None:
+        return columns
     # `x = zip(x, x)` doubles with each line.
     if _is_nested(items, 4):
         return unknown(call, "iterators of iterators")
     return singleton(Enumerated(kind, items, several and call.open_ended))
+
+
+def _columns(call: Call) -> Values | None:
+    """`images, labels = zip(*batch)`, of however many rows that are alike: the columns; None where they are not."""
+    rows = [value for values in call.rest for value in values]
+    alike = [row for row in rows if isinstance(row, TupleOf) and len(row.items) == len(getattr(rows[0], "items", ()))]
+    if not rows or len(alike) < len(rows):
+        return None
+    columns = (union(column) for column in zip(*(row.items for row in alike), strict=True))
+    return singleton(TupleOf(tuple(new_list(call.do, [column], call.node, exact=False) for column in columns)))
 
 
 def _is_nested(items: tuple[Values, ...], levels: int) -> bool:

@@ -13,7 +13,7 @@ from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_ari
 from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.domain.container import TupleOf, items_held
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.device import CPU, Device, on_gpu
 from gpudoctor.lint.domain.function import Method
@@ -161,6 +161,8 @@ def part_of(
     # `batch = {k: v.to(device) …}` or `batch["x"] = x.cuda()`: entries are no longer on the CPU for sure.
     changed = tensor.origin is TensorOrigin.BATCH and do.flag(tensor, TensorState.rewritten) is not NO
     device = Unknown(Anonymous("device of an entry", tensor), "entries were replaced") if changed else tensor.device
+    if tensor.batch_of is not None and not tensor.part and _is_without_tensors(do, tensor, key):
+        device = Unknown(Anonymous("device of a number", tensor), "no tensor")
     # A model may return masks or counters beside what has a graph.
     doubtful = tensor.doubtful or (tensor.origin is TensorOrigin.OUTPUT and not tensor.part)
     return replace(
@@ -168,6 +170,12 @@ def part_of(
         device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),
         plain=False,
     )  # fmt: skip
+
+
+def _is_without_tensors(do: LibraryContext, tensor: Tensor, key: object) -> bool:
+    """`images, sizes = batch`, of numbers that the loader's own function has left as they are."""
+    plain = do.state(tensor.batch_of, LoaderState.without_tensors) if isinstance(tensor.batch_of, Loader) else None
+    return any(each.single == Const(key) for each in items_held(plain))
 
 
 def cut(result: Value, name: str) -> Value:

@@ -62,7 +62,7 @@ class StepMissing(Rule):
         # From the optimizer: a backward without any, as for the gradients of inputs, is no mistake.
         for made in program.events(MakeOptimizer):
             if is_followed(program, made.optimizer, knows=program.leaving("loop")):
-                yield from self._never_steps(program, made.optimizer)
+                yield from self._never_steps(program, made, made.optimizer)
         for step in program.events(OptimizerStep):
             optimizer = step.optimizer
             if optimizer in told or not isinstance(optimizer, Optimizer):
@@ -103,7 +103,7 @@ class StepMissing(Rule):
     def could_show(self, recording: Recording) -> bool:
         return recording.trained
 
-    def _never_steps(self, program: Program, optimizer: Optimizer) -> Iterator[Finding]:
+    def _never_steps(self, program: Program, made: MakeOptimizer, optimizer: Optimizer) -> Iterator[Finding]:
         """`backward()` in a loop, and an optimizer of that model that never steps."""
         if any(
             # An optimizer from a list or a dictionary may be this one.
@@ -116,8 +116,9 @@ class StepMissing(Rule):
             # A single backward outside of loops is an example or a test of gradients.
             if loop is None or not feeds(program, backward, optimizer) or any(program.during(loop, Imprecision)):
                 continue
-            # An optimizer that was made again, for a later phase, leaves an idle one behind.
-            if _another_steps(program, backward):
+            # An optimizer that was made again, for a later phase, leaves an idle one behind, and so does a trainer that
+            # is made to test.
+            if _another_steps(program, backward) or made.condition.excludes(backward.condition):
                 continue
             yield self.found(
                 beside_forward(program, backward),

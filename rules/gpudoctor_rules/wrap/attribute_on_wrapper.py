@@ -92,6 +92,8 @@ class AttributeOnWrapper(Rule):
                 confidence=Confidence.LIKELY if sometimes else Confidence.DEFINITE,
                 severity=Severity.WARNING if sometimes else None,
                 needs=program.shared_by(event),
+                # Wherever it is asked for: the model should have been wrapped.
+                cause=event.model.place,
             )  # fmt: skip
 
     def _asked_of_wrappers(self, program: Program) -> Iterator[Finding]:
@@ -130,6 +132,8 @@ class AttributeOnWrapper(Rule):
                 severity=Severity.WARNING if sometimes or handler is not None else None,
                 repair=None if sometimes or _leads_to_training(program, event) else _reach(event, wrapper),
                 needs=program.shared_by(event),
+                # A function that is handed the model with a wrapper or without one may ask it for many.
+                cause=event.context.calls[-1] if sometimes and event.context.calls else None,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
