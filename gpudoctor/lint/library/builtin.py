@@ -77,7 +77,11 @@ def _number(call: Call) -> Values:
                 return Size(count, place=value.place)
             case Const():
                 found = converted(call.name.rpartition(".")[2], value)
-                return found if found is not None else Unknown(CallResult(call.name, value), "a number")
+                if found is not None:
+                    return found
+                # `int(os.environ.get("PMI_RANK"))` fails here, and is a rank under the launcher that is meant.
+                dependence = Divergence.UNREAD if value == NONE else Divergence.NONE
+                return Unknown(CallResult(call.name, value), "a number", dependence=dependence)
             case Truth() | Unknown():
                 return value
             # `float(loss)` waits for the GPU as `loss.item()` does.

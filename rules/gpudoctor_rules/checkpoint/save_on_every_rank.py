@@ -19,7 +19,7 @@ something that all ranks must do, such as gathering a sharded state; then only t
 Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; what
 is added to a file may differ between the ranks, or a logger lets the lines of one through; it is written where it is
 missing, and one rank has been there before; the save is a collective one, in which each rank writes its part; a
-framework saves.
+framework saves; a rank ends the job behind it, on account of its own data.
 
 ## Sources
 
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.events.collective import Collective
+from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.files import Load, Save, lacking, missing
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.model import Forward
@@ -80,6 +80,8 @@ class SaveOnEveryRank(Rule):
                 continue
             # Files named by the rank are written apart on purpose; of shards one rank alone has nothing to write.
             if not one_path(save.path) or save.shards or _is_there_by_now(program, save):
+                continue
+            if _as_its_last(program, save):
                 continue
             told.add(save.led_there)
             opened = _opened(program, save)
@@ -180,6 +182,12 @@ def _is_there_by_now(program: Program, save: Save) -> bool:
     """It is written where it is not there yet, and one rank alone has come by before."""
     before = (each for each in program.events(Save) if each.location == save.location and each.order < save.order)
     return lacking(save.condition) and any(map(only_some_ranks, before))
+
+
+def _as_its_last(program: Program, save: Save) -> bool:
+    """A rank whose own data have gone wrong leaves a trace of it and ends the job: `sys.exit(1)`."""
+    ends = (each for each in program.events(LeaveLoop) if each.how == "abort" and each.order > save.order)
+    return bool(save.local_guards) and any(each.condition == save.condition for each in ends)
 
 
 def _opened(program: Program, save: Save) -> Save | None:
