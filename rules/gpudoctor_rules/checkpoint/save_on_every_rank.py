@@ -19,7 +19,7 @@ something that all ranks must do, such as gathering a sharded state; then only t
 Only some ranks get there, by whichever test, early return or decorator; the path holds the rank or is not known; what
 is added to a file may differ between the ranks, or a logger lets the lines of one through; it is written where it is
 missing, and one rank has been there before; the save is a collective one, in which each rank writes its part; a
-framework saves; a rank ends the job behind it, on account of its own data.
+framework saves; a rank ends the job behind it because of its own data.
 
 ## Sources
 
