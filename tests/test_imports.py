@@ -609,6 +609,7 @@ LATE = {
     # Most programs have no tensors over a mesh.
     "gpudoctor.virtual.sharded_attention",
     "gpudoctor.virtual.sharded_draws",
+    "gpudoctor.virtual.sharded_operators",
 }
 
 

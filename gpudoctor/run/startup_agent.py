@@ -61,9 +61,10 @@ def wait_for_torch() -> None:
 
 
 def _make_shards_virtual(in_mode: InMode) -> None:
-    from gpudoctor.virtual import sharded_attention, sharded_draws
+    from gpudoctor.virtual import sharded_attention, sharded_draws, sharded_operators
 
     sharded_draws.install(in_mode)
+    sharded_operators.install(in_mode)
     sharded_attention.install()
 
 

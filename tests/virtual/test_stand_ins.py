@@ -31,8 +31,14 @@ PROGRAMS = Path(__file__).parent / "programs"
 )
 def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int) -> None:
     """Their own assertions are the test; the rank that fails says at which line."""
+    import torch
+
     script = str(PROGRAMS / f"{program}.py")
+    # Before torch 2.9 a process that has loaded the compiler has FSDP's operators already, and nobody can put the mode
+    # in place for these: no program begins so.
+    cold = program == "sharded" and tuple(map(int, torch.__version__.split(".")[:2])) < (2, 9)
     command = ["--nproc-per-node", "2", script] if ranks > 1 else ["--", sys.executable, script]
-    seen = watch(tmp_path, "--virtual-gpus", "2", "--no-lint", "--hang-after", "20", "--kill-on-hang", *command)
+    order = ("--virtual-gpus", "2", "--no-lint", "--hang-after", "20", "--kill-on-hang", *command)
+    seen = watch(tmp_path, *order, cold=cold)
     assert seen.out.count("done") == ranks, seen.err[-3000:]
     assert seen.status == 0, seen.err[-3000:]

@@ -12,7 +12,7 @@ from torch.distributed.fsdp import FullStateDictConfig, MixedPrecision, StateDic
 from torch.distributed.fsdp import FullyShardedDataParallel as Sharded
 from torch.distributed.fsdp.wrap import size_based_auto_wrap_policy
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor, randn
-from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
 
 rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(rank)
@@ -107,6 +107,19 @@ out = by_parts(square.cuda())
 assert out.shape == (4, 4)
 out.sum().backward()
 assert by_parts[0].weight.grad.to_local().device == torch.device("cuda", rank)
+
+# An operator of PyTorch's own makes such a tensor of the plain targets.
+head = nn.Linear(4, 6).cuda()
+targets = torch.tensor([0, 5, 2, 3]).cuda()
+expected = nn.functional.cross_entropy(head(square.cuda()), targets)
+expected.backward()
+gradient = head.weight.grad
+parallelize_module(head, mesh, ColwiseParallel(output_layouts=Shard(-1), use_local_output=False))
+with loss_parallel():
+    loss = nn.functional.cross_entropy(head(square.cuda()), targets)
+    loss.backward()
+torch.testing.assert_close(loss.full_tensor().detach().cpu(), expected.detach().cpu())
+torch.testing.assert_close(head.weight.grad.full_tensor().cpu(), gradient.cpu())
 
 heads = torch.randn(3, 2, 4, 6, 8)
 whole = heads.clone().requires_grad_()
