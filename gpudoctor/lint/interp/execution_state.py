@@ -341,6 +341,7 @@ class ExecutionState(Position):
         """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all
         until here went as it goes without one."""
         if self._world is not LaunchWorld.SPAWN and (self.launcher_matters or not self.or_spawn):
+            self.refinements.update(self._open_switches())
             raise NeedsWorld
         self._world, self.world_matters = LaunchWorld.SPAWN, True
 
@@ -353,7 +354,14 @@ class ExecutionState(Position):
         # A single process has nothing to switch on.
         if not self.several_processes:
             return
-        fresh = {
+        fresh = self._open_switches()
+        if fresh and not (of_one and len(fresh) > 1):
+            self.refinements.update({key: on is not of_one for key, on in fresh.items()})
+            raise RefineAndRestart
+
+    def _open_switches(self) -> dict[Hashable, bool]:
+        """The answers of the user's that lead here, of which nothing is assumed."""
+        return {
             literal.atom.key: literal.holds
             # Who returned before is another run: `if not args.distributed: train(); return`.
             for literal in (*self.enclosing, *self.path.literals)
@@ -363,9 +371,6 @@ class ExecutionState(Position):
             # Nor is this what turns it on: `if processes == 1: worker(0)`, beside the spawn of more.
             and not asks_for_one(literal)
         }
-        if fresh and not (of_one and len(fresh) > 1):
-            self.refinements.update({key: on is not of_one for key, on in fresh.items()})
-            raise RefineAndRestart
 
     def assume(self, literal: Literal) -> None:
         """Options decide between a GPU and the CPU: begin again with what they are when none is given."""

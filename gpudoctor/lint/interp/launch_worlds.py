@@ -134,8 +134,9 @@ def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budge
     # torchrun first: most programs take both, and it is what PyTorch documents.
     program, switches, m = _follow(start, project, left, LaunchWorld.TORCHRUN, or_spawn=True)
     # It called `mp.spawn`, after it has asked for its launcher: under torchrun that would start processes of processes.
+    # Which switches lead there is known, and what stands before it on their other sides need not be followed again.
     if program is None:
-        program, switches, m = _follow(start, project, left, LaunchWorld.SPAWN)
+        program, switches, m = _follow(start, project, left, LaunchWorld.SPAWN, Assumptions(m.refinements))
     if program is None:
         return []
     # Taken for several processes, a plain script would look as if it forgot everything.

@@ -347,6 +347,30 @@ def test_with_a_process_group_the_single_world_ends_where_it_is_made(paper, monk
     assert executed == [LaunchWorld.TORCHRUN, LaunchWorld.SINGLE]
 
 
+def test_what_leads_to_a_spawn_is_known_when_its_world_begins(paper, monkeypatch):
+    """What is done with one process stands before it, and may take as long as all the rest."""
+    executed = _worlds_begun(monkeypatch)
+    read = paper(
+        """
+        import argparse, os, torch.distributed as dist, torch.multiprocessing as mp
+        def worker(rank, debug):
+            dist.init_process_group("nccl", rank=rank, world_size=4)
+        if __name__ == "__main__":
+            parser = argparse.ArgumentParser()
+            parser.add_argument("--debug", action="store_true")
+            args = parser.parse_args()
+            print("LOCAL_RANK" in os.environ)
+            if args.debug:
+                print("debug")
+            else:
+                mp.spawn(worker, args=(args.debug,), nprocs=4)
+        """,
+        launch="auto",
+    )
+    assert [each.world for each in read.programs] == [LaunchWorld.SPAWN]
+    assert executed == [LaunchWorld.TORCHRUN, LaunchWorld.SPAWN]
+
+
 def _worlds_begun(monkeypatch) -> list[LaunchWorld]:
     begun: list[LaunchWorld] = []
 
