@@ -3,13 +3,13 @@
 ## What goes wrong
 
 Accelerate and DeepSpeed take their numbers from a file, from the command and from the program, and where these differ
-one of them silently wins, or the start fails. `num_processes` counts over all machines: less than one for each is
-none. `distributed_type: 'NO'` starts one process, whatever `num_processes` says. DeepSpeed wants `train_batch_size` to
-be the product of the micro batch, the accumulation steps and the number of processes, and ends with `AssertionError:
-Check batch related parameters` where it is not. Beside `--num_gpus` or `--include` it does not look at
-`CUDA_VISIBLE_DEVICES`, and takes other GPUs. A number of processes that is written into the program holds for one
-launch alone: under another one a test of it ends the program, ranks wait for others that were never started, or a
-sampler leaves a part of the data out.
+one of them silently wins, or the start fails. `num_processes` counts over all machines: less than one for each is none.
+`distributed_type: 'NO'` starts one process, whatever `num_processes` says, and so does `MULTI_GPU` with one, which
+`--multi_gpu` on the command refuses. DeepSpeed wants `train_batch_size` to be the product of the micro batch, the
+accumulation steps and the number of processes, and ends with `AssertionError: Check batch related parameters` where it
+is not. Beside `--num_gpus` or `--include` it does not look at `CUDA_VISIBLE_DEVICES`, and takes other GPUs. A number of
+processes that is written into the program holds for one launch alone: under another one a test of it ends the program,
+ranks wait for others that were never started, or a sampler leaves a part of the data out.
 
 The Trainer of Transformers compares the file with its own arguments, and ends with `ValueError: Please correct the
 following DeepSpeed config values that mismatch TrainingArguments values`. Accelerate refuses a `mixed_precision` other
@@ -82,6 +82,8 @@ class LaunchConfigMismatch(Rule):
             for launch in file.launches:
                 if launch.launcher is StartedBy.DEEPSPEED:
                     yield from self._of_visible(launch)
+                if launch.launcher is StartedBy.ACCELERATE:
+                    yield from self._of_count(launch)
                 yield from self._of_settings(launched, file, launch)
                 yield from self._of_program(launched, file, launch)
 
@@ -109,8 +111,7 @@ class LaunchConfigMismatch(Rule):
         elif kind == "MULTI_GPU" and processes == 1:
             yield self.found(
                 at,
-                "`distributed_type: MULTI_GPU` with one process: the start ends with `ValueError: You need to use "
-                "at least 2 processes to use --multi_gpu`.",
+                "`distributed_type: MULTI_GPU` with one process: one GPU works, and nothing tells.",
                 remedy="Write the number of GPUs.",
             )
         yield from self._of_engine_file(launched, file, settings)
@@ -221,6 +222,17 @@ class LaunchConfigMismatch(Rule):
                 f"takes the GPUs {', '.join(taken)}, and not {', '.join(visible)}.",
                 remedy=f"Leave the variable out and write `--include localhost:{','.join(visible)}`.",
                 because=[("DeepSpeed is told what to take", option.at)],
+            )
+
+    def _of_count(self, launch: ProgramStart) -> Iterator[Finding]:
+        count = launch.option("num-processes")
+        if launch.option("multi-gpu") is not None and count is not None and count.text == "1":
+            yield self.found(
+                count.at,
+                "`--multi_gpu` with one process: the start ends with `ValueError: You need to use at least 2 processes "
+                "to use --multi_gpu`.",
+                remedy="Write the number of GPUs, or leave `--multi_gpu` out.",
+                severity=Severity.ERROR,
             )
 
     def _of_program(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
