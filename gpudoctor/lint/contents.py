@@ -18,6 +18,8 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     from gpudoctor.lint.library_context import LibraryContext
 
 singleton = ValueSet.of
@@ -189,8 +191,11 @@ def note_rank_decides(do: LibraryContext, values: Values) -> None:
             do.set_flag(value, ContainerState.by_rank)
 
 
-KEYS = (Const, Class, Function, Library)
-"""What is known well enough as a key: two of them are the same one, or different."""
+def is_key(value: Value | None) -> TypeGuard[Value]:
+    """It is known well enough as a key: two such are the same one, or different."""
+    if isinstance(value, TupleOf):
+        return all(is_key(each.single) for each in value.items)
+    return isinstance(value, (Const, Class, Function, Library))
 
 
 def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node: ast.AST) -> None:
@@ -203,12 +208,12 @@ def set_item(do: LibraryContext, value: Value, index: Values, new: Values, node:
     # `self.__dict__["model"] = model`, `vars(args)["distributed"] = True`
     if described is not None and (name := text_of(only)) is not None:
         do.set_own_attribute(described, name, new)
-    if not isinstance(only, KEYS) and not isinstance(value, ListOf):
+    if not is_key(only) and not isinstance(value, ListOf):
         note_any_name(do, value, index, new, node)
     if isinstance(value, DictOf):
         known = possible_pairs(do, value)
         # Each entry that is put in makes the table anew.
-        if isinstance(only, KEYS) and len(known) < MAX_ENTRIES:
+        if is_key(only) and len(known) < MAX_ENTRIES:
             _set_entries(do, value, {**dict(known), singleton(only): new})
         elif not known and only == key_of(value):
             # `for name in sums: sums[name] = reduce(sums[name])`: what is done with that key is done with all.

@@ -176,8 +176,8 @@ class ProjectModules(Protocol):
     def is_before(self, library: str, version: Sequence[int]) -> bool:
         """The project is installed with an older version of a library than this one."""
 
-    def settings_in(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
-        """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
+    def settings_in(self, name: str) -> tuple[str, object] | None:
+        """The path and the document of a YAML, TOML or JSON file of the project, where it can be read."""
 
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""

@@ -17,6 +17,8 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.function import Class
     from gpudoctor.lint.domain.value import Value, Values
@@ -86,36 +88,55 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
 
 def note_returned(do: LibraryContext, cls: Class, returned: Values) -> None:
     """What a rehearsed forward has returned: `return logits, F.cross_entropy(…)`."""
+    for cell, is_so in ((TensorState.returned_means, _is_mean), (TensorState.returned_graphs, _has_graph)):
+        places = _places(returned, is_so)
+        if places:
+            do.set_state(cls, cell, ValueSet([Binding(place) for place in places]))
+
+
+def _places(returned: Values, is_so: Callable[[Value], bool]) -> list[Const]:
     only = returned.single
     if isinstance(only, TupleOf):
-        places = [Const(index) for index, item in enumerate(only.items) if item.all(_is_mean)]
-    else:
-        places = [WHOLE] if returned.bindings and returned.all(_is_mean) else []
-    if places:
-        do.set_state(cls, TensorState.returned_means, ValueSet([Binding(place) for place in places]))
+        return [Const(index) for index, item in enumerate(only.items) if item.all(is_so)]
+    return [WHOLE] if returned.bindings and returned.all(is_so) else []
 
 
 def _is_mean(value: Value) -> bool:
     return value.mean
 
 
+def _has_graph(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.graph is True and not value.doubtful
+
+
 def as_returned(do: LibraryContext, output: Tensor, cls: Class | None) -> Tensor:
     """The output of a model, with what is known of what its class returns."""
-    means = do.state(cls, TensorState.returned_means) if cls is not None else None
-    if means is None:
+    if cls is None:
         return output
-    do.set_state(output, TensorState.returned_means, means)
-    return replace(output, mean=True) if means.single == WHOLE else output
+    for cell in (TensorState.returned_means, TensorState.returned_graphs):
+        places = do.state(cls, cell)
+        if places is not None:
+            do.set_state(output, cell, places)
+    means = do.state(cls, TensorState.returned_means)
+    return replace(output, mean=True) if means is not None and means.single == WHOLE else output
 
 
 def is_returned_mean(do: LibraryContext, output: Tensor, index: object) -> bool:
     """This entry of what a model has returned is a mean."""
-    means = (
-        do.state(output, TensorState.returned_means)
-        if output.origin is TensorOrigin.OUTPUT and not output.part
-        else None
-    )
+    means = do.state(output, TensorState.returned_means) if _is_whole(output) else None
     return means is not None and any(place == Const(index) for place in means)
+
+
+def may_lack_graph(do: LibraryContext, output: Tensor, index: object) -> bool:
+    """A model may return masks or counters beside what has a graph, and this may be one."""
+    if not _is_whole(output):
+        return False
+    graphs = do.state(output, TensorState.returned_graphs)
+    return graphs is None or all(place not in (WHOLE, Const(index)) for place in graphs)
+
+
+def _is_whole(output: Tensor) -> bool:
+    return output.origin is TensorOrigin.OUTPUT and not output.part
 
 
 def _divided(operands: list[Value], by: str) -> Value | None:

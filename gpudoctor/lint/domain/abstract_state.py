@@ -231,6 +231,8 @@ class TensorState:
     returned_means: ValueCell[Tensor | Class] = ValueCell()
     """At which places of what a class of models returns there are means, or -1: all of it is one. Written by
     `loss_scale` for the class, and then for each output."""
+    returned_graphs: ValueCell[Class | Tensor] = ValueCell()
+    """The same of what surely has a graph. Written and read by `loss_scale`."""
     numbers_of_each_gpu: ValueCell[Tensor] = ValueCell()
     """The keys of those parts of an output of `DataParallel` that were single numbers on each GPU. Written and read by
     `data_parallel_replicas`."""
@@ -324,7 +326,8 @@ class ObjectState:
     not known. Of parsers and namespaces too, and of copies. Written by `missing_attributes`, `argument_parsers`,
     `stdlib` and `torch_nn`."""
     of_settings: Flag[Allocated] = Flag()
-    """A dictionary of the project's own class, made of nothing but what the user chose. Written by `calls`."""
+    """A dictionary of the project's own class, made of nothing but what the user chose, or a section of a settings
+    file. Written by `calls` and `written_settings`."""
 
 
 class ClassState:
@@ -362,6 +365,9 @@ class SettingState:
     left_out: ValueCell[Unknown] = ValueCell()
     """What it is where the file that may replace it does not name it. Written by `replaced_defaults`, read by
     `gpu_switches`."""
+    read_from: ValueCell[DictOf] = ValueCell()
+    """The path of the settings file whose document it is. Written by `written_settings`, read by
+    `engine_configuration`."""
     hides_rank: Flag[Value] = Flag()
     """A rank, or what comes from one, was put into it, and nobody knows under which name. Of dictionaries, objects and
     all that is unknown. Written by `hidden_ranks` and `argument_parsers`, read where an entry is not known."""

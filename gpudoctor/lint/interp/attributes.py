@@ -159,7 +159,7 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         answered = model(library_call(m, name, NO_ARGUMENTS, node, value))
         if answered is not NOT_ANSWERED:
             return answered
-    if isinstance(value, (Instance, DictOf)) and class_of(value) is not None:
+    if isinstance(value, (Instance, DictOf)) and (class_of(value) is not None or _is_its_own_dict(m, value)):
         return _missing(m, value, name, node)
     return singleton(Method(value, name))
 
@@ -184,17 +184,17 @@ def _missing(m: Evaluator, value: Instance | DictOf, name: str, node: ast.AST) -
         if option is not None:
             return option
         return _by_kind(m, replace(kept.single, label=value.label), name, node)
+    # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
+    if isinstance(value, DictOf) and (cls is not None or _is_its_own_dict(m, value)):
+        if name in DICT_METHODS:
+            return singleton(Method(value, name))
+        found = _entry_as_attribute(m, value, name, node)
+        if found is not None:
+            return found
+        config = m.flag(value, ObjectState.of_settings) is not NO
+        entry = Unknown(Attribute(value, name), "an entry", m.text(node, 40), config=config)
+        return singleton(m.setting(entry, m.place(node)))
     if cls is not None:
-        # `cfg = Config(yaml.safe_load(file))`: an entry of it under another spelling.
-        if isinstance(value, DictOf):
-            if name in DICT_METHODS:
-                return singleton(Method(value, name))
-            found = _entry_as_attribute(m, value, name, node)
-            if found is not None:
-                return found
-            config = m.flag(value, ObjectState.of_settings) is not NO
-            entry = Unknown(Attribute(value, name), "an entry", m.text(node, 40), config=config)
-            return singleton(m.setting(entry, m.place(node)))
         getter = find_in_class(m, cls, "__getattr__")
         if getter is not None:
             receiver = singleton(value)
@@ -214,10 +214,15 @@ def _kept_in(m: Evaluator, value: Value) -> DictOf | None:
     return kept[0] if len(kept) == 1 else None
 
 
+def _is_its_own_dict(m: Evaluator, value: Value) -> bool:
+    """`self.__dict__ = self`, as EasyDict does."""
+    return _kept_in(m, value) == value
+
+
 def _holds_entries(m: Evaluator, value: DictOf) -> bool:
     """Its attributes are its entries: `self.__dict__ = self`, `__getattr__ = dict.get`."""
     cls = class_of(value)
-    if _kept_in(m, value) == value:
+    if _is_its_own_dict(m, value):
         return True
     return cls is not None and any(find_in_class(m, cls, name) for name in ("__getattr__", "__setattr__"))
 

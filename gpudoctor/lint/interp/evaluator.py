@@ -311,8 +311,8 @@ class Evaluator(ExecutionState, LibraryContext):
         first = self.project.too_new(library)
         return bool(first) and tuple(first) <= tuple(version)
 
-    def settings_in(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
-        """The path and the plain values (`fp16.enabled`) of a JSON file of the project, where it can be read."""
+    def settings_in(self, name: str) -> tuple[str, object] | None:
+        """The path and the document of a YAML, TOML or JSON file of the project, where it can be read."""
         return self.project.settings(name)
 
     def yielded(self, values: Values, node: ast.AST) -> None:

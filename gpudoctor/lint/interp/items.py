@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
-    KEYS,
     MAX_ITEMS,
     find_method,
     hidden_in,
+    is_key,
     key_of,
     known_items,
     new_list,
@@ -201,7 +201,7 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
 def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Values:
     """The value under a key, or all that it may be."""
     known = possible_pairs(m, value)
-    if isinstance(key, KEYS):
+    if is_key(key):
         for each, held in known:
             if each.single == key:
                 return _or_another(m, value, key, held, node)
@@ -211,7 +211,7 @@ def entry(m: Evaluator, value: DictOf, key: Value | None, node: ast.AST) -> Valu
         found = Unknown(Item(value, key), "chosen at the start", m.text(node, 40), config=True)
         return singleton(m.setting(found, m.place(node)))
     candidates = [extra] if extra is not None else []
-    if not isinstance(key, KEYS):
+    if not is_key(key):
         candidates += _picked(m, key, known, node) if extra is None else [found for _, found in known]
     # `defaultdict(list)[key]` makes what is not there yet.
     factory = m.state(value, ContainerState.factory)

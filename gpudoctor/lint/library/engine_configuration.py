@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
-from gpudoctor.lint.domain.container import DictOf
-from gpudoctor.lint.domain.symbols import CallResult, OpenFile
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.domain.container import DictOf, ListOf
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
 from gpudoctor.lint.library.gpu_switches import default_of
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.library_call import Call
 
-_READ = frozenset({"json.load", "yaml.safe_load", "commentjson.load", "hjson.load"})
 _ENGINE, _OF_ENGINE = "engine", "engine."
 _UNDECIDED = Anonymous("configuration", "deepspeed")
 """What is no plain value."""
@@ -41,10 +38,9 @@ def configuration(call: Call, given: Values | None) -> EngineSettings:
     """The configuration of DeepSpeed that stands in the program or in a file that it names."""
     value = single_of(given)
     name = _named(call, value)
-    written = call.do.modules.settings_in(name) if name is not None else None
-    if written is not None:
-        path, values = written
-        return EngineSettings(_written(call, value, values), path)
+    path, document = (call.do.modules.settings_in(name) if name is not None else None) or ("", None)
+    if isinstance(document, dict):
+        return EngineSettings(_written(call, value, dict(_flat("", document))), path)
     found: dict[str, Values] = {}
     return EngineSettings(found if _flattened(call, value, "", found) else None)
 
@@ -75,13 +71,8 @@ def _named(call: Call, value: Value | None) -> str | None:
     if value is None:
         chosen = call.do.launch.option(("--deepspeed_config",)) if call.arg(0, "args") is not None else None
         return chosen if isinstance(chosen, str) else None
-    match value.term:
-        case CallResult(str(function), (given, *_)) if function in _READ:
-            # With what was given by name behind it, or without.
-            file = given[0] if isinstance(given, tuple) and given else given
-            term = term_of(single_of(file)) if isinstance(file, ValueSet) else None
-            return _path(call, single_of(term.path)) if isinstance(term, OpenFile) else None
-    return _path(call, value)
+    read = call.do.state(value, SettingState.read_from) if isinstance(value, DictOf) else None
+    return text_of(single_of(read)) or _path(call, value)
 
 
 def _path(call: Call, value: Value | None) -> str | None:
@@ -92,10 +83,12 @@ def _path(call: Call, value: Value | None) -> str | None:
 def _written(call: Call, value: Value | None, written: Mapping[str, object]) -> dict[str, Values]:
     """What stands in the file, with what the program has put in its place."""
     found: dict[str, Values] = {}
+    _flattened(call, value, "", found)
     for name, held in written.items():
-        own = call.do.entry(value, SettingState.items, name) if isinstance(value, Unknown) else None
         plain = Const(held) if held is not None else Unknown(_UNDECIDED, "a part of the configuration")
-        found[name] = singleton(plain) if own is None else own
+        put = single_of(found.get(name))
+        if put is None or isinstance(put, (DictOf, ListOf)) or default_of(call.do, put) == plain:
+            found[name] = singleton(plain)
     return found
 
 
@@ -110,3 +103,13 @@ def _flattened(call: Call, value: Value | None, under: str, found: dict[str, Val
             return False
         found[f"{under}{name}"] = held
     return entries is not None
+
+
+def _flat(above: str, members: Mapping[str, object]) -> Iterator[tuple[str, str | int | float | bool | None]]:
+    """The plain values by their keys with those above them (`fp16.enabled`), and None for what is no plain value."""
+    for name, value in members.items():
+        if isinstance(value, dict):
+            yield f"{above}{name}", None
+            yield from _flat(f"{above}{name}.", value)
+        else:
+            yield f"{above}{name}", value if isinstance(value, (str, int, float, bool)) else None

@@ -62,6 +62,10 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "timm": ("timm",),
     "torch_geometric": ("dgl", "torch_geometric"),
     "torchmetrics": ("torchmetrics",),
+    "written_settings": (
+        "addict", "commentjson", "easydict", "hjson", "json.load", "munch", "omegaconf", "toml", "tomli", "tomllib",
+        "yaml",
+    ),
 }  # fmt: skip
 """Files that know nothing but what has a name that begins so."""
 ANALYSES = (

@@ -9,7 +9,7 @@ from gpudoctor.lint.analyses.async_work import note_pending
 from gpudoctor.lint.analyses.collective_taint import after_operation, depends_on, marks_of, note_in_place, note_view
 from gpudoctor.lint.analyses.data_parallel_replicas import extent_by, extent_of_part, of_extent
 from gpudoctor.lint.analyses.forward_body import MEETING, brought, check_meeting, computing, kept
-from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, of_arithmetic
+from gpudoctor.lint.analyses.loss_scale import SCALING, is_returned_mean, may_lack_graph, of_arithmetic
 from gpudoctor.lint.contents import new_list
 from gpudoctor.lint.domain.abstract_state import NO, YES, DatasetState, LoaderState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -163,8 +163,7 @@ def part_of(
     device = Unknown(Anonymous("device of an entry", tensor), "entries were replaced") if changed else tensor.device
     if tensor.batch_of is not None and not tensor.part and _is_without_tensors(do, tensor, key):
         device = Unknown(Anonymous("device of a number", tensor), "no tensor")
-    # A model may return masks or counters beside what has a graph.
-    doubtful = tensor.doubtful or (tensor.origin is TensorOrigin.OUTPUT and not tensor.part)
+    doubtful = tensor.doubtful or may_lack_graph(do, tensor, key)
     return replace(
         tensor, identity=identity, place=place, label=label or tensor.label, part=True, doubtful=doubtful,
         device=device, extent=extent_of_part(do, tensor, key), mean=tensor.mean or is_returned_mean(do, tensor, key),

@@ -180,23 +180,22 @@ class Project:
                     found += [self.submodule(package, alias.name) for alias in node.names]
             yield from (each for each in found if isinstance(each, ModuleFile))
 
-    def settings(self, name: str) -> tuple[str, dict[str, str | int | float | bool | None]] | None:
-        """The path without links and the plain values of a JSON file that the program names, where it can be read. It
+    def settings(self, name: str) -> tuple[str, object] | None:
+        """The path without links and the document of a settings file that the program names, where it can be read. It
         is looked for from the program's folder upwards: nobody knows in which folder it is started."""
         # Imported late: few programs are configured by a file.
-        from gpudoctor.lint.source.setting_files import plain_values
+        from gpudoctor.lint.source.setting_files import document_in
 
         folder = self._entry_folder
-        while not os.path.isabs(name):
+        while True:
             path = real_path(os.path.normpath(os.path.join(folder, name)))
             if self._is_ours(path) and is_file(path):
                 found = self._sources.read(path, late=True)
-                values = plain_values(found.text) if isinstance(found, SourceFile) else None
-                return (path, values) if values is not None else None
-            if folder in (self.root, os.path.dirname(folder)):
-                break
+                document = document_in(found.text, path) if isinstance(found, SourceFile) else None
+                return (path, document) if document is not None else None
+            if os.path.isabs(name) or folder in (self.root, os.path.dirname(folder)):
+                return None
             folder = os.path.dirname(folder)
-        return None
 
     def _with_packages(self, dotted: str, module: ModuleFile) -> list[ModuleFile | Package | None]:
         """A module, and the packages around it, which Python executes first."""

@@ -1,12 +1,14 @@
-"""The setting files of a project: the classes and functions that they name (`_target_: package.module.Net`), and the
-numbers of one that the program hands on."""
+"""The setting files of a project: the classes and functions that they name (`_target_: package.module.Net`), and what
+stands in one that the program opens."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from gpudoctor.lint.source.file_queries import beginning_of, question
 
@@ -89,20 +91,47 @@ def _names_in(root: str, file: str) -> Iterator[tuple[str, str]]:
 _COMMENT = re.compile(r"^\s*(?://|#).*$", re.MULTILINE)
 
 
-def plain_values(text: str) -> dict[str, str | int | float | bool | None] | None:
-    """The plain values of a JSON object by their keys with those above them (`fp16.enabled`), and None for what is no
-    plain value; None where it is no object. Lines of comments are passed over, as DeepSpeed does."""
+def document_in(text: str, path: str) -> object:
+    """What a YAML, TOML or JSON file holds, as plain dictionaries, lists and scalars; None where it cannot be read."""
     try:
-        document = json.loads(_COMMENT.sub("", text))
+        if path.endswith((".yaml", ".yml")):
+            return _in_yaml(text)
+        return _in_toml(text) if path.endswith(".toml") else _in_json(text)
+    # Each library has its own errors, all of which are of this kind.
     except (ValueError, RecursionError):
         return None
-    return dict(_flat("", document)) if isinstance(document, dict) else None
 
 
-def _flat(above: str, members: dict[str, object]) -> Iterator[tuple[str, str | int | float | bool | None]]:
-    for name, value in members.items():
-        if isinstance(value, dict):
-            yield f"{above}{name}", None
-            yield from _flat(f"{above}{name}.", value)
-        else:
-            yield f"{above}{name}", value if isinstance(value, (str, int, float, bool)) else None
+def _in_json(text: str) -> object:
+    # Lines of comments are passed over, as DeepSpeed does.
+    return json.loads(_COMMENT.sub("", text))
+
+
+def _in_toml(text: str) -> object:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    return tomllib.loads(text)
+
+
+def _in_yaml(text: str) -> object:
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Reads `!include x` and `!!python/tuple` as what is written behind them."""
+
+    def untagged(loader: Any, _: str, node: Any) -> object:
+        match node:
+            case yaml.MappingNode():
+                return loader.construct_mapping(node, deep=True)
+            case yaml.SequenceNode():
+                return loader.construct_sequence(node, deep=True)
+        return loader.construct_scalar(node)
+
+    Loader.add_multi_constructor("", untagged)
+    try:
+        return yaml.load(text, Loader=Loader)
+    except yaml.YAMLError:
+        return None

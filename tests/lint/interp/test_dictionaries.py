@@ -26,6 +26,16 @@ DICTIONARIES = {
                 found[name] = "d"
         reveal(found["a"])  #: 'd' if company.asked(name) | 'c' if not (company.asked(name))
         """,
+    "by several names together": """
+        import company
+        table = {}
+        table["model", "small"] = 1
+        table["model", "large"] = 2
+        reveal(table["model", "large"])  #: 2
+        reveal(("model", "large") in table)  #: True
+        table["loss", company.name()] = 3
+        reveal(table["model", "small"])  #: 1
+        """,
     "made of pairs": """
         reveal(dict(zip(["a", "b"], [1, 2])))  #: {'a': 1, 'b': 2}
         reveal(dict([("a", 1)], c=3))  #: {'a': 1, 'c': 3}

@@ -1,0 +1,122 @@
+"""What stands in a settings file of the project that the program opens: `yaml.safe_load(open("train.yaml"))`."""
+
+from __future__ import annotations
+
+from types import NoneType
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import new_dict, new_list, possible_pairs
+from gpudoctor.lint.domain.abstract_state import ObjectState, SettingState
+from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.domain.symbols import OpenFile, Setting
+from gpudoctor.lint.domain.value import Const, Unknown, Values, text_of
+from gpudoctor.lint.events.process import SettingDefault
+from gpudoctor.lint.library.argument_parsers import note_default
+from gpudoctor.lint.library.paths import on_disk
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+
+MOST_VALUES = 1000
+"""Files with more of them are tables of data."""
+
+
+@MODELS.callable(
+    "commentjson.load", "hjson.load", "json.load", "toml.load", "tomli.load", "tomllib.load", "yaml.full_load",
+    "yaml.load", "yaml.safe_load", "yaml.unsafe_load",
+)  # fmt: skip
+def _loaded(call: Call) -> Values:
+    return read_from(call, call.args[0].single if call.args else None) or NOT_ANSWERED
+
+
+@MODELS.callable("omegaconf.OmegaConf.load")
+def _loaded_with_attributes(call: Call) -> Values:
+    """OmegaConf's entries are read as attributes, too."""
+    found = read_from(call, call.args[0].single if call.args else None)
+    if found is None:
+        return NOT_ANSWERED
+    show_entries(call, found)
+    return found
+
+
+@MODELS.callable("addict.Dict", "easydict.EasyDict", "munch.munchify", "munch.Munch", "omegaconf.OmegaConf.create")
+def _with_attributes(call: Call) -> Values:
+    given = call.args[0] if len(call.args) == 1 and not call.keywords and not call.rest else None
+    if given is None or not isinstance(given.single, DictOf):
+        return NOT_ANSWERED
+    show_entries(call, given)
+    return given
+
+
+def read_from(call: Call, file: Value | None) -> Values | None:
+    """What a file holds, given by its path or open; None where the project has none of this name that can be read.
+
+    What is off in it, nothing or one is a setting that the user may turn up; all else is as written."""
+    if isinstance(file, Unknown) and isinstance(file.term, OpenFile):
+        file = file.term.path.single if file.term.path is not None else None
+    name = text_of(file) or (on_disk(file) if file is not None else None)
+    found = call.do.modules.settings_in(name) if name is not None else None
+    if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
+        return None
+    path, document = found
+    made = _Reading(call, path).value(document, "")
+    only = made.single
+    if isinstance(only, DictOf):
+        call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
+    return made
+
+
+def show_entries(call: Call, values: Values) -> None:
+    """The entries of these dictionaries, and of those in them, are their attributes, too."""
+    for each in values:
+        if isinstance(each, DictOf):
+            call.do.set_own_attribute(each, "__dict__", singleton(each))
+            for _, held in possible_pairs(call.do, each):
+                show_entries(call, held)
+
+
+def _is_table(document: object) -> bool:
+    todo, seen = [document], 0
+    while todo and seen <= MOST_VALUES:
+        each = todo.pop()
+        seen += 1
+        todo += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    return seen > MOST_VALUES
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One reading of a file by the program."""
+
+    call: Call
+    path: str
+
+    def value(self, written: object, name: str) -> Values:
+        """What is written under a name, which has those above it before it: `optimizer.lr`."""
+        call = self.call
+        if isinstance(written, dict):
+            entries: list[tuple[Values | None, Values]] = [
+                (singleton(Const(key)), self.value(each, _below(name, key))) for key, each in written.items()
+            ]
+            made = new_dict(call.do, entries, call.node)
+            if isinstance(made.single, DictOf):
+                call.do.set_flag(made.single, ObjectState.of_settings)
+            return made
+        if isinstance(written, list):
+            return new_list(call.do, [self.value(each, _below(name, at)) for at, each in enumerate(written)], call.node)
+        # It says what the program does as it lies there. What is off, nothing or one is for others to turn up.
+        if isinstance(written, str) or written is True or (isinstance(written, (int, float)) and written not in (0, 1)):
+            return singleton(Const(written))
+        term = Setting(f"{self.path}:{name}")
+        setting = Unknown(term, "written in a settings file", name, config=True)
+        # YAML has dates, too.
+        if isinstance(written, (int, float, NoneType)):
+            note_default(self.call, term.name, singleton(Const(written)))
+            self.call.emit(SettingDefault, value=setting, text=name, left_out=Const(written))
+        return singleton(self.call.do.launch.setting(setting, self.call.place))
+
+
+def _below(name: str, key: object) -> str:
+    return f"{name}.{key}" if name else str(key)

@@ -1,0 +1,120 @@
+"""What stands in the settings files that a program opens."""
+
+from __future__ import annotations
+
+import pytest
+
+YAML = """\
+    # file: train.yaml
+    name: net
+    seed: 42
+    amp: false
+    shuffle: true
+    gpus: 1
+    resume:
+    since: 2026-01-01
+    model: {name: vit, depth: 12}
+    steps: [10, 20]
+    tuple: !!python/tuple [1, 2]
+"""
+FILES = {
+    "YAML": f"""
+    import yaml
+    with open("train.yaml") as file:
+        config = yaml.safe_load(file)
+    reveal((config["name"], config["seed"], config["shuffle"], config["steps"][1]))  #: ('net', 42, True, 20)
+    reveal(config["model"])  #: {{'name': 'vit', 'depth': 12}}
+    reveal(config.get("lr", 0.1))  #: 0.1
+    # What is off, nothing or one may be turned up.
+    reveal(config["amp"] is True)  #: config['amp'] is True
+    reveal(config["gpus"] > 1)  #: config['gpus'] > 1
+    reveal(config["resume"] is None)  #: config['resume'] is None
+    reveal(config["since"] is None)  #: config['since'] is None
+    model = config.pop("model")
+    reveal((model.pop("name"), dict(**model)))  #: ('vit', {{'depth': 12}})
+{YAML}""",
+    "TOML": """
+    import tomllib
+    config = tomllib.load(open("train.toml", "rb"))
+    reveal(config["train"]["epochs"])  #: 30
+    # file: train.toml
+    [train]
+    epochs = 30
+    """,
+    "JSON": """
+    import json
+    from types import SimpleNamespace
+    config = SimpleNamespace(**json.load(open("train.json")))
+    reveal(config.epochs)  #: 30
+    # file: train.json
+    {"epochs": 30}
+    """,
+    "beside the program": f"""
+    import os, yaml
+    from pathlib import Path
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.yaml")
+    reveal(yaml.safe_load(open(here))["seed"])  #: 42
+    reveal(yaml.safe_load((Path(__file__).parent / "train.yaml").read_text())["seed"])  #: 42
+{YAML}""",
+    "entries as attributes": f"""
+    import yaml
+    from easydict import EasyDict
+    from omegaconf import OmegaConf
+    config = OmegaConf.load("train.yaml")
+    reveal((config.model.depth, config["seed"], config.get("seed")))  #: (12, 42, 42)
+    config.model.depth = 3
+    reveal(config["model"]["depth"])  #: 3
+    easy = EasyDict(yaml.load(open("train.yaml"), Loader=yaml.FullLoader))
+    reveal((easy.name, easy.model.name, list(easy.model.keys())))  #: ('net', 'vit', ['name', 'depth'])
+{YAML}""",
+}
+UNKNOWN = {
+    "a file that is not there": 'yaml.safe_load(open("other.yaml"))',
+    "a file that the user chooses": "yaml.safe_load(open(argparse.ArgumentParser().parse_args().config))",
+    "no YAML": 'yaml.safe_load(open("broken.yaml"))',
+    "a table of data": 'yaml.safe_load(open("table.yaml"))',
+}
+
+
+@pytest.mark.parametrize("source", FILES.values(), ids=FILES)
+def test_what_stands_in_a_settings_file(paper, source: str):
+    paper(source)
+
+
+@pytest.mark.parametrize("read", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_cannot_be_read_stays_unknown(paper, read: str):
+    many = "".join(f"row{number}: 7\n" for number in range(2000))
+    paper(
+        f"""import argparse, yaml
+config = {read}
+reveal(config["row1"] == 7)  #: config['row1'] == 7
+# file: broken.yaml
+row1: [7
+# file: table.yaml
+{many}"""
+    )
+
+
+def test_the_member_of_a_registry_that_a_file_names(paper):
+    paper(
+        """
+    import yaml
+    table = {}
+    def register(kind, name):
+        def note(made):
+            table[kind, name] = made
+            return made
+        return note
+    @register("model", "small")
+    def small(depth): return "small"
+    @register("model", "large")
+    def large(depth): return depth
+    @register("loss", "large")
+    def loss(): return "loss"
+    config = yaml.safe_load(open("train.yaml"))
+    reveal(table["model", config.pop("name")](**config))  #: 12
+    # file: train.yaml
+    name: large
+    depth: 12
+    """
+    )
