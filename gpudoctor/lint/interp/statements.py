@@ -104,7 +104,18 @@ def _as_set(m: Evaluator, node: ast.stmt, written: Values) -> Values:
 def _is_operand(m: Evaluator, target: ast.expr, operation: ast.BinOp) -> bool:
     """`total = total + loss` adds to its target as `total += loss` does."""
     written = m.text(target)
-    return any(type(each) is type(target) and m.text(each) == written for each in (operation.left, operation.right))
+    return any(
+        _is_got_from(m, target, each) or (type(each) is type(target) and m.text(each) == written)
+        for each in (operation.left, operation.right)
+    )
+
+
+def _is_got_from(m: Evaluator, target: ast.expr, read: ast.expr) -> bool:
+    """`sums.get(key, 0)` is what `sums[key]` was."""
+    match target, read:
+        case ast.Subscript(owner, key), ast.Call(ast.Attribute(of, "get" | "setdefault"), [asked, *_]):
+            return m.text(owner) == m.text(of) and m.text(key) == m.text(asked)
+    return False
 
 
 def _annotated(m: Evaluator, node: ast.AnnAssign) -> None:

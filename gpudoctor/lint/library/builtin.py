@@ -102,6 +102,15 @@ def _text(call: Call) -> Values:
     return given.map(_written)
 
 
+@MODELS.callable("json.dumps", "pprint.pformat", "yaml.safe_dump")
+def _text_of_all(call: Call) -> Values:
+    """The text of a container, in which each of its values stands."""
+    held = flatten(call.do, list(call.args[0])) if call.args else []
+    for value in held:
+        note_printed(call.do, singleton(value), call.place)
+    return singleton(Text(tuple(held))) if held else NOT_ANSWERED
+
+
 def _written(value: Value) -> Value:
     found = as_text(value) if isinstance(value, Const) else None
     return found or (value if isinstance(value, Text) else Text((value,)))
@@ -182,6 +191,14 @@ def _is_nested(items: tuple[Values, ...], levels: int) -> bool:
 
 
 # Progress bars hand on the items as they are: the loader behind one is still iterated.
+@MODELS.callable("itertools.chain.from_iterable")
+def _chain_of(call: Call) -> Values:
+    sources = call.args[0].single if call.args else None
+    items = known_items(call.do, sources)
+    found = (call.do.items_of(call.args[0], call.node),) if items is None and call.args else items or ()
+    return NOT_ANSWERED if _is_nested(found, 4) else singleton(Enumerated("chain", found, items is None))
+
+
 @MODELS.callable("tqdm.*", "rich.progress.track", "itertools.cycle")
 def _progress(call: Call) -> Values:
     # tqdm says `iterable`, rich says `sequence`.

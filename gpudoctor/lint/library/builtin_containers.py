@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import (
+    NESTED,
     extend,
+    fields_of,
     in_a_set,
     is_grown,
     key_of,
@@ -19,7 +21,7 @@ from gpudoctor.lint.contents import (
 )
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
-from gpudoctor.lint.domain.function import ProjectModule
+from gpudoctor.lint.domain.function import Instance, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
 from gpudoctor.lint.domain.symbols import EachOf, EntriesOf
 from gpudoctor.lint.domain.tensor import Tensor
@@ -86,6 +88,23 @@ def _dict(call: Call) -> Values:
     if factory is not None and isinstance(made.single, DictOf):
         call.do.set_state(made.single, ContainerState.factory, factory)
     return made
+
+
+@MODELS.callable("dataclasses.asdict", "attr.asdict", "attrs.asdict")
+def _fields_by_name(call: Call) -> Values:
+    """The fields of an object in a dictionary, and so the objects in it."""
+    owner = call.first
+    return _as_dict(call, owner, NESTED) if isinstance(owner, Instance) else NOT_ANSWERED
+
+
+def _as_dict(call: Call, owner: Instance, levels: int) -> Values:
+    entries: list[tuple[Values | None, Values]] = []
+    for name in dict.fromkeys(fields_of(owner.cls)):
+        held = call.do.own_attribute(owner, name) or unknown(call, "a field")
+        inner = held.single
+        held = _as_dict(call, inner, levels - 1) if levels and isinstance(inner, Instance) else held
+        entries.append((singleton(Const(name)), held))
+    return new_dict(call.do, entries, call.node) if entries else NOT_ANSWERED
 
 
 def _entries_of(call: Call, given: Values) -> list[tuple[Values | None, Values]]:
@@ -163,7 +182,12 @@ def _row(name: str, key: Values, value: Values) -> Values:
 def _from_base(call: Call[DictOf]) -> Values:
     """What a class under `dict` has from there: `super().__init__(settings)`, `super().__setitem__(key, value)`."""
     if call.name == "__init__":
-        for values in (*call.args[:1], *call.rest):
+        given = (*call.args, *call.rest)
+        cls = class_of(call.receiver)
+        if given and cls is not None and "collections.defaultdict" in cls.library_bases:
+            call.do.set_state(call.receiver, ContainerState.factory, given[0])
+            given = given[1:]
+        for values in given[:1]:
             _take_all_in(call, values)
         for name, values in call.keywords.items():
             set_item(call.do, call.receiver, singleton(Const(name)), values, call.node)

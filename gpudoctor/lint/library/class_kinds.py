@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MODULE_ROOTS = prefixes("modules")
 LIBRARIES_OF_MODELS = prefixes("models")
 LOSSES = prefixes("losses")
-DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict"})
+DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict", "collections.defaultdict"})
 _TOOLS = prefixes("tools")
 _MODULES_SAY_SO = prefixes("modules_say_so")
 HOOKS.tells_kind.update(

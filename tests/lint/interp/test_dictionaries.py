@@ -107,6 +107,28 @@ DICTIONARIES = {
         reveal(Counted(a=1)["a"])  #: 5
         reveal(Counted(a=1).copy())  #: 'mine'
         """,
+    "of a class under defaultdict": """
+        import collections
+        class Meter:
+            total = 3
+        class Meters(collections.defaultdict):
+            def __init__(self):
+                super().__init__(Meter)
+        meters = Meters()
+        meters["loss"].total = 4
+        reveal((meters["loss"].total, meters["accuracy"].total))  #: (4, 3)
+        """,
+    "made of the fields of an object": """
+        import dataclasses
+        @dataclasses.dataclass
+        class Optimizer:
+            lr: float = 0.1
+        @dataclasses.dataclass
+        class Config:
+            epochs: int = 5
+            optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
+        reveal(dataclasses.asdict(Config(epochs=7)))  #: {'epochs': 7, 'optimizer': {'lr': 0.1}}
+        """,
     "by branches, handed over by name": """
         import argparse
         args = argparse.ArgumentParser().parse_args()

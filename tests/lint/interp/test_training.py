@@ -584,3 +584,36 @@ def test_what_one_of_two_models_returns_is_on_the_gpu_either_way(paper):
         """
     )
     assert {event.location.line for event in found.events(Mixed)} == {9}
+
+
+def test_a_sum_by_name_grows_as_any_other(paper):
+    found = paper(
+        """
+        import torch
+        from torch.utils.data import DataLoader
+        model = torch.nn.Linear(2, 2)
+        sums = {}
+        for batch in DataLoader([1]):
+            loss = model(batch).sum()
+            loss.backward()
+            for name, value in {"loss": loss}.items():
+                sums[name] = sums.get(name, 0) + value
+                sums["last"] = sums.get(name, 0) + 1
+        """
+    )
+    assert {event.location.line for event in found.events(Accumulated)} == {10}
+
+
+def test_loaders_one_after_another_are_gone_through(paper):
+    found = paper(
+        """
+        import itertools
+        from torch.utils.data import DataLoader
+        loaders = [DataLoader([1]), DataLoader([2])]
+        for batch in itertools.chain.from_iterable(loader for loader in loaders):
+            pass
+        for batch in itertools.chain.from_iterable(loaders):
+            pass
+        """
+    )
+    assert {event.location.line for event in found.events(Iterate)} == {5, 7}
