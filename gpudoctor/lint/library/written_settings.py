@@ -61,7 +61,7 @@ def read_from(call: Call, file: Value | None) -> Values | None:
     if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
         return None
     path, document = found
-    made = _Reading(call, path).value(document, "")
+    made = _OpenedFile(call, path).value(document, "")
     only = made.single
     if isinstance(only, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
@@ -87,7 +87,7 @@ def _is_table(document: object) -> bool:
 
 
 @dataclass(frozen=True)
-class _Reading:
+class _OpenedFile:
     """One reading of a file by the program."""
 
     call: Call

@@ -119,7 +119,7 @@ def _in_toml(text: str) -> object:
 def _in_yaml(text: str) -> object:
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    class TagReader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """Reads `!include x` and `!!python/tuple` as what is written behind them."""
 
     def untagged(loader: Any, _: str, node: Any) -> object:
@@ -130,8 +130,8 @@ def _in_yaml(text: str) -> object:
                 return loader.construct_sequence(node, deep=True)
         return loader.construct_scalar(node)
 
-    Loader.add_multi_constructor("", untagged)
+    TagReader.add_multi_constructor("", untagged)
     try:
-        return yaml.load(text, Loader=Loader)
+        return yaml.load(text, Loader=TagReader)
     except yaml.YAMLError:
         return None
