@@ -11,10 +11,10 @@ from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.function import Instance, Namespace
 from gpudoctor.lint.domain.symbols import Attribute, Item, Setting, from_settings
-from gpudoctor.lint.domain.value import UNBOUND, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library_call import singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -39,6 +39,15 @@ def _replace(do: LibraryContext, owner: Value, key: Values, new: Values, node: a
         target = _target(node)
         label = do.text(target) if target is not None else owner.label
         open_defaults(do, owner, EntryText(label, do.place(node)), {})
+
+
+@MODELS.callable("builtins.exec")
+def _executed(call: Call) -> Values:
+    """`exec(open("configurator.py").read())`: text that is not read here may set whatever the module has set before."""
+    if not call.args or text_of(call.args[0].single) is not None or len(call.args) > 1:
+        return NOT_ANSWERED
+    open_defaults(call.do, call.do.modules.own_module(), EntryText("", call.place), {}, depth=0)
+    return singleton(NONE)
 
 
 def _target(node: ast.AST) -> ast.expr | None:
@@ -82,8 +91,8 @@ def open_defaults(
 
 
 def _text(owner: Value, written: str, name: str) -> str:
-    # What has no name is called by a phrase of ours.
-    if " " in written:
+    # What has no name is called by a phrase of ours, and what a module has by its own.
+    if " " in written or not written:
         return name
     by_key = isinstance(owner, DictOf) and owner.cls is None
     return f"{written}[{name!r}]" if by_key else f"{written.removesuffix('.__dict__')}.{name}"

@@ -57,6 +57,18 @@ SETTINGS = {
         reveal(config.big)  #: setting vars(args)['big']
         train(**vars(args))
         """,
+    "text that is executed may set what stands before it": """
+        import os
+        start, steps, rate = "scratch", 3, 0.1
+        names = ["a"]
+        exec(open("configurator.py").read())
+        reveal((start == "resume", steps > 5))  #: (start == 'resume', steps > 5)
+        reveal(names)  #: ['a']
+        rate = 0.2
+        reveal(rate)  #: 0.2
+        exec("more = 1")
+        reveal(rate)  #: 0.2
+        """,
     "options of a known type": """
         import argparse, company
         parser = argparse.ArgumentParser()
