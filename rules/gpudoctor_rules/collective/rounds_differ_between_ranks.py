@@ -1,4 +1,4 @@
-"""A loop makes as many iterations as this rank's data needs, and something in it waits for all ranks.
+"""Ranks make different numbers of iterations of a loop, and something in it waits for all of them.
 
 ## What goes wrong
 
@@ -10,17 +10,21 @@ others do next, gradients of different samples among it, or nobody: then the job
 (`Watchdog caught collective operation timeout: WorkNCCL(...)`, with gloo `Connection closed by peer`). With samples of
 one size it never happens.
 
+Or rank 0 alone reads the checkpoint: `if rank == 0: first_epoch = state["epoch"]`. It trains from there on, and the
+others begin at 0: when rank 0 is done, they wait for it in the next `backward()`.
+
 ## Fix
 
 No automatic fix. Agree on the number of iterations first, `dist.all_reduce(rounds, op=dist.ReduceOp.MAX)`, and let all
-ranks make as many; or, in an evaluation, call the model inside the wrapper, under `torch.no_grad()`.
+ranks make as many; or, in an evaluation, call the model inside the wrapper, under `torch.no_grad()`. Let every rank
+read the checkpoint, or broadcast the epoch.
 
 ## Silent when
 
 The number of iterations is the same on all ranks, as far as is known: it is a setting, was reduced or broadcast, or is
 the size of a batch; the loader stacks several samples, which then are of one size, and no `collate_fn` is given; each
 rank has the same data; gradients are not recorded, and the forward of a DDP model is all that would wait: it broadcasts
-nothing then, but for the first one; the loop stands in DDP's `join()`.
+nothing then, but for the first one; the loop stands in DDP's `join()`; rank 0 sends what it has read to the others.
 
 ## Sources
 
@@ -46,6 +50,7 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
@@ -54,11 +59,12 @@ from gpudoctor_rules.collective._together import JointStep, steps_together
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
 
 
 class RoundsDifferBetweenRanks(Rule):
-    """A loop makes as many iterations as this rank's data needs, and something in it waits for all ranks."""
+    """Ranks make different numbers of iterations of a loop, and something in it waits for all of them."""
 
     code = "GPU517"
     name = "rounds-differ-between-ranks"
@@ -75,6 +81,7 @@ class RoundsDifferBetweenRanks(Rule):
         told: set[Location] = set()
         steps = [*_forwards(program), *steps_together(program)]
         for step in sorted(steps, key=lambda each: each.event.order):
+            yield from self._begun_apart(step, told)
             loop = _own_loop(step.event)
             if loop is None or loop.location in told or "join" in step.event.context.contexts:
                 continue
@@ -93,6 +100,39 @@ class RoundsDifferBetweenRanks(Rule):
                 # All samples may happen to be of one size.
                 confidence=Confidence.LIKELY,
             )
+
+    def _begun_apart(self, step: JointStep, told: set[Location]) -> Iterator[Finding]:
+        """`if rank == 0: begin = checkpoint["epoch"]`, then `for epoch in range(begin, epochs)`."""
+        loop, asked = next(((loop, test) for loop in step.event.loops if (test := _parting(loop))), (None, None))
+        if loop is None or asked is None or loop.location in told or "join" in step.event.context.contexts:
+            return
+        told.add(loop.location)
+        yield self.found(
+            loop.location,
+            f"This loop makes other iterations where `{asked!r}` than on the other ranks, and {step.name} needs every "
+            "rank: those with more iterations wait there forever.",
+            remedy="Let every rank read what rank 0 has read, or send it: `dist.broadcast_object_list`.",
+            because=[
+                ("only there it gets another value", asked.atom.place),
+                (f"{step.name} needs every rank", step.event.location),
+            ],
+            # Both values may happen to be the same.
+            confidence=Confidence.LIKELY,
+        )
+
+
+def _parting(loop: Loop) -> Literal | None:
+    """The test of the rank by which its bounds are this or that; none where a rank may have what the others have."""
+    ranges = [value for value in loop.source or () if isinstance(value, Range)]
+    for bound in (each for value in ranges for each in (value.start, value.stop)):
+        asked = [test for binding in bound.bindings for test in binding.condition.depending_on(Divergence.RANK)]
+        sure = [test for test in asked if not test.atom.divergence & Divergence.UNREAD]
+        for test in sorted(sure, key=lambda each: not each.holds):
+            here = {each.value for each in bound.bindings if test in each.condition.literals}
+            elsewhere = {each.value for each in bound.bindings if test.negated() in each.condition.literals}
+            if elsewhere and not here <= elsewhere:
+                return test
+    return None
 
 
 def _forwards(program: Program) -> Iterator[JointStep]:
