@@ -147,15 +147,18 @@ def _delete(step: repair.Delete, statement: ast.stmt, nodes: FileNodes) -> ch.Re
 
 def _under(step: repair.Under, statement: ast.stmt, render: Renderer) -> ch.NewHeader:
     statement = _with_its_file(_parted(statement, render.nodes), render.nodes)
-    if isinstance(statement, ast.With):
-        if not all(isinstance(each, (ast.Expr, ast.Assign)) for each in statement.body):
-            raise NoFix("more is done there than to write a file")
-        made = {name for each in statement.body for name in stored_in(each)}
-    else:
-        made = set(stored_in(statement))
-    if made & _read_beside(statement, render.nodes):
-        raise NoFix("what it makes is needed elsewhere")
+    if step.skips:
+        _check_skipped(statement, render.nodes)
     return ch.NewHeader(render.nodes.place(statement), render.text(step.header, statement))
+
+
+def _check_skipped(statement: ast.stmt, nodes: FileNodes) -> None:
+    """Nothing is lost where the statement is passed over but the file that it writes."""
+    inside = statement.body if isinstance(statement, ast.With) else [statement]
+    if isinstance(statement, ast.With) and not all(isinstance(each, (ast.Expr, ast.Assign)) for each in inside):
+        raise NoFix("more is done there than to write a file")
+    if {name for each in inside for name in stored_in(each)} & _read_beside(statement, nodes):
+        raise NoFix("what it makes is needed elsewhere")
 
 
 def _read_beside(statement: ast.stmt, nodes: FileNodes) -> set[str]:

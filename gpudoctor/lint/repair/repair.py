@@ -240,6 +240,8 @@ class Under:
 
     at: Location
     header: Code
+    skips: bool = False
+    """Some ranks pass it over: nothing that is read elsewhere may be made there."""
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
     }
     at = opened.location if opened is not None else save.location
     places = [at, *(place for place, copy in copies.items() if program.by_every_rank(copy))]
-    return Repair("Let one rank write", tuple(Under(place, header) for place in places))
+    return Repair("Let one rank write", tuple(Under(place, header, skips=True) for place in places))
 
 
 def _reads_at_once(program: Program, load: Load, save: Save) -> bool:
