@@ -9,7 +9,7 @@ from gpudoctor.lint.analyses.state_dicts import origin
 from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pairs, set_item
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
-from gpudoctor.lint.domain.container import Enumerated, ListOf, TupleOf
+from gpudoctor.lint.domain.container import Enumerated, ListOf
 from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
@@ -360,15 +360,6 @@ def _joined(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
         return unknown(do, node, "what is computed of parameters")
     modules, complete = owners(do, values)
     return singleton(Parameters(do.allocation_site(place), place, label, modules, complete))
-
-
-@MODELS.callable("apex.amp.initialize")
-def _apex(call: Call) -> Values:
-    """Model and optimizer come back as they were given."""
-    given = [
-        values for name in ("models", "optimizers") if (values := call.arg(("models", "optimizers").index(name), name))
-    ]
-    return singleton(TupleOf(tuple(given))) if len(given) == 2 else (given[0] if given else singleton(NONE))
 
 
 @MODELS.method(Unknown, "step")

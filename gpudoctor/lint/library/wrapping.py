@@ -412,7 +412,6 @@ def _sync_layer(call: Call) -> Values:
 
 @MODELS.callable(
     "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-    "apex.parallel.convert_syncbn_model",
     "timm.layers.convert_sync_batchnorm",
     "timm.models.layers.convert_sync_batchnorm",
 )

@@ -1,6 +1,12 @@
 """What wraps models, and optimizers: that hands on all that it is asked for, and steps when they do."""
 
-from gpudoctor.manifest.effects import gives_back, wraps
+import torch
+
+from gpudoctor.manifest.effects import followed, gives_back, wraps
+
+@followed()
+def convert_syncbn_model(module, **more):
+    return torch.nn.SyncBatchNorm.convert_sync_batchnorm(module)
 
 class DistributedDataParallel:
     @wraps(module="module", kind="DDP", fixed=True)
