@@ -222,7 +222,7 @@ dist.barrier()
 def evaluate():
     until = time.monotonic() + 20
     for batch in DataLoader(range(10**9), batch_size=1):
-        sum(range(10**5))
+        time.sleep(0.02)
         if time.monotonic() > until:
             break
 
