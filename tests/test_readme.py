@@ -51,6 +51,14 @@ def test_line_for_users_runs_as_it_stands(readme: str, tmp_path: Path) -> None:
     assert sum(map(int, numbers)) == 4, run.stdout + run.stderr
 
 
+def test_what_it_shows_of_a_report_is_what_is_printed(readme: str, repository: Path) -> None:
+    (shown,) = re.findall(r"^```text\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    command = [sys.executable, "-m", "gpudoctor", "lint", "train.py"]
+    folder = repository / "fixtures" / "programs" / "broken_ddp"
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert shown in run.stdout
+
+
 def test_line_for_contributors_is_what_ci_runs(readme: str, repository: Path) -> None:
     line = next(line for line in _commands(readme) if "pytest" in line)
     assert (repository / ".ci" / "run").read_text(encoding="utf-8").rstrip().splitlines()[-1] == line

@@ -226,6 +226,10 @@ LINES: tuple[tuple[str, str], ...] = (
      "does not have"),
     ("TypeError: can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy", "numpy"),
     ("RuntimeError: 'lengths' argument should be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor", "packed"),
+    (
+        "RuntimeError: indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+        "A table on the CPU",
+    ),
     ("RuntimeError: Expected a 'cuda' device type for generator but found 'cpu'", "generator"),
     ("ValueError: local_rank 4 exceeds available GPUs in CUDA_VISIBLE_DEVICES=0,1", "not shown"),
     ("RuntimeError: CUDA error: initialization error", "does not start"),

@@ -91,6 +91,13 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         "Copy it to the CPU first: `tensor.cpu().numpy()`, with `.detach()` where it has a gradient.",
     ),
     ErrorText(
+        r"indices should be either on \S+ or on the same device as the indexed tensor",
+        _OWN,
+        "A table on the CPU is indexed by a tensor that is on a GPU.",
+        "Move the table to the GPU, in a module by `register_buffer`; or index it by `indices.cpu()`.",
+        likely=("GPU211", "GPU213"),
+    ),
+    ErrorText(
         r"'lengths' argument should be a 1D CPU int64 tensor",
         _OWN,
         "The lengths of a packed sequence are on a GPU, and PyTorch wants them on the CPU.",
