@@ -183,6 +183,11 @@ class ArgumentDeclared(Event):
         """It is the option by which launchers of old tell the local rank, in either spelling."""
         return not LOCAL_RANK_OPTIONS.isdisjoint(self.flags)
 
+    @property
+    def is_accumulation(self) -> bool:
+        """It says by its name how many batches make a step: `--grad-accum`."""
+        return "accum" in self.name and not self.switch
+
 
 @dataclass(frozen=True, kw_only=True)
 class ArgumentsParsed(Event):

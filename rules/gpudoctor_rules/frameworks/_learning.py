@@ -12,6 +12,8 @@ from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import holds
+from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
+from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -66,3 +68,15 @@ def _may_be_weights(value: Value) -> bool:
     if isinstance(value, Tensor):
         return value.origin in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT)
     return isinstance(value, Unknown) or value.core.is_model
+
+
+def step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:
+    """A backward of Accelerate's, and a step that follows on it in each iteration of the loop."""
+    for step in program.events(OptimizerStep):
+        loop = batch_loop(step)
+        if loop is None or not in_every_round(program, step, loop):
+            continue
+        for backward in program.events(Backward):
+            if backward.managed == ACCELERATE and backward.order < step.order and same_round(backward, step):
+                return backward, step
+    return None

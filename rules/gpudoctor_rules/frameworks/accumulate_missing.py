@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.value import Const, in_code
 from gpudoctor.lint.events.knowledge import UseManaged
-from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
-from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
+from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_numbers
+from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -62,7 +62,7 @@ class AccumulateMissing(Rule):
             return
         for charge in program.events(UseManaged):
             number = accumulation_of(charge)
-            found = _step_of_each_batch(program) if _is_several(number) else None
+            found = step_of_each_batch(program) if _is_several(number) else None
             if number is None or found is None or charge.made is None:
                 continue
             backward, step = found
@@ -110,15 +110,3 @@ def _is_several(number: Value | None) -> bool:
     if isinstance(number, Const):
         return isinstance(number.value, int) and number.value > 1
     return number is not None and number.config
-
-
-def _step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:
-    """A backward of Accelerate's, and a step that follows on it in each iteration of the loop."""
-    for step in program.events(OptimizerStep):
-        loop = batch_loop(step)
-        if loop is None or not in_every_round(program, step, loop):
-            continue
-        for backward in program.events(Backward):
-            if backward.managed == ACCELERATE and backward.order < step.order and same_round(backward, step):
-                return backward, step
-    return None

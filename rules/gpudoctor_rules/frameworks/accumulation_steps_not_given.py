@@ -15,9 +15,9 @@ with the larger batch from then on. The configuration of DeepSpeed takes `"gradi
 
 ## Silent when
 
-The program has no option or setting `gradient_accumulation_steps`; the `Accelerator` is given that number or a
-`gradient_accumulation_plugin`, or other arguments that could not be followed; `accumulate` is not entered; the
-configuration of DeepSpeed is not known.
+The program has no option `gradient_accumulation_steps`, nor one whose name says as much, as `--grad-accum`; of the
+latter it steps by a test of its own; the `Accelerator` is given that number or a `gradient_accumulation_plugin`, or
+other arguments that could not be followed; `accumulate` is not entered; the configuration of DeepSpeed is not known.
 
 ## Sources
 
@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Safety, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, in_code
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -39,6 +39,7 @@ from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, constant
 from gpudoctor_rules.frameworks._engine import STEPS, setting
+from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -75,9 +76,11 @@ class AccumulationStepsNotGiven(Rule):
                 )
 
     def _of_option(self, program: Program) -> Iterator[Finding]:
-        # Its name is that of the argument that it should be.
-        option = next((each for each in program.events(ArgumentDeclared) if each.name == STEPS), None)
-        if option is None:
+        declared = [each for each in program.events(ArgumentDeclared) if each.is_accumulation]
+        # One with the name of the argument is meant for it.
+        option = next((each for each in declared if each.name == STEPS), next(iter(declared), None))
+        # Whoever steps by a test of his own accumulates by himself.
+        if option is None or (option.name != STEPS and step_of_each_batch(program) is None):
             return
         for charge in program.events(UseManaged):
             entered = next((each for each in program.events(GradientSync) if each.target == charge.made), None)
@@ -85,13 +88,14 @@ class AccumulationStepsNotGiven(Rule):
                 continue
             if entered.call != "accumulate":
                 continue
-            chosen = Unknown(Setting(STEPS), "an option", config=True)
+            chosen = Unknown(Setting(option.name), "an option", config=True)
             yield self.found(
                 charge.location,
                 f"`{in_code(charge.made, 'accelerator')}` is not told `{STEPS}`: `accumulate` holds nothing back, and "
                 f"every batch makes a step, whatever the option `{option.flags[0]}` says.",
-                remedy=f"Pass the option: `Accelerator({STEPS}=args.{STEPS})`.",
+                remedy=f"Pass the option: `Accelerator({STEPS}=args.{option.name})`.",
                 because=[("the option is declared", option.location), ("`accumulate` is entered", entered.location)],
+                confidence=Confidence.DEFINITE if option.name == STEPS else Confidence.LIKELY,
                 repair=Repair(f"Pass `{STEPS}`", (SetArgument(charge.location, STEPS, (Holds(chosen),)),)),
             )
             return
