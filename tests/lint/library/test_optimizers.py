@@ -164,3 +164,17 @@ def test_one_of_many_schedulers_is_a_scheduler_still(paper):
             scheduler.print_lr(False, 0, 1.0)
         """)
     assert not list(found.events(Imprecision))
+
+
+def test_mixed_precision_of_apex_gives_back_what_it_is_given(paper) -> None:
+    paper(
+        """
+        import torch
+        from apex import amp
+        model = torch.nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        reveal(amp.initialize(model))  #: Linear
+        reveal(amp.initialize(model, optimizer, opt_level="O1"))  #: (Linear, Optimizer)
+        reveal(amp.initialize(model, optimizers=optimizer))  #: (Linear, Optimizer)
+        """
+    )
