@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -26,6 +26,11 @@ class Backward(Event):
     """The gradient scaler that has scaled the loss."""
     plain: bool = False
     """It is `loss.backward()`, without arguments."""
+
+    @property
+    def of_each_gpu(self) -> bool:
+        """Each GPU of `DataParallel` has a loss of its own, and what goes backward is all of them."""
+        return isinstance(self.loss, Tensor) and self.loss.extent is Extent.EACH_GPU
 
     @property
     def uses_parameters(self) -> bool:

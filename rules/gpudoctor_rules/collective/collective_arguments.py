@@ -94,6 +94,7 @@ class CollectiveArguments(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "flaw"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, a program mostly skips these calls: the mistake waits for the second process.

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.tensor import Extent, Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
@@ -38,6 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 
@@ -55,12 +55,12 @@ class DataParallelLossNotReduced(Rule):
     stops = True
     fix_safety = Safety.SAFE
     needs = (Backward,)
+    looks_at = ((Backward, "of_each_gpu"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for backward in program.events(Backward):
-            loss = backward.loss
-            if not isinstance(loss, Tensor) or loss.extent is not Extent.EACH_GPU or backward.location in told:
+            if not backward.of_each_gpu or backward.location in told:
                 continue
             call, wrap = _gathered_by(program, backward)
             if wrap is None or call is None:
@@ -78,11 +78,11 @@ class DataParallelLossNotReduced(Rule):
                     ("it is wrapped here", wrap.location),
                     ("it is backpropagated here", backward.location),
                 ],
-                repair=_reduce(backward.location, loss) if place == backward.location else None,
+                repair=_reduce(backward.location, backward.loss) if place == backward.location else None,
             )
 
 
-def _reduce(at: Location, loss: Tensor) -> Repair:
+def _reduce(at: Location, loss: Value) -> Repair:
     title = "Take the mean over the GPUs"
     inline = Repair(title, (Replace(at, (Source(at, "receiver"), ".mean()"), part="receiver"),))
     # A name goes on to the log, which wants the mean as well.

@@ -53,6 +53,7 @@ class WeightsChangedOnOneRank(Rule):
     severity = Severity.ERROR
     shows_in_run = True
     needs = (LoadState, WeightsDrawn)
+    looks_at = ((LoadState, "rank_guards"), (WeightsDrawn, "location"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[tuple[Location, ...]] = set()
