@@ -23,6 +23,22 @@ while True:
     optimizer.step()
 """
 
+PARTS = """
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+part = torch.nn.Linear(8, 64)
+optimizer = torch.optim.SGD(part.parameters(), lr=0.1)
+while True:
+    out = part(torch.ones(16, 8))
+    dist.all_reduce(out.detach())
+    optimizer.zero_grad()
+    out.square().mean().backward()
+    optimizer.step()
+"""
+
 
 def steps(report: dict[str, Any]) -> list[tuple[int, int]]:
     """The ranks of a report, with their steps."""
@@ -43,6 +59,14 @@ def test_one_process_without_a_group(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(ALONE)
     watched = watch(tmp_path, "--steps", "7", "train.py")
     assert steps(watched.report) == [(None, 7)]
+
+
+def test_what_ranks_exchanged_until_then_is_known(tmp_path: Path) -> None:
+    """Each has a part of one model: that they differ is no drift."""
+    (tmp_path / "train.py").write_text(PARTS)
+    watched = watch(tmp_path, "--steps", "3", "--no-lint", "--nproc-per-node", "2", "train.py")
+    assert watched.report["findings"] == []
+    assert steps(watched.report) == [(0, 3), (1, 3)]
 
 
 def test_ranks_that_a_launcher_has_started(tmp_path: Path) -> None:

@@ -111,13 +111,21 @@ def _tell(
     state.write("crash", type=kind.__name__, text=text, step=state.steps, frames=frames[-30:], of_child=of_child)
 
 
+def tell_the_rest(state: State) -> None:
+    """Write once what is known as a whole only when nothing follows: at the end, or after the last step asked for."""
+    if state.told_the_rest:
+        return
+    state.told_the_rest = True
+    tell_searches(state)
+    for write in state.at_end:
+        state.recorder.guarded(write)()
+    state.write("collectives", entries=collectives())
+
+
 def _over(state: State) -> None:
     # Of a process that did nothing worth a line there is nothing to tell.
     if state.recorder.begun:
-        tell_searches(state)
-        for write in state.at_end:
-            state.recorder.guarded(write)()
-        state.write("collectives", entries=collectives())
+        tell_the_rest(state)
         state.write(
             "over", steps=state.steps, backwards=state.backwards, backward=state.backward_at, cost=state.recorder.cost
         )

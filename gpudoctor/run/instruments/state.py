@@ -70,6 +70,8 @@ class State:
         """The same at the first backward."""
         self.at_end: list[Callable[[], None]] = []
         """What instruments write when the process ends."""
+        self.told_the_rest = False
+        """They have, and so have those who know the collectives."""
         self.before_compiling: list[Callable[[], None]] = []
         """What leaves when the program compiles something."""
         self.inside = 0

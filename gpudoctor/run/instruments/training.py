@@ -16,6 +16,7 @@ from torch.optim import optimizer as optim
 from gpudoctor.run import clock
 from gpudoctor.run.instruments.clips import Clips
 from gpudoctor.run.instruments.command_line import tell_local_rank
+from gpudoctor.run.instruments.crashes import tell_the_rest
 from gpudoctor.run.instruments.fingerprints import sums_of
 from gpudoctor.run.instruments.losses import Losses
 from gpudoctor.run.instruments.models import look, tell_searches
@@ -105,6 +106,7 @@ class _Steps:
         self._search = state.recorder.guarded(tell_searches)
         self._handler = state.recorder.guarded(tell_handler)
         self._draw = state.recorder.guarded(tell_generators)
+        self._rest = state.recorder.guarded(tell_the_rest)
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
@@ -142,6 +144,8 @@ class _Steps:
         if self._waited or self._running or self._state.steps < self._state.last_step:
             return
         self._waited = True
+        # Nobody is asked again: the job is ended from outside.
+        self._rest(self._state)
         with contextlib.suppress(OSError):
             path = os.path.join(self._state.recorder.folder, ENOUGH.format(pid=os.getpid()))
             with open(path, "w", encoding="ascii") as file:
