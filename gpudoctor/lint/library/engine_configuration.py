@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.contents import pairs
 from gpudoctor.lint.domain.abstract_state import SettingState
 from gpudoctor.lint.domain.container import DictOf, ListOf
-from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, text_of
+from gpudoctor.lint.domain.symbols import CallResult, OpenFile
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, single_of, term_of, text_of
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.gpu_switches import default_of
+from gpudoctor.lint.library.written_settings import READERS
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.record import dataclass
 
@@ -72,7 +75,16 @@ def _named(call: Call, value: Value | None) -> str | None:
         chosen = call.do.launch.option(("--deepspeed_config",)) if call.arg(0, "args") is not None else None
         return chosen if isinstance(chosen, str) else None
     read = call.do.state(value, SettingState.read_from) if isinstance(value, DictOf) else None
-    return text_of(single_of(read)) or _path(call, value)
+    if read is not None:
+        return text_of(read.single)
+    match value.term:
+        # A file that the user chooses is not read, and is what he chooses by default.
+        case CallResult(str(function), (given, *_)) if function in READERS:
+            # With what was given by name behind it, or without.
+            file = given[0] if isinstance(given, tuple) and given else given
+            opened = term_of(single_of(file)) if isinstance(file, ValueSet) else None
+            return _path(call, single_of(opened.path)) if isinstance(opened, OpenFile) else None
+    return _path(call, value)
 
 
 def _path(call: Call, value: Value | None) -> str | None:

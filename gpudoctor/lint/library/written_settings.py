@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.value import Const, Unknown, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.paths import on_disk
+from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.record import dataclass
 
@@ -23,10 +24,14 @@ MOST_VALUES = 1000
 """Files with more of them are tables of data."""
 
 
-@MODELS.callable(
+READERS = (
     "commentjson.load", "hjson.load", "json.load", "toml.load", "tomli.load", "tomllib.load", "yaml.full_load",
     "yaml.load", "yaml.safe_load", "yaml.unsafe_load",
 )  # fmt: skip
+"""What reads an open file."""
+
+
+@MODELS.callable(*READERS)
 def _loaded(call: Call) -> Values:
     return read_from(call, call.args[0].single if call.args else None) or NOT_ANSWERED
 
@@ -36,7 +41,7 @@ def _loaded_with_attributes(call: Call) -> Values:
     """OmegaConf's entries are read as attributes, too."""
     found = read_from(call, call.args[0].single if call.args else None)
     if found is None:
-        return NOT_ANSWERED
+        return _unread(call)
     show_entries(call, found)
     return found
 
@@ -45,9 +50,13 @@ def _loaded_with_attributes(call: Call) -> Values:
 def _with_attributes(call: Call) -> Values:
     given = call.args[0] if len(call.args) == 1 and not call.keywords and not call.rest else None
     if given is None or not isinstance(given.single, DictOf):
-        return NOT_ANSWERED
+        return _unread(call)
     show_entries(call, given)
     return given
+
+
+def _unread(call: Call) -> Values:
+    return returns_kind(call) if call.declared is not None else NOT_ANSWERED
 
 
 def read_from(call: Call, file: Value | None) -> Values | None:
