@@ -39,6 +39,12 @@ def test_a_file_name_means_one_thing() -> None:
     assert not twice
 
 
+def test_all_tests_can_be_collected_at_once() -> None:
+    """pytest names a test file in a folder that is no package by its bare name, and refuses a second one."""
+    files = (path for path in (ROOT / "tests").rglob("test_*.py") if not (path.parent / "__init__.py").exists())
+    assert not _twice((path.stem, str(path.relative_to(ROOT))) for path in files)
+
+
 def test_the_name_of_a_type_means_one_thing() -> None:
     """Classes and aliases, private ones, too: who reads two files of a part reads one language."""
     types = [(name.lstrip("_"), source.shown) for source in sources().values() for name in _types(source.tree)]
