@@ -56,7 +56,7 @@ train.ipynb:cell 4:2:10: error: GPU303 [*] shuffle-with-sampler
 
   cell 3, line 2: the sampler is made
     2 | sampler = RandomSampler(data)
-  help: Remove `shuffle=True` here.
+  help: Leave `shuffle=True` out.
 
 """
 

@@ -86,7 +86,7 @@ class ShuffleWithSampler(Rule):
             at=loader.place,
             message=f"`{loader.label}` gets `shuffle=True` and a sampler, which are mutually exclusive: every rank "
             f"ends with `ValueError: {EXCLUSIVE[name]}`.",
-            remedy=f"Remove `shuffle=True` here{shuffles}.",
+            remedy=f"Leave `shuffle=True` out{shuffles}.",
             because=[("the sampler is made", sampler.place)],
             confidence=confidence,
             repair=Repair("Remove `shuffle=True`", (RemoveArgument(loader.place, "shuffle", 2),)),
