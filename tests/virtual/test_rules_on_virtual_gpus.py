@@ -32,6 +32,7 @@ BAD = [
     ("device/activation_crosses_devices/bad_page.py", "GPU215", ALONE),
     ("device/cuda_in_loader_worker/bad_page.py", "GPU216", RANKS),
     ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
+    ("collective/gather_cuts_gradient/bad_temperature_alone_learns.py", "GPU507", RANKS),
     ("launch/cuda_before_fork/bad_page.py", "GPU406", ALONE),
     ("launch/backend_for_other_device/bad_device_option.py", "GPU407", RANKS),
     ("wrap/model_not_wrapped/bad_head_beside_the_wrapper.py", "GPU101", RANKS),

@@ -6,7 +6,8 @@
 contrastive loss over the features of all ranks (processes, one for each GPU) every gathered feature is a constant, also
 those that this rank has computed itself. Training goes on without an error, with half of the gradient missing, and is
 worse than on one GPU. Where nothing else leads to the model it ends with `element 0 of tensors does not require grad
-and does not have a grad_fn`.
+and does not have a grad_fn`; where only a temperature does, DDP waits for all other gradients, and the second step ends
+with `Expected to have finished reduction in the prior iteration before starting a new one`.
 
 ## Fix
 
@@ -77,12 +78,13 @@ class GatherCutsGradient(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         # Many ways lead to a loss without a graph.
         if self.code in recording.suspected:
-            yield from self.crashed(
-                recording,
-                "does not require grad",
-                because="a gather returns copies that no gradient flows through",
-                remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
-            )
+            for text in ("does not require grad", "Expected to have finished reduction in the prior iteration"):
+                yield from self.crashed(
+                    recording,
+                    text,
+                    because="a gather returns copies that no gradient flows through",
+                    remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
+                )
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
