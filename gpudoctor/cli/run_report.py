@@ -23,6 +23,7 @@ from gpudoctor.run.outcome import (
     Suspicion,
     Watched,
     faults,
+    hangs_untold,
     shown_by_the_end,
     unexplained,
     what_ran,
@@ -87,7 +88,8 @@ def report(watched: Watched, style: Style) -> Iterator[str]:
         yield f"  Read more: {read_more(worst.code, worst.name)}"
         yield ""
     # What no GPU was there for is told beside findings, too: beyond it nothing was judged.
-    if (not watched.found or untried(watched.recording)) and (unknown := unexplained(watched.recording)):
+    untold = not watched.found or untried(watched.recording) or hangs_untold(watched)
+    if untold and (unknown := unexplained(watched.recording)):
         yield from wrap(unknown, style.width, "  ")
         yield ""
     for each in gone_on(watched.recording):

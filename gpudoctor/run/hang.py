@@ -24,6 +24,8 @@ from gpudoctor.run.unresponsive import stack_of
 
 _PATIENCE = 3.0
 """Seconds that a rank may take to begin to answer."""
+_SPARE = 1.0
+"""Seconds between two looks, on a machine that has much to do."""
 _WHOLE = 15.0
 """Seconds that it may take for the whole answer: where calls keep Python's lock again and again, or the machine is
 loaded, each step of it waits."""
@@ -37,8 +39,8 @@ _ENOUGH = 1.0
 """Seconds over which it can be said whether a rank computes: to answer takes it a moment of work, too."""
 _AGAIN = 5.0
 """Seconds between two looks at ranks of which none waits for another."""
-_FLOWS = 1 << 20
-"""Bytes a second: a rank that reads or writes so many downloads, prepares or saves something."""
+_FLOWS = 1 << 17
+"""Bytes a second: a rank that moves so many downloads, prepares or saves something, and be it over a slow network."""
 _IDLE, _MOVED = 0.03, 1 << 20
 """Of one core, and bytes read and written: less is no work of a rank and the processes that it has started. To answer
 moves some kilobytes."""
@@ -99,7 +101,7 @@ class _IdleLook:
 @dataclass(frozen=True)
 class _GotOn:
     """What a rank that others wait for had done by a time: batches that it was given, bytes that it and all that it
-    has started had read and written."""
+    has started had read and written, and that went over its own connections."""
 
     at: float
     batches: int
@@ -117,7 +119,7 @@ class Watch:
     def __init__(self, folder: Path, patience: float) -> None:
         self._folder = folder
         # To be told in time: answers take a moment.
-        self._patience = patience - min(_PATIENCE, patience / 4)
+        self._patience = patience - min(_PATIENCE + _SPARE, patience / 4)
         self._again = min(_AGAIN, self._patience / 2)
         self._ranks: dict[Path, _FollowedRank] = {}
         self._asked_at = 0.0
@@ -191,7 +193,7 @@ class Watch:
     def _done(self, found: Sequence[Waiting]) -> dict[int, _GotOn]:
         pids = {each.rank: each.pid for each in self._left()}
         return {
-            each.rank: _GotOn(time.monotonic(), each.batches, _moved(pids[each.rank]))
+            each.rank: _GotOn(time.monotonic(), each.batches, _moved(pids[each.rank]) + each.transferred)
             for each in found
             if each.rank in pids and not each.waits
         }
@@ -337,7 +339,9 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     old = started is not None and answer["at"] - started.began > _OLD
     inside = _waits(stack)
     here = _standing(rank, stack, started if inside or old else None, waits=inside or old)
-    return replace(here, steps=answer["steps"], batches=answer["batches"], told=answer["told"])
+    return replace(
+        here, steps=answer["steps"], batches=answer["batches"], transferred=answer["transferred"], told=answer["told"]
+    )
 
 
 def _silent(each: _FollowedRank, folder: Path | None) -> Waiting:

@@ -73,6 +73,14 @@ def _ending(recording: Recording) -> str:
     return "exit code 0" if recording.status == 0 else f"the script failed with exit code {recording.status}"
 
 
+def hangs_untold(watched: Watched) -> bool:
+    """The ranks did not advance, and no finding speaks of a line where one of them stood."""
+    stood = {each.place for each in watched.recording.hang if each.place is not None}
+    told = {place for each in watched.found for place in (each.location, *(other.location for other in each.related))}
+    lines = {(os.path.realpath(place.path), place.line) for place in told}
+    return bool(watched.recording.hang) and not any((os.path.realpath(at.path), at.line) in lines for at in stood)
+
+
 def unexplained(recording: Recording) -> str:
     """A hang or an error that no rule knows: where, and that we have nothing to add to it; empty without one."""
     if (verdict := verdict_of(recording.hang)) is not None:
@@ -189,6 +197,10 @@ def where(each: Waiting) -> str:
     inside = f" in `{each.function}`" if each.function not in ("", "<module>") else ""
     if each.told:
         return f"Rank {each.rank} {each.told}{at}{inside}."
+    if each.asks_somebody:
+        return f"Rank {each.rank} waits{at}{inside} for somebody to type: a debugger has stopped it."
+    if each.at_its_end:
+        return f"Rank {each.rank} has come to the end of its program, and a thread of it still runs."
     if each.collective is not None:
         return f"Rank {each.rank} waits in {each.collective.name} number {each.collective.number}{at}{inside}."
     if each.waits:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpudoctor.diagnostic import Location
+from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.record import replace
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
-from gpudoctor.run.recording import RecordedCollective, StackFrame, Waiting
+from gpudoctor.run.outcome import Watched, hangs_untold, where
+from gpudoctor.run.recording import RecordedCollective, Recording, StackFrame, Waiting
 
 HERE, THERE = Location("train.py", 9), Location("train.py", 20)
 
@@ -70,3 +71,24 @@ def test_who_computes_may_only_be_slow() -> None:
 
 def test_no_hang_no_verdict() -> None:
     assert verdict_of(()) is None
+
+
+@pytest.mark.parametrize(
+    ("stack", "told"),
+    [
+        ((("pdb.py", "interaction"), ("pdb.py", "user_line"), ("train.py", "load")), "for somebody to type"),
+        ((("threading.py", "join"), ("threading.py", "_shutdown")), "come to the end of its program"),
+    ],
+)
+def test_where_a_rank_stands_that_waits_for_nobody(stack: tuple[tuple[str, str], ...], told: str) -> None:
+    frames = tuple(StackFrame(Location(path, 7), name, own=path == "train.py") for path, name in stack)
+    assert told in where(replace(elsewhere(1), stack=frames))
+    assert told not in where(elsewhere(1))
+
+
+@pytest.mark.parametrize(("at", "untold"), [(None, True), (Location("train.py", 3), True), (HERE, False)])
+def test_a_hang_is_told_beside_findings_that_do_not_speak_of_it(at: Location | None, untold: bool) -> None:
+    found = (Finding("GPU301", "missing-distributed-sampler", Severity.ERROR, "It repeats.", at),) if at else ()
+    recording = Recording(ranks=(), hang=(in_collective(0), elsewhere(1)))
+    assert hangs_untold(Watched(recording, found, (), lambda _: (), linted=False)) is untold
+    assert not hangs_untold(Watched(Recording(ranks=()), found, (), lambda _: (), linted=False))

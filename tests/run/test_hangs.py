@@ -211,6 +211,8 @@ def test_a_rank_that_computes_for_long_is_told_as_one_that_may_be_slow(tmp_path:
 
 
 GETS_ON = """
+import os
+import socket
 import time
 import torch
 import torch.distributed as dist
@@ -236,6 +238,26 @@ def download():
             time.sleep(0.2)
 
 
+def save():
+    with open("model.bin", "wb", buffering=0) as file:
+        for _ in range(100):
+            file.write(bytes(60_000))
+            time.sleep(0.2)
+
+
+def upload():
+    sink = socket.create_server(("127.0.0.1", 0))
+    if os.fork() == 0:
+        there, _ = sink.accept()
+        while there.recv(1 << 16):
+            pass
+        os._exit(0)
+    with socket.create_connection(sink.getsockname()) as connection:
+        for _ in range(100):
+            connection.sendall(bytes(60_000))
+            time.sleep(0.2)
+
+
 if dist.get_rank() == 0:
     GETS_ON()
 STOPS
@@ -244,9 +266,9 @@ time.sleep(0.5)
 """
 
 
-@pytest.mark.parametrize("work", ["evaluate", "download"])
+@pytest.mark.parametrize("work", ["evaluate", "download", "save", "upload"])
 def test_a_rank_that_gets_on_while_the_others_wait_is_left_alone(work: str, tmp_path: Path) -> None:
-    """Over five times as long as is waited: it is given batches, or reads and writes."""
+    """Over five times as long as is waited: it is given batches, or reads and writes, also over a slow network."""
     (tmp_path / "train.py").write_text(GETS_ON.replace("GETS_ON", work).replace("STOPS", ""))
     watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
     assert (watched.status, watched.report["hang"]) == (0, [])

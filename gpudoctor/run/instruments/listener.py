@@ -21,6 +21,7 @@ import torch
 from gpudoctor.run import clock
 from gpudoctor.run.places import PACKAGE, is_own
 from gpudoctor.run.protocol import ANSWER, ASKED_BY, HEARD, QUESTION
+from gpudoctor.run.tcp_bytes import bytes_over_tcp
 from gpudoctor.run.unresponsive import SIGNAL, STACK
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def _answer(state: State, main: int) -> None:
         "pid": os.getpid(),
         "steps": state.steps,
         "batches": state.batches,
+        "transferred": bytes_over_tcp(),
         "variables": {name: os.environ[name] for name in ASKED_BY if name in os.environ},
         "stack": stack,
         "collectives": collectives(),

@@ -530,6 +530,8 @@ class Waiting:
     """That it had made."""
     batches: int = 0
     """That its loaders had handed out."""
+    transferred: int = 0
+    """Bytes over its connections."""
     works: bool = False
     """It computes while the others wait for it, and may only be slow."""
     kernel: str = ""
@@ -542,6 +544,16 @@ class Waiting:
     def asks_for_state(self) -> bool:
         """The program has called what puts a sharded state together."""
         return _asks_for_state(self.stack)
+
+    @property
+    def asks_somebody(self) -> bool:
+        """It stands in Python's debugger, or in one that is made of it."""
+        return any(frame.function == "interaction" and not frame.own for frame in self.stack)
+
+    @property
+    def at_its_end(self) -> bool:
+        """Python has done all that the program says, and waits for its threads."""
+        return bool(self.stack) and self.stack[-1].function == "_shutdown" and not self.stack[-1].own
 
     @property
     def receives(self) -> bool:
