@@ -103,7 +103,7 @@ class LoggerOnEveryRank(Rule):
                 told.add(at)
                 yield self.found(
                     at,
-                    f"Each of {len(ranks)} ranks called `{call}` here: one experiment has as many logs.",
+                    f"Each of {len(ranks)} ranks called `{call}` here: one experiment ends up with one log per rank.",
                     remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and put what is logged under the same "
                     "test.",
                 )

@@ -6,8 +6,8 @@ All ranks (the processes of a distributed program) run the same code, so a plain
 them, and all write to one path. At best the work is done several times; at worst the writes mix, and the file cannot be
 read: `PytorchStreamReader failed`, `invalid header or archive is corrupted`, `storage has wrong size`. DDP keeps the
 weights of all ranks equal, so one rank is enough. Pictures, arrays and settings that are written as one file are
-corrupted in the same way. A log that is opened anew loses lines, and in one that is added to each line stands as often
-as there are ranks, which are warnings.
+corrupted in the same way. A log that is opened with `"w"` loses lines, and one that is opened with `"a"` has each line
+once per rank; both are warnings.
 
 ## Fix
 
@@ -94,7 +94,7 @@ class SaveOnEveryRank(Rule):
                 continue
             yield self.found(
                 at=save.location,
-                message=f"Every rank adds to {shown(save)} here: each line stands there as often as there are ranks."
+                message=f"Every rank adds to {shown(save)} here: the file has each line once per rank."
                 if save.adds
                 else f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
                 "corrupted.",
@@ -120,7 +120,7 @@ class SaveOnEveryRank(Rule):
     def _logged(self, save: Save, opened: Save) -> Finding:
         return self.found(
             at=opened.location,
-            message=f"All ranks log to {shown(save)}: each line stands there as often as there are ranks.",
+            message=f"All ranks log to {shown(save)}: the file has each line once per rank.",
             remedy="Open it on rank 0 only, or set the level of the logger by the rank.",
             because=[
                 *(("called from here", call) for call in opened.context.calls[-2:]),
@@ -147,7 +147,7 @@ class SaveOnEveryRank(Rule):
             if each.by_node:
                 continue
             did = "added to" if each.added else "wrote"
-            harm = "each line stands there once for each rank" if each.added else "the file may end up corrupted"
+            harm = "the file has each line once per rank" if each.added else "the file may end up corrupted"
             yield self.found(
                 each.at,
                 f"{recording.named(each.ranks)} {did} `{each.path}` after step {each.step}: {harm}.",

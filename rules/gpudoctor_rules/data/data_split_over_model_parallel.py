@@ -77,11 +77,11 @@ class DataSplitOverModelParallel(Rule):
                     what = "sequences" if together.module is None else "layers"
                     yield self.found(
                         at=sampler.place,
-                        message=f"`{sampler.label}` gives every rank other data, but the ranks among which {what} are "
-                        "cut up work on one batch together: what they add up belongs to different samples.",
+                        message=f"`{sampler.label}` gives each rank different samples, but the ranks that share the "
+                        f"{what} work on one batch together: what they add up belongs to different samples.",
                         remedy=FOR_ALL if together.by_all else FROM_MESH,
                         because=[
-                            (f"the {what} are cut up here", together.location),
+                            (f"the {what} are split here", together.location),
                             ("the ranks train on these batches", training.start.location),
                         ],
                     )
@@ -99,7 +99,7 @@ class DataSplitOverModelParallel(Rule):
                     f"Ranks {seen[0]} and {apart} each have a part of the same layers, and drew different samples for "
                     "one batch: what they add up belongs to different samples.",
                     remedy=FOR_ALL if len(cut.ranks) == len(recording.ranks) else FROM_MESH,
-                    because=[("the layers are cut up here", cut.place)] if cut.place is not None else (),
+                    because=[("the layers are split here", cut.place)] if cut.place is not None else (),
                 )
 
     def could_show(self, recording: Recording) -> bool:
