@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from gpudoctor.ranks.launcher_environment import free_port, rank_environment
@@ -63,7 +64,12 @@ class Proof:
     @property
     def missing(self) -> tuple[str, ...]:
         """The libraries that it takes and that are not installed."""
-        return tuple(name for name in self.requires if importlib.util.find_spec(name) is None)
+        return tuple(name for name in self.requires if not _is_installed(name))
+
+
+@cache
+def _is_installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from tests.support.html_reader import (
     sizes_of_text,
 )
 from tests.support.installs import require_torch
-from tests.support.made_runs import EVERY, PLACE, SCRIPT, alone, crashed, healthy, hung, sick, watched
+from tests.support.made_runs import EVERY, PLACE, SCRIPT, healthy, hung, sick, watched
 from tests.support.watching import TRAINING, plain, watch
 from tests.tools import make_schema
 
@@ -90,22 +90,25 @@ def test_where_ranks_hang_stands_first(pages: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "why"),
+    ("name", "why"),
     [
-        (alone(), "A single process shares its data with no other"),
-        (alone(), "A single process has no parameters to compare"),
-        (healthy(), "No rule saw a mistake in this run"),
-        (healthy(), "Lint suspects no mistake in this program"),
-        (replace(healthy(), linted=False), "The program was not read beside the run"),
-        (crashed(), "RuntimeError: no such thing at train.py:9. No rule knows this error"),
-        (crashed(), "No optimizer stepped, so that no step was timed"),
-        (hung(), "were told apart by their content"),
-        (sick(), "hosts, which run ahead of their GPUs"),
-        (watched(Recording(())), "No process trained or made a process group"),
+        ("alone", "A single process shares its data with no other"),
+        ("alone", "A single process has no parameters to compare"),
+        ("healthy", "No rule saw a mistake in this run"),
+        ("healthy", "Lint suspects no mistake in this program"),
+        ("crashed", "RuntimeError: no such thing at train.py:9. No rule knows this error"),
+        ("crashed", "No optimizer stepped, so that no step was timed"),
+        ("hung", "were told apart by their content"),
+        ("sick", "hosts, which run ahead of their GPUs"),
     ],
 )
-def test_what_is_not_there_is_said(run: Watched, why: str) -> None:
-    assert why in text_of(page_of(run))
+def test_what_is_not_there_is_said(name: str, why: str, pages: dict[str, str]) -> None:
+    assert why in text_of(pages[name])
+
+
+def test_what_was_not_done_is_said() -> None:
+    assert "The program was not read beside the run" in text_of(page_of(replace(healthy(), linted=False)))
+    assert "No process trained or made a process group" in text_of(page_of(watched(Recording(()))))
 
 
 def test_hundreds_of_ranks_fit(pages: dict[str, str]) -> None:
