@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpudoctor.lint.runtime import garbage
+from tests.support import fast
 from tests.support.fast import is_fast, put_slow_files_first, starting_nothing
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     """What was collected lives until the end, as all that is old does, which is seldom looked at."""
+    fast.note_collected()
     # Thawed again: what is tested freezes only where nobody else has.
     gc.freeze()
     gc.unfreeze()

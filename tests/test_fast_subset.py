@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support import fast
 from tests.support.fast import starting_nothing, starts
 from tests.support.watching import watch
 
@@ -41,6 +42,11 @@ def test_no_test_of_ranks_is_in_it(subset: list[str]) -> None:
     files = ("tests/run/test_hangs.py", "tests/run/test_report_of_run.py", "tests/probe/test_fake_gpus.py")
     proofs = f"{PROOFS}::test_claim["
     assert not [test for test in subset if test.startswith((*files, proofs)) and "does_not_expect" not in test]
+
+
+def test_no_file_loads_torch_where_it_is_collected() -> None:
+    """It takes a second in each worker of pytest: `require_torch()` loads nothing, and tests import it themselves."""
+    assert not fast.loaded_while_collecting
 
 
 def _through_a_helper(folder: Path) -> None:

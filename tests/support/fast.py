@@ -28,6 +28,8 @@ _EVENTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spaw
 
 _MISSING = object()
 
+loaded_while_collecting = False
+"""Whether a file of tests has loaded torch when it was imported, as each worker does with all of them."""
 _forbidden = False
 _watching = False
 
@@ -39,6 +41,12 @@ def is_fast(item: pytest.Item) -> bool:
     fixtures = [each.func for found in item._fixtureinfo.name2fixturedefs.values() for each in found]
     used = {mark.args for mark in item.iter_markers("usefixtures")}
     return not used and not any(map(starts, (item.function, *fixtures)))
+
+
+def note_collected() -> None:
+    """All files of tests were imported."""
+    global loaded_while_collecting
+    loaded_while_collecting = "torch" in sys.modules
 
 
 def put_slow_files_first(items: list[pytest.Item]) -> None:

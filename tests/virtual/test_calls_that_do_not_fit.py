@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import REST, Watched, watch
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("torch")
+require_torch()
+
 BEGIN = """\
 import os
 import torch

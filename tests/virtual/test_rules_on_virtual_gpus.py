@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.installs import require_torch
 from tests.support.watching import REST, Watched, watch
 
-pytest.importorskip("torch")
+require_torch()
 FIXTURES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
 RANKS, ALONE, NODES = "ranks", "alone", "nodes"
 BAD = [
