@@ -119,18 +119,25 @@ def _note_shown(do: LibraryContext, name: str, given: tuple[Values, ...], node: 
         report(do, "log", given, do.place(node))
 
 
-def note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], node: ast.AST) -> None:
+def note_escape(
+    do: LibraryContext, into: str, given: tuple[Values, ...], node: ast.AST, *, of_no_library: bool = False
+) -> None:
     """Objects that matter are handed to code that cannot be read."""
-    _note_escape(do, into, given, do.place(node))
+    _note_escape(do, into, given, do.place(node), of_no_library)
 
 
-def _note_escape(do: LibraryContext, into: str, given: tuple[Values, ...], place: Location) -> None:
+def _note_escape(
+    do: LibraryContext, into: str, given: tuple[Values, ...], place: Location, of_no_library: bool = False
+) -> None:
     reached = _reached(do, [value for each in given for value in each])
     note_opened(do, reached)
     _note_functions(do, reached)
     told = any(value.counts(SizeKind.WORLD) for value in reached)
     values, may_begin = tuple(filter(_matters, reached)), told or begins_group(into)
-    do.emit(Escape, at=place, into=into, values=values, may_begin_group=may_begin, trains=TRAINS.fits(into))
+    do.emit(
+        Escape, at=place, into=into, values=values, may_begin_group=may_begin, trains=TRAINS.fits(into),
+        of_no_library=of_no_library,
+    )  # fmt: skip
     for each in reached if may_begin else ():
         # `init_distributed_mode(args)` writes the rank over an option of that name.
         if isinstance(each, Namespace):
@@ -297,9 +304,10 @@ def _note_unread(do: LibraryContext, value: Unknown, given: tuple[Values, ...], 
     reads = _method_of(value) in DATA_METHODS or _takes_entries(value)
     if reads and not _objects(do, [each for values in given for each in values]):
         return
-    note_escape(do, value.escaped_from or value.label or "unknown code", given, node)
+    callee = do.text(node.func if isinstance(node, ast.Call) else node)
+    into = value.escaped_from or value.label or "unknown code"
+    note_escape(do, into, given, node, of_no_library=not value.escaped_from)
     if not value.escaped_from:
-        callee = do.text(node.func if isinstance(node, ast.Call) else node)
         do.record_imprecision(
             f"`{callee}` was not followed: {value.why or 'nothing is known about it'}", do.place(node)
         )

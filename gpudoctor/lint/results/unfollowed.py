@@ -176,7 +176,26 @@ def _not_reached(program: Program) -> Silence | None:
     stranger = next((each for each in program.events(Escape) if _trains_unread(program, each)), None)
     if stranger is not None and missed is None:
         return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`", stranger.location, missed=True)
-    return Silence(Cause.UNREAD, (), into.into, into.location, missed=True) if into is not None else None
+    if into is not None:
+        return Silence(Cause.UNREAD, (), into.into, into.location, missed=True)
+    unknown = _called_when_prepared(program)
+    return Silence(Cause.UNREAD, (), "", unknown.location, missed=True, about=unknown.into) if unknown else None
+
+
+def _called_when_prepared(program: Program) -> Escape | None:
+    """The first call of something unknown by the script itself, behind all that it prepares for several ranks with data
+    to go through, where no model was ever called: who evaluates calls one."""
+    # Imported late, as above.
+    from gpudoctor.lint.events.data_loading import MakeLoader
+    from gpudoctor.lint.events.knowledge import Escape
+    from gpudoctor.lint.events.model import Forward
+    from gpudoctor.lint.events.process import InitGroup
+
+    loaders = list(program.events(MakeLoader))
+    if not loaders or not program.has(InitGroup) or program.has(Forward):
+        return None
+    calls = (each for each in program.events(Escape) if each.of_no_library and each.order > loaders[-1].order)
+    return next((each for each in calls if each.location.path == program.entry), None)
 
 
 def _runs_the_training(call: str) -> bool:

@@ -254,3 +254,33 @@ def test_what_a_module_does_not_have_is_called_by_its_name(tell: Tell) -> None:
     given += "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nrun(model, optimizer)\n"
     told = tell("train.py", train=given, loops="from company import *\n")
     assert "the optimizer goes into `loops.run` at line 5" in told.lines[0]
+
+
+CHOSEN_BY_A_SETTING = """
+    import importlib, json, os, torch, torch.distributed as dist
+    from torch.utils.data import DataLoader, DistributedSampler
+    config = json.loads(os.environ["CONFIG"])
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    data = torch.utils.data.TensorDataset(torch.randn(8, 2))
+    loader = DataLoader(data, sampler=DistributedSampler(data))
+    solver = getattr(importlib.import_module(config["module"]), config["class"])(loader)
+    solver.run()
+"""
+
+
+def test_what_a_setting_chooses_behind_all_that_prepares_a_training(tell: Tell) -> None:
+    told = tell(train=CHOSEN_BY_A_SETTING)
+    assert told.programs == {"train.py": "not"}
+    assert told.lines[0].startswith("train.py: the training was not reached: a setting chooses at run time what ")
+    assert told.lines[-1] == "No mistake found in what was followed of 1 file."
+
+
+@pytest.mark.parametrize(
+    "instead",
+    ["print(len(loader))", "torch.nn.Linear(2, 2)(torch.randn(1, 2))\n    solver.run()"],
+    ids=["nothing unknown is called", "a model is called, as one evaluates"],
+)
+def test_what_prepares_no_training_is_not_told(tell: Tell, instead: str) -> None:
+    source = CHOSEN_BY_A_SETTING if "solver" in instead else CHOSEN_BY_A_SETTING.replace("solver = ", "# ")
+    assert tell(train=source.replace("solver.run()", instead)).lines == ["No mistake found in 1 file."]
