@@ -176,12 +176,12 @@ def test_a_run_names_the_mistake(proof: Proof, verdict_of: Callable[[Proof], Ver
     # What lint finds in it stands in the program: `test_rules.py` holds each to its marks.
     marks = fixture_marks.expected_in(case_of(proof))
     faults = Faults()
-    found = {finding.code for finding in judged(_suspected(recording, marks), find_rules().cards, faults)}
+    found = {finding.code for finding in judged(suspected_in(recording, marks), find_rules().cards, faults)}
     assert not faults.told
     assert code_of(proof) in found, verdict_of(proof).explain()
 
 
-def _suspected(recording: Recording, marks: Sequence[fixture_marks.Mark]) -> Recording:
+def suspected_in(recording: Recording, marks: Sequence[fixture_marks.Mark]) -> Recording:
     """With what lint finds, in the copy of the program that has run."""
     opened = {each.place.path for rank in recording.ranks for each in rank.opens if each.place is not None}
     lines = {(mark.code, path, mark.line) for mark in marks for path in opened if path.endswith(f"/{mark.path}")}
