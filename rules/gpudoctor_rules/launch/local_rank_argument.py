@@ -178,6 +178,9 @@ def _started_by_launch(program: Program) -> bool:
     """The project's own scripts start it by torch's old launcher, which then passes the local rank as an option; others
     may start it by torchrun."""
     own = program.launchers_naming_it()
+    # Frameworks have launchers of their own, which a project uses beside torch's.
+    if program.managed_by:
+        return "launch" in own
     return "launch" in (own or program.launchers_named() if own or program.launched_in_several else ())
 
 

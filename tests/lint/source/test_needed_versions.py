@@ -109,6 +109,27 @@ def test_the_launcher_that_the_project_uses(
     assert f"happens when {starter} starts one process per GPU" in " ".join(capsys.readouterr().out.split())
 
 
+TRAINER = """
+import argparse
+import torch.distributed as dist
+from transformers import Trainer, TrainingArguments
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", type=int, default=0)
+args = parser.parse_args()
+dist.init_process_group("nccl")
+Trainer(None, TrainingArguments("out")).train()
+"""
+
+
+@pytest.mark.parametrize(("script", "refused"), [("train.py", 1), ("other.py", 0)])
+def test_what_a_framework_trains_is_refused_by_its_own_launch_alone(script: str, refused: int, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "run.sh").write_text(LAUNCH.format(script))
+    (tmp_path / "train.py").write_text(TRAINER)
+    (tmp_path / "other.py").write_text(OPTION)
+    assert len(lint(tmp_path / "train.py", folder=tmp_path, select=("GPU411",))) == refused
+
+
 def test_a_project_that_only_its_readme_marks(tmp_path: Path) -> None:
     for folder in ("src", "scripts"):
         (tmp_path / "work" / folder).mkdir(parents=True)
