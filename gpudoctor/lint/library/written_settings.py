@@ -107,7 +107,9 @@ class _OpenedFile:
         call = self.call
         if isinstance(written, dict):
             entries: list[tuple[Values | None, Values]] = [
-                (singleton(Const(key)), self.value(each, _below(name, key))) for key, each in written.items()
+                (singleton(Const(key)), self.value(each, _below(name, key)))
+                for key, each in written.items()
+                if isinstance(key, (str, int, float, NoneType))
             ]
             made = new_dict(call.do, entries, call.node)
             if isinstance(made.single, DictOf):

@@ -97,8 +97,8 @@ def document_in(text: str, path: str) -> object:
         if path.endswith((".yaml", ".yml")):
             return _in_yaml(text)
         return _in_toml(text) if path.endswith(".toml") else _in_json(text)
-    # Each library has its own errors, all of which are of this kind.
-    except (ValueError, RecursionError):
+    # YAML such as `!!bool maybe` ends in whatever error its conversion meets.
+    except (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError):
         return None
 
 

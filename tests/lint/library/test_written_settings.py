@@ -95,6 +95,34 @@ row1: [7
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "row1: !!bool maybe",
+        "row1: !!timestamp soon",
+        "row1: !!int x",
+        "row1: !!float {a: 1}",
+        "row1: &a [*a]",
+        "&a row1: *a",
+        "? {a: 1}\n: 2",
+        "row1: " + "[" * 5000,
+        "row1: " + "[" * 400 + "]" * 400,
+        "row1: 2026-13-41",
+        "row1: \x00",
+        "a: &a [1, 1]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\nrow1: [*d, *d]",
+    ],
+)
+def test_no_file_stops_a_lint(paper, text: str):
+    paper(
+        f"""import yaml
+config = yaml.safe_load(open("odd.yaml"))
+reveal("after")  #: 'after'
+# file: odd.yaml
+{text}
+"""
+    )
+
+
 def test_the_member_of_a_registry_that_a_file_names(paper):
     paper(
         """
