@@ -17,7 +17,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.devices import devices_of, use
-from gpudoctor.lint.library.sharding import hands_out_shards, is_emptied, note_loaded
+from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
 from gpudoctor.lint.library.torch_nn import device_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.effects import SaveEffect
@@ -153,9 +153,10 @@ def _get_state(call: Call) -> Values:
 
 @MODELS.method(Tensor, "full_tensor")
 @MODELS.method(Unknown, "full_tensor")
-def _whole(call: Call) -> Values:
-    """A `DTensor` brings its parts together: all ranks of its mesh must ask for it."""
-    call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=True)
+def _whole(call: Call[Tensor | Unknown]) -> Values:
+    """A `DTensor` brings its parts together: all ranks of its mesh must ask for it, but for what each has whole."""
+    if is_cut_up(call.do, call.receiver):
+        call.emit(ShardedState, call=call.name, owner=call.receiver, gathers=True)
     return singleton(call.receiver if isinstance(call.receiver, Tensor) else call.result("a whole tensor", fresh=True))
 
 

@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.function import Class, library_name_of
 from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import IsInstance
-from gpudoctor.lint.domain.tensor import Extent, Tensor
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.events.model import ShardingRefused
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.torch_nn import children_of, learns_itself
@@ -76,6 +76,25 @@ def is_sharded(do: LibraryContext, model: Value) -> bool:
             return True
         parts += [core for child in children_of(do, each) if (core := child.core) not in parts]
     return False
+
+
+def is_cut_up(do: LibraryContext, tensor: Tensor | Unknown) -> bool:
+    """A parameter, a gradient or an entry of a state, of a model that is sharded, as far as is known.
+
+    What such a model computes may be on each rank as it is: `loss_parallel` leaves the loss whole.
+    """
+    if isinstance(tensor, Tensor):
+        if tensor.origin not in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT):
+            return False
+        owners = [each for each in (tensor.batch_of, *tensor.used) if each is not None]
+        # The norm of all gradients is of no model.
+        if not owners:
+            return do.flag(PROCESS, ProcessState.model_sharded) is not NO
+    else:
+        owners = [each.owner for each in provenance_of(tensor) if isinstance(each, StateDict)]
+    around = [each for owner in owners for each in _around(do, owner.core)]
+    noted = (do.flag(each, flag) for each in around for flag in (ModuleState.sharded, ModuleState.parts_sharded))
+    return any(flag is not NO for flag in noted) or any(is_sharded(do, owner) for owner in owners)
 
 
 def note_copied(do: LibraryContext, model: Value, place: Location) -> None:

@@ -16,7 +16,8 @@ DeepSpeed's `save_checkpoint`) is called on all ranks and needs no guard. No aut
 ## Silent when
 
 The other ranks make the same call on their side of the test; the model is not sharded; the state is one that is not
-gathered, such as `state_dict()` of a model that `fully_shard` has sharded in place.
+gathered, such as `state_dict()` of a model that `fully_shard` has sharded in place; it is not known whether a tensor is
+sharded, as with the loss of `loss_parallel`, which each rank has whole.
 
 ## Sources
 
