@@ -234,3 +234,41 @@ def test_apex_accumulates_in_its_own_way(tmp_path):
     (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU701",))
     assert "`model.disable_allreduce()`" in found.remedy
     assert "no_sync" not in found.remedy
+
+
+IN_ONE_OR_SPAWNED = """
+import settings, torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch import nn
+
+def work(gpu, args):
+    if args.distributed:
+        dist.init_process_group("nccl", "tcp://127.0.0.1:29500", world_size=args.gpus, rank=gpu)
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)))
+    if args.distributed:
+        torch.cuda.set_device(gpu)
+        model = nn.parallel.DistributedDataParallel(model.cuda(), device_ids=[gpu])
+    else:
+        model = nn.DataParallel(model.cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(10):
+        model(torch.randn(8, 3, 8, 8).cuda()).mean().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    args = settings.load()
+    args.distributed = args.nodes > 1 or args.spawn
+    if args.gpus == 1:
+        args.distributed = args.spawn = False
+    if args.spawn:
+        mp.spawn(work, nprocs=args.gpus, args=(args,))
+    else:
+        work(0, args)
+"""
+
+
+def test_what_data_parallel_does_happens_where_no_process_is_started(tmp_path):
+    (tmp_path / "train.py").write_text(IN_ONE_OR_SPAWNED)
+    found = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU110", "GPU709"))
+    assert {each.code: each.world for each in found} == {"GPU110": "single", "GPU709": "spawn"}

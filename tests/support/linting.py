@@ -26,6 +26,8 @@ class Seen(NamedTuple):
     remedy: str
     related: tuple[tuple[str, int], ...] = ()
     """Path and line of the places that it names besides."""
+    world: str = ""
+    """How the program must be launched for it to happen, an empty text where that does not matter."""
 
 
 class Linted(NamedTuple):
@@ -71,6 +73,7 @@ def _seen(finding: dict[str, object]) -> Seen:
         message=str(finding["message"]),
         remedy=str(finding.get("remedy", "")),
         related=tuple((str(each["path"]), int(each["line"])) for each in finding["related"]),  # type: ignore[attr-defined]
+        world=str(finding["world"]),
     )
 
 

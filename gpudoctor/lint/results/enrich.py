@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Location, Related, Severity
+from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.symbols import IsTrue, Widened, WrittenSwitch
 from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.acting_place import entered
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.option_defaults import comes_to, flags_in, only_where, only_with
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.record import fields, replace
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ def told(findings: Sequence[Finding], program: Program) -> Iterator[Finding]:
     for finding in _at_their_callers(findings, program):
         if _is_of_one_process(finding, program):
             continue
-        led = _doubted(_led_to(finding, program), program)
+        led = _doubted(_led_to(_in_its_world(finding, program), program), program)
         led = _where_options_lead(led, program)
         yield replace(led, related=(*led.related, *switches)) if switches else led
 
@@ -132,6 +135,16 @@ def _is_of_one_process(finding: Finding, program: Program) -> bool:
         return False
     ways = program.ways_to(finding.location, [related.location for related in finding.related])
     return bool(ways) and all(any(_is_asked_of_one(each, program) for each in way) for way in ways)
+
+
+def _in_its_world(finding: Finding, program: Program) -> Finding:
+    """A program that starts processes uses `DataParallel` where it starts none, whatever else was followed there."""
+    if program.world is not LaunchWorld.SPAWN:
+        return finding
+    places = (finding.location, *(related.location for related in finding.related))
+    wraps = (event for place in places for event in program.at(place) if isinstance(event, Wrap))
+    alone = any(wrap.kind is WrapperKind.DATA_PARALLEL and program.by_one_process(wrap) for wrap in wraps)
+    return replace(finding, world=LaunchWorld.SINGLE.value) if alone else finding
 
 
 def _is_asked_of_one(literal: Literal, program: Program) -> bool:

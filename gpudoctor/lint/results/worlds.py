@@ -39,7 +39,7 @@ def with_worlds(found: list[list[Finding]], *, certain: bool) -> tuple[Finding, 
     places = [{(each.code, each.location) for each in findings} for findings in found]
     everywhere = set.intersection(*places) if places and certain else set()
     # A program for several processes alone says so of all its findings: whoever reads them thinks in ranks.
-    if len(found) == 1 and all(each.world != LaunchWorld.SINGLE.value for each in found[0]):
+    if len(found) == 1 and any(each.world != LaunchWorld.SINGLE.value for each in found[0]):
         everywhere = set()
     return tuple(
         # Repairs speak of values, which end here.
