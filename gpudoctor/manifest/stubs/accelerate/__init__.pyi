@@ -39,6 +39,7 @@ class Accelerator:
     sync_gradients: Setting
     gradient_accumulation_steps: Setting
     distributed_type: Setting
+    deepspeed_plugin: Setting
     mixed_precision: Setting
     trackers: Setting
     @configures(
