@@ -23,8 +23,9 @@ settings, both do the same.
 
 The model was not prepared; a gradient scaler of the program has scaled the loss; the program calls the framework's own
 where this one is not reached; Accelerate is told a `mixed_precision` other than `"fp16"`, and to accumulate nothing;
-Fabric is told no mixed precision, and no option makes it one by default; the configuration of DeepSpeed is not in the
-program, or names ZeRO or BF16; in Lightning's manual optimization with another strategy than DDP.
+it is told neither, and the program has no optimizer, as one that only compares gradients; Fabric is told no mixed
+precision, and no option makes it one by default; the configuration of DeepSpeed is not in the program, or names ZeRO or
+BF16; in Lightning's manual optimization with another strategy than DDP.
 
 ## Sources
 
@@ -42,7 +43,7 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization, UseManaged
-from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
@@ -211,7 +212,8 @@ def _under_accelerate(program: Program, charge: UseManaged, backward: Backward) 
     if isinstance(number, int) and number > 1 and loss.mean:
         message = f"nothing divides the loss by `gradient_accumulation_steps={number}`"
         return f"{message}, so that gradients are {number} times too large", Confidence.DEFINITE, Severity.ERROR
-    if leaves_gradients_alone(charge):
+    # Who only looks at gradients, as a test does, loses nothing.
+    if leaves_gradients_alone(charge) or not any(program.events(MakeOptimizer, OptimizerStep)):
         return None
     return (
         "what `accelerate launch` is configured for, such as FP16 or DeepSpeed, leaves these gradients out",
