@@ -134,6 +134,7 @@ def _training() -> Iterator[LibraryEntry]:
     yield LibraryEntry(
         "accelerate",
         wins=True,
+        known_better=("commands", "test_utils", "utils"),
         harmless=("Accelerator.", "accelerator.Accelerator.", "PartialState.", "state.PartialState."),
         shares=ALL,
         belongs=(ALL, "accelerate"),

@@ -227,6 +227,13 @@ class TestLibraries:
         assert find("examples/train.py", "torch_geometric.loader") is None
         assert find("torch_geometric/loader/__init__.py", "inspector", 2) is None
 
+    def test_so_do_the_scripts_that_accelerate_tests_itself_with(self) -> None:
+        inside = (f"src/accelerate/{name}/__init__.py" for name in ("commands", "test_utils", "utils"))
+        lay(".git/", "src/accelerate/__init__.py", "src/accelerate/state.py", *inside, "examples/train.py")
+        lay("src/accelerate/test_utils/scripts/__init__.py", script := "src/accelerate/test_utils/scripts/test_sync.py")
+        assert find("examples/train.py", "accelerate.state") is None
+        assert find(script, "accelerate.state") is None
+
     def test_datasets_are_the_projects_where_it_has_such_a_package(self) -> None:
         lay("a/pyproject.toml", "a/train.py", "a/datasets/__init__.py", "a/datasets/coco.py")
         lay("b/pyproject.toml", "b/train.py", "b/datasets/coco.py", "b/other/timm/__init__.py")
