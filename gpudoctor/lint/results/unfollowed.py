@@ -186,13 +186,10 @@ def _called_when_prepared(program: Program) -> Escape | None:
     """The first call of something unknown by the script itself, behind all that it prepares for several ranks with data
     to go through, where no model was ever called: who evaluates calls one."""
     # Imported late, as above.
-    from gpudoctor.lint.events.data_loading import MakeLoader
     from gpudoctor.lint.events.knowledge import Escape
-    from gpudoctor.lint.events.model import Forward
-    from gpudoctor.lint.events.process import InitGroup
 
-    loaders = list(program.events(MakeLoader))
-    if not loaders or not program.has(InitGroup) or program.has(Forward):
+    loaders = program.happened.get("MakeLoader")
+    if not loaders or "InitGroup" not in program.happened or "Forward" in program.happened:
         return None
     calls = (each for each in program.events(Escape) if each.of_no_library and each.order > loaders[-1].order)
     return next((each for each in calls if each.location.path == program.entry), None)
