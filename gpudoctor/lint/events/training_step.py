@@ -148,9 +148,10 @@ class EngineStep(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerStep(Event):
-    """`scheduler.step()`."""
+    """`scheduler.step()`, or `scheduler.step(loss)` of what was computed from these `shards`."""
 
     scheduler: Scheduler
+    shards: frozenset[Value] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,6 +29,7 @@ from gpudoctor.lint.events.training_step import (
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.heuristics import OPTIMIZER, guess
 from gpudoctor.lint.library.sharding import note_copied
+from gpudoctor.lint.library.tensors import shares_of
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
 from gpudoctor.manifest.effects import ClipEffect
@@ -257,7 +258,8 @@ def _groups(call: Call, optimizer: Optimizer) -> Values:
 
 @MODELS.method(Scheduler, "step", "step_update")
 def _step_rate(call: Call[Scheduler]) -> Values:
-    call.emit(SchedulerStep, scheduler=call.receiver)
+    given = (*call.args, *call.keywords.values())
+    call.emit(SchedulerStep, scheduler=call.receiver, shards=shares_of(call.do, given))
     return singleton(call.method_result())
 
 

@@ -5,12 +5,12 @@
 `dist.reduce(x, dst=0)` puts the sum into the tensor of rank 0 only. A rank is one process, one for each GPU. On the
 others the tensor holds what it held before, or a part of the sum on its way: no error is raised, and each rank
 continues with a different value. What is printed is wrong on all ranks but one, and decisions that follow from it
-differ between ranks.
+differ between ranks: `ReduceLROnPlateau.step(x)` lowers the learning rate on some of them.
 
 ## Fix
 
-Show it on that rank only, or give the sum to all ranks with `dist.all_reduce(x)`. No automatic fix: the second costs
-twice the traffic, and only the author knows who needs the number.
+Show it on that rank only, or, as a scheduler needs it, give the sum to all ranks with `dist.all_reduce(x)`. No
+automatic fix: the second costs twice the traffic, and only the author knows who needs the number.
 
 ## Silent when
 
@@ -33,6 +33,7 @@ from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.domain.value import int_of, single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.reporting import MetricShown
+from gpudoctor.lint.events.training_step import SchedulerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
     from gpudoctor_rules.collective._numbers import SummedNumber
+
+
+ON_ONE = "Show it on that rank only, or let"
 
 
 class ReducedValueOffDestination(Rule):
@@ -50,31 +54,33 @@ class ReducedValueOffDestination(Rule):
     severity = Severity.WARNING
     shows_in_run = True
     of_ranks = True
-    needs = (MetricShown,)
+    needs = (MetricShown, SchedulerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, rank 0 is the only one, and has the sum.
         if not program.world.several_processes:
             return
         told: set[Location] = set()
-        for report in program.events(MetricShown):
-            mark = _on_one_rank(report)
-            # "rank 3: 0.91" says whose number it is, and loggers are often mute on the other ranks.
-            if mark is None or report.how != "print" or report.divergence & Divergence.RANK:
-                continue
-            # Under a test on the rank it is mostly the right one that shows it.
-            if not program.by_every_rank(report) or mark.place in told:
+        for use in program.events(MetricShown, SchedulerStep):
+            mark = _on_one_rank(use)
+            # Under a test on the rank it is mostly the right one that uses it.
+            if mark is None or _is_for_one(use) or not program.by_every_rank(use) or mark.place in told:
                 continue
             told.add(mark.place)
-            reduced = [each for each in program.at(mark.place) if each.order < report.order]
+            reduced = [each for each in program.at(mark.place) if each.order < use.order]
+            shown = isinstance(use, MetricShown)
+            does, they, used = ("shows", "show", "shown") if shown else ("sets its learning rate by", "go by", "used")
             yield self.found(
                 # What shows everything is not what must change.
-                at=parting(report, reduced[-1]) if reduced else report.location,
-                message=f"Every rank shows this, but `reduce` gave the sum to {_destination(mark)} alone: the others "
-                "show what their tensor held before, or a part of the sum.",
-                remedy="Show it on that rank only, or let `dist.all_reduce` give the sum to all ranks.",
-                # The reduction may stand in a helper, far from where the number is shown.
-                because=[("it is reduced here", mark.place), ("and shown here", report.location)],
+                at=parting(use, reduced[-1]) if reduced else use.location,
+                message=f"Every rank {does} this, but `reduce` gave the sum to {_destination(mark)} alone: the others "
+                f"{they} what their tensor held before, or a part of the sum.",
+                remedy=f"{ON_ONE if shown else 'Let'} `dist.all_reduce` give the sum to all ranks.",
+                # The reduction may stand in a helper, far from where the number is used.
+                because=[
+                    ("it is reduced here", mark.place),
+                    (f"and {used} here", use.location),
+                ],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -91,7 +97,7 @@ class ReducedValueOffDestination(Rule):
                     at,
                     f"After step {shown[0].result.step} this was {told(shown)}: `reduce` gave the sum to rank "
                     f"{shown[0].sum.dst} alone.",
-                    remedy="Show it on that rank only, or let `dist.all_reduce` give the sum to all ranks.",
+                    remedy=f"{ON_ONE} `dist.all_reduce` give the sum to all ranks.",
                     because=[("it is reduced here", line)],
                 )
 
@@ -105,9 +111,14 @@ def _is_on_one(answer: SummedNumber) -> bool:
     return answer.sum.call == "reduce" and answer.sum.dst is not None and answer.result.relation in ("result", "mean")
 
 
-def _on_one_rank(report: MetricShown) -> Mark | None:
+def _is_for_one(use: MetricShown | SchedulerStep) -> bool:
+    # "rank 3: 0.91" says whose number it is, and loggers are often mute on the other ranks.
+    return isinstance(use, MetricShown) and (use.how != "print" or bool(use.divergence & Divergence.RANK))
+
+
+def _on_one_rank(use: MetricShown | SchedulerStep) -> Mark | None:
     # Several may be in one number: the first in the source, so that runs agree.
-    marks = (mark for mark in report.shards if isinstance(mark, Mark) and mark.kind is MarkKind.ON_ONE_RANK)
+    marks = (mark for mark in use.shards if isinstance(mark, Mark) and mark.kind is MarkKind.ON_ONE_RANK)
     return min(marks, key=lambda mark: mark.place, default=None)
 
 
