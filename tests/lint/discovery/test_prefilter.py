@@ -171,16 +171,15 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
         if path.suffix == ".py"
     ]
     shutil.copy(PRELUDE, tmp_path)
-    # Half of them says as much, and the others take as long again, each.
-    half = ((path, _as_library(path)) for path in bad[::2])
-    library = {path: text for path, text in half if text is not None and _leaves_some_out(text)}
+    texts = ((path, _as_library(path)) for path in bad)
+    library = {path: text for path, text in texts if text is not None and _leaves_some_out(text)}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
     monkeypatch.setattr(prefilter, "relevant_definitions", lambda file: None)
     monkeypatch.setattr(prefilter, "is_irrelevant", lambda file: False)
     missed = {path: set(_found_in(text, tmp_path)) - set(found[path]) for path, text in library.items()}
     assert {label_of(path) for path, findings in missed.items() if findings} <= MISSED
-    assert len(library) > 80
-    assert sum(map(len, found.values())) > 40
+    assert len(library) > 160
+    assert sum(map(len, found.values())) > 60
 
 
 def _leaves_some_out(text: str) -> bool:
