@@ -55,6 +55,7 @@ class ReducedValueOffDestination(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (MetricShown, SchedulerStep)
+    looks_at = ((MetricShown, "shards"), (SchedulerStep, "shards"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # Alone, rank 0 is the only one, and has the sum.
