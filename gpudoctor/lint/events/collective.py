@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.group import Work
-from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.manifest.effects import CollectiveEffect
@@ -75,6 +75,12 @@ class Collective(Event):
     def adds_up(self) -> bool:
         """Values of all ranks become their sum or their mean, as far as is known: no minimum, no maximum."""
         return self.effect.adds_up and self.operation in ("SUM", "AVG", "")
+
+    @property
+    def of_gradient(self) -> bool:
+        """It is given a gradient, and nothing else on any path."""
+        only = single_of(self.subject)
+        return isinstance(only, Tensor) and only.origin is TensorOrigin.GRADIENT
 
     @property
     def gathers(self) -> bool:

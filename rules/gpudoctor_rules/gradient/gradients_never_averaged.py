@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
@@ -56,6 +56,7 @@ class GradientsNeverAveraged(Rule):
     since = "0.1"
     of_ranks = True
     needs = (Collective,)
+    looks_at = ((Collective, "of_gradient"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence() or not program.absence() or _is_scaled(program):
@@ -87,7 +88,7 @@ def _gradients_of(event: Collective) -> Value | None:
     subject = single_of(event.subject)
     if not event.effect.adds_up or event.operation != "SUM" or event.group is not None or event.rank_guards:
         return None
-    if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
+    if not isinstance(subject, Tensor) or not event.of_gradient:
         return None
     return subject.batch_of.core if subject.batch_of is not None else None
 
