@@ -93,18 +93,19 @@ def _dict(call: Call) -> Values:
 @MODELS.callable("dataclasses.asdict", "attr.asdict", "attrs.asdict")
 def _fields_by_name(call: Call) -> Values:
     """The fields of an object in a dictionary, and so the objects in it."""
-    owner = call.first
-    return _as_dict(call, owner, NESTED) if isinstance(owner, Instance) else NOT_ANSWERED
+    return (_as_dict(call, call.first, NESTED) if call.first is not None else None) or NOT_ANSWERED
 
 
-def _as_dict(call: Call, owner: Instance, levels: int) -> Values:
+def _as_dict(call: Call, owner: Value, levels: int) -> Values | None:
+    names = dict.fromkeys(fields_of(owner.cls)) if isinstance(owner, Instance) else ()
     entries: list[tuple[Values | None, Values]] = []
-    for name in dict.fromkeys(fields_of(owner.cls)):
+    for name in names:
         held = call.do.own_attribute(owner, name) or unknown(call, "a field")
-        inner = held.single
-        held = _as_dict(call, inner, levels - 1) if levels and isinstance(inner, Instance) else held
+        inner = held.single if levels else None
+        # What has no fields stays as it is.
+        held = (_as_dict(call, inner, levels - 1) if inner is not None else None) or held
         entries.append((singleton(Const(name)), held))
-    return new_dict(call.do, entries, call.node) if entries else NOT_ANSWERED
+    return new_dict(call.do, entries, call.node) if entries else None
 
 
 def _entries_of(call: Call, given: Values) -> list[tuple[Values | None, Values]]:
@@ -182,12 +183,11 @@ def _row(name: str, key: Values, value: Values) -> Values:
 def _from_base(call: Call[DictOf]) -> Values:
     """What a class under `dict` has from there: `super().__init__(settings)`, `super().__setitem__(key, value)`."""
     if call.name == "__init__":
-        given = (*call.args, *call.rest)
-        cls = class_of(call.receiver)
+        given, cls = call.args, class_of(call.receiver)
         if given and cls is not None and "collections.defaultdict" in cls.library_bases:
             call.do.set_state(call.receiver, ContainerState.factory, given[0])
             given = given[1:]
-        for values in given[:1]:
+        for values in (*given[:1], *call.rest):
             _take_all_in(call, values)
         for name, values in call.keywords.items():
             set_item(call.do, call.receiver, singleton(Const(name)), values, call.node)

@@ -128,6 +128,12 @@ DICTIONARIES = {
             epochs: int = 5
             optimizer: Optimizer = dataclasses.field(default_factory=Optimizer)
         reveal(dataclasses.asdict(Config(epochs=7)))  #: {'epochs': 7, 'optimizer': {'lr': 0.1}}
+        class Plain:
+            pass
+        @dataclasses.dataclass
+        class Outer:
+            inner: object
+        reveal(isinstance(dataclasses.asdict(Outer(Plain()))["inner"], Plain))  #: True
         """,
     "by branches, handed over by name": """
         import argparse
