@@ -1,7 +1,8 @@
 """Programs of frameworks are watched as they come: nothing is found in them, and what they compute stays the same.
 
 Lightning, Accelerate and Transformers take half a minute to import on a small machine and are not asked for by the
-`test` extra. Where they are installed, these programs run.
+`test` extra. Where they are installed, these programs run. Each ends its process group: Lightning leaves one of gloo
+to the end of the process, where its threads may still be running and abort it.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ def main():
     )
     trainer.fit(model, DataLoader(train, batch_size=8, shuffle=True), DataLoader(held_out, batch_size=8))
     sys.stdout.write(f"{trainer.global_rank} {[p.tolist() for p in model.parameters()]} {torch.rand(1).item()}\\n")
+    torch.distributed.destroy_process_group()
 
 if __name__ == "__main__":
     main()
@@ -81,6 +83,7 @@ def main():
             optimizer.step()
             sys.stdout.write(f"{fabric.global_rank} {loss.item().hex()}\\n")
     sys.stdout.write(f"{fabric.global_rank} {[p.tolist() for p in net.parameters()]} {torch.rand(1).item()}\\n")
+    torch.distributed.destroy_process_group()
 
 if __name__ == "__main__":
     main()
