@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values
 from gpudoctor.lint.events.event_context import Event
@@ -177,6 +178,8 @@ class ArgumentDeclared(Event):
     """What it is where the user says nothing of it; None where that is not known."""
     switch: bool = False
     """It takes no value: `action="store_true"`."""
+    parser: Parser | None = None
+    """Where it is declared to one."""
 
     @property
     def is_local_rank(self) -> bool:
@@ -192,6 +195,8 @@ class ArgumentDeclared(Event):
 @dataclass(frozen=True, kw_only=True)
 class ArgumentsParsed(Event):
     """`parser.parse_args()` of the command line: an option that is not declared ends the program."""
+
+    parser: Parser
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -117,7 +117,15 @@ def _add_argument(call: Call[Parser]) -> Values:
     left_out = _left_out(call, flags, default)
     # `store_true` with a default of True never changes anything.
     switch = switched is not None and left_out == switched.single
-    call.emit(ArgumentDeclared, name=name, flags=flags, default=default, left_out=left_out, switch=switch)
+    call.emit(
+        ArgumentDeclared,
+        name=name,
+        flags=flags,
+        default=default,
+        left_out=left_out,
+        switch=switch,
+        parser=call.receiver,
+    )
     note_default(call, name, default)
     # `add_argument("--rank", "--local_rank")`: what the launcher passes, under another name.
     passed = any(flag.lstrip("-").replace("-", "_") == "local_rank" for flag in flags)
@@ -298,7 +306,7 @@ def _parse(call: Call[Parser]) -> Values:
     # A list that is handed over may be another one than the launcher's.
     given = call.arg(0, "args")
     if (given is None or given.single == NONE) and not call.open_ended:
-        call.emit(ArgumentsParsed)
+        call.emit(ArgumentsParsed, parser=call.receiver)
     return singleton(_namespace(call))
 
 

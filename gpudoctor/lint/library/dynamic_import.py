@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Instance, Library, Partial, ProjectModule
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, Item, MethodResult, Setting
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Text, Unknown, Value, Values, term_of, text_of
+from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Text, Unknown, Value, Values, term_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
@@ -270,7 +270,17 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
     # With something to fall back on, another module may be the one that has it.
     other = call.arg(2, "default")
     choices += list(other or ())
+    if len(choices) > MAX_MODULES and other is None:
+        choices = _some_of(call, choices)
     return one_of(call, choices) if 0 < len(choices) <= MAX_MODULES else None
+
+
+def _some_of(call: Call, choices: list[Value]) -> list[Value]:
+    """The first and the last of the classes that are no base of others, and that it may be none of them."""
+    bases = {base for each in choices if isinstance(each, Class) for base in each.bases}
+    first, *_, last = [each for each in choices if each not in bases]
+    other = Unknown(Anonymous("getattr", call.args), "an attribute whose name is not known", "another class")
+    return [first, last, other]
 
 
 def method_named_by(do: LibraryContext, owner: Instance, name: Value | None, call: Call) -> Values | None:

@@ -32,6 +32,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
         "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags", "jsonargparse", "plac",
         "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
     ),
+    "configurable_defaults": ("gin",),
     "device_meshes": (
         "torch.distributed.DeviceMesh", "torch.distributed.device_mesh", "torch.distributed.init_device_mesh",
         "torch.distributed._tensor", "torch.distributed.tensor",

@@ -103,7 +103,7 @@ class LocalRankArgument(Rule):
         # Who reads the variable as well has seen the change of launchers.
         if _knows_it_from_elsewhere(program):
             return
-        for event in program.events(ArgumentDeclared):
+        for event in _declared(program):
             # An option that nobody reads is often kept so that old launch scripts go on working.
             used = next((read for read in program.events(SettingRead) if read.name == event.name), None)
             if used is None or not event.is_local_rank or _from_elsewhere(event):
@@ -128,7 +128,7 @@ class LocalRankArgument(Rule):
     def _refused(self, program: Program) -> Iterator[Finding]:
         """The launcher of the project passes a spelling that is not declared. Where else the local rank is asked for
         does not count: nobody comes there."""
-        event = next((each for each in program.events(ArgumentDeclared) if "--local_rank" in each.flags), None)
+        event = next((each for each in _declared(program) if "--local_rank" in each.flags), None)
         if event is None or not program.has(ArgumentsParsed):
             return
         # Whoever writes of it, as one that rewrites `sys.argv`, knows it.
@@ -172,6 +172,13 @@ class LocalRankArgument(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.trained and any((rank.local_rank or 0) > 0 for rank in recording.ranks)
+
+
+def _declared(program: Program) -> list[ArgumentDeclared]:
+    """The options, first those of parsers that are asked: the file of another program, which is imported for its
+    functions, has one that is not. Those of a parent are asked for by another parser."""
+    asked = {event.parser for event in program.events(ArgumentsParsed)}
+    return sorted(program.events(ArgumentDeclared), key=lambda event: event.parser not in asked)
 
 
 def _started_by_launch(program: Program) -> bool:

@@ -148,3 +148,26 @@ def test_an_option_is_itself(paper):
         reveal(getattr(config, "dry", False))  #: setting getattr(config, 'dry', False)
         reveal(hasattr(config, "dry"))  #: True
         """)
+
+
+def test_one_of_many_classes_that_a_setting_names_may_be_none_of_those_seen(paper):
+    square = "Square is chosen and not (Line is chosen)"
+    other = "not (Line is chosen) and not (Square is chosen)"
+    paper(f"""
+        import argparse
+        import shapes
+        args = argparse.ArgumentParser().parse_args()
+        made = getattr(shapes, args.shape)()
+        reveal(made.sides)  #: 1 if Line is chosen | 4 if {square} | unknown if {other}
+        # file: shapes.py
+        class Shape:
+            sides = 0
+        class Line(Shape):
+            sides = 1
+        class Corner(Shape):
+            sides = 2
+        class Triangle(Shape):
+            sides = 3
+        class Square(Shape):
+            sides = 4
+        """)

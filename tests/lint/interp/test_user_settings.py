@@ -24,6 +24,20 @@ SETTINGS = {
         size = 2 if args.big else 1
         reveal(size)  #: 2 if args.big | 1 if not (args.big)
         """,
+    "defaults that a file of gin may replace": """
+        import gin
+        @gin.configurable
+        def train(rank, lr=0.1, *, layers=2):
+            reveal(rank)  #: 3
+            reveal(lr)  #: setting train.lr
+            reveal(layers)  #: setting train.layers
+            return Net()
+        @gin.configurable("net")
+        class Net:
+            def __init__(self, width=8):
+                self.width = width
+        reveal(train(3).width)  #: setting Net.width
+        """,
     "options that are set by their names": """
         import argparse, yaml
         parser = argparse.ArgumentParser()
