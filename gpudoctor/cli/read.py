@@ -147,12 +147,13 @@ def _who(failure: LoggedFailure) -> str:
 def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Iterator[str]:
     meaning = first.explained
     if meaning is None:
-        yield from wrap("gpudoctor has no entry for this error: it is shown as it is.", style.width, "  ")
+        yield from wrap(f"gpudoctor has no entry for this error. {_began(first)}".rstrip(), style.width, "  ")
         for card in rules_that_declare(first.text):
             yield from _rule("perhaps", card, style)
         yield ""
         return
-    yield from wrap(meaning.means, style.width, "  ")
+    said = meaning.means if first.meaning is not None else f"{meaning.means} {_began(first)}".rstrip()
+    yield from wrap(said, style.width, "  ")
     if meaning.do:
         yield from wrap(meaning.do, style.width, "    ", f"  {style.paint('help', 'help')}: ")
     cards = find_rules().by_code
@@ -167,6 +168,13 @@ def _meaning(first: LoggedFailure, diagnosis: LogDiagnosis, style: Style) -> Ite
     for card in rules_that_declare(first.text, meaning.likely) if first.meaning is None else ():
         yield from _rule("perhaps", card, style)
     yield ""
+
+
+def _began(failure: LoggedFailure) -> str:
+    """Who raised an error of which only the kind is known."""
+    if failure.place is None:
+        return ""
+    return f"It was raised inside of {failure.library}, which this line called." if failure.library else ""
 
 
 def _rule(label: str, card: RuleCard, style: Style) -> Iterator[str]:

@@ -88,7 +88,7 @@ class LoggedFailure:
     """How one process failed: the line that says so, where its own code was, and what the text means.
 
     `exit`: only a launcher says that it ended. `root`: the launcher saw it end before the others, at `time`. `cut`: its
-    error is not in the log, or Python went on after it.
+    error is not in the log, or Python went on after it. `library` raised it, where it was not the program's own code.
     """
 
     by: Speaker
@@ -101,6 +101,7 @@ class LoggedFailure:
     root: bool = False
     exit: bool = False
     cut: bool = False
+    library: str = ""
 
     @property
     def explained(self) -> ErrorText | None:
@@ -278,7 +279,8 @@ def _crash(crash: LoggedCrash) -> LoggedFailure:
     if told.type.endswith("SignalException"):
         # Of the launcher, and its place is that of whoever started it.
         place = None
-    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored or handler)
+    library = told.frames[-1].library if told.frames and place is not None else ""
+    return LoggedFailure(by, crash.at, text, role, meaning, place, cut=crash.ignored or handler, library=library)
 
 
 def _ranked(by: Speaker, text: str) -> Speaker:

@@ -30,18 +30,44 @@ class LoggedFrame:
     @property
     def own(self) -> bool:
         """The file is the user's: neither Python's nor an installed package's."""
-        path = self.path.replace("\\", "/")
-        if path.startswith(("<string>", "<frozen", "<__")) or path.removesuffix(".py") in sys.stdlib_module_names:
-            return False
-        if _STARTED_BY.search(path):
+        path = self._straight
+        if self._of_python or path.startswith("<__") or path.endswith(_COMPILED) or _STARTED_BY.search(path):
             return False
         return not (any(part in f"/{path}" for part in _FOREIGN) or _CHECKED_OUT.search(f"/{path}"))
 
     @property
     def installed(self) -> bool:
         """The file is of an installed package that neither starts nor computes: it may be the program itself."""
-        parts = self.path.replace("\\", "/").partition("-packages/")[2].split("/")
-        return bool(parts[0]) and parts[0] not in _TOOLS
+        return bool(self._package) and self._package not in _TOOLS
+
+    @property
+    def library(self) -> str:
+        """Whose file it is, where that is not the user's: the name of a package, or Python; else empty."""
+        if self._package or self.own:
+            return self._package.partition(".")[0]
+        if self._of_python or "/lib/python3" in self._straight:
+            return "Python"
+        if self._straight.endswith(_COMPILED):
+            return self._straight.rpartition("/")[2].partition(".")[0]
+        found = _CHECKED_OUT.search(f"/{self._straight}")
+        return found[1] if found else "torch" if _ROOT.match(self.path) else ""
+
+    @property
+    def _straight(self) -> str:
+        return self.path.replace("\\", "/")
+
+    @property
+    def _package(self) -> str:
+        """Where it is installed, the last folder of packages on its path tells."""
+        _, folder, inside = self._straight.rpartition("-packages/")
+        return inside.partition("/")[0] if folder else ""
+
+    @property
+    def _of_python(self) -> bool:
+        path = self._straight
+        on_windows = _OF_WINDOWS.match(path)
+        name = on_windows["module"] if on_windows else path.removesuffix(".py")
+        return path.startswith(("<string>", "<frozen")) or name in sys.stdlib_module_names
 
 
 _FOREIGN = (
@@ -49,6 +75,10 @@ _FOREIGN = (
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
     "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
 )  # fmt: skip
+_COMPILED = (".pyx", ".pxd", ".pxi")
+"""What Cython compiles: its calls show files that are not where the program runs."""
+_OF_WINDOWS = re.compile(r"[A-Za-z]:/.*/[Ll]ib/(?P<module>\w+)(?:\.py$|/)")
+"""Python's own files there: no folder tells its version."""
 _STARTED_BY = re.compile(
     r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$|"
     r"/[Ll]ib/(?:runpy|threading|socket|subprocess|importlib/\w+|"

@@ -26,8 +26,9 @@ class LogLineEntry:
 class FailureEntry:
     """How a process failed, and the `ranks` that failed in the same way. `text` is the error, `role` what it says of
     the order of failures, `means` and `help` what it means and what to do. `code` is the rule whose mistake ends with
-    it, `likely` those that often do, `perhaps` those that name the text where gpudoctor has no entry for it. `path` and
-    `line` are in the program, `log` is where the error is."""
+    it, `likely` those that often do, `perhaps` those that name the text where gpudoctor has no entry for it. `known` is
+    false where `means` is only what errors of this type mean. `path` and `line` are in the program, `library` is the
+    package that they called and that raised it, empty where it was the program; `log` is where the error is."""
 
     rank: int | None
     local_rank: int | None
@@ -39,8 +40,10 @@ class FailureEntry:
     code: str
     likely: tuple[str, ...]
     perhaps: tuple[str, ...]
+    known: bool
     path: str | None
     line: int | None
+    library: str
     log: LogLineEntry
     ranks: tuple[int, ...]
 
@@ -101,8 +104,10 @@ def _failure(failure: LoggedFailure, ranks: Sequence[int]) -> FailureEntry:
         code=meaning.code if meaning else "",
         likely=likely,
         perhaps=tuple(card.code for card in perhaps),
+        known=failure.meaning is not None,
         path=place.path if place else None,
         line=place.line if place else None,
+        library=failure.library,
         log=LogLineEntry(failure.at.path, failure.at.line),
         ranks=tuple(ranks),
     )

@@ -149,7 +149,7 @@ before a program begins, in the first stretch, which is read."""
 _CPP_RANK = re.compile(r"\[(?:PG (?:ID )?\S+(?: PG GUID [^\]]*?)?(?:\s?\([^)]*\))? )?Rank (?P<rank>\d+)\]")
 _TIMEOUT = re.compile(
     r"Watchdog caught collective operation timeout: WorkNCCL\((?:SeqNum=(?P<number>\d+), )?"
-    r"OpType=(?P<operation>\w+)[,)](?: NumelIn=(?P<elements>\d+))?(?:.*?Timeout\(ms\)=(?P<allowed>\d+))?"
+    r"OpType=(?:(?P<operation>\w+)[,)](?: NumelIn=(?P<elements>\d+))?(?:.*?Timeout\(ms\)=(?P<allowed>\d+))?|\w*$)"
 )
 _PROGRESS = re.compile(
     r"\[PG (?:ID )?(?P<group>\S+?)(?: PG GUID (?P<unique>[^\]]*?))?(?:\s?\([^)]*\))? Rank (?P<rank>\d+)\].*?"
@@ -373,7 +373,7 @@ def _timeout(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
         Timeout(
             spoken.by,
             at,
-            found["operation"].lstrip("_").removesuffix("_BASE").lower(),
+            (found["operation"] or "").lstrip("_").removesuffix("_BASE").lower(),
             int(number) if number else None,
             int(elements) if elements else None,
             int(found["allowed"] or 0) / 1000,

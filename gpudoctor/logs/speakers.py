@@ -89,7 +89,7 @@ _FRONTS = (
     re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\] "),
     re.compile(r"(?:ERROR|WARNING|INFO|DEBUG|CRITICAL): (?=Traceback \(most|  File \")"),
     # Numbers of lines that an editor has put there.
-    re.compile(r"\[\d+\]\s(?=\[rank)"),
+    re.compile(r"\[\d+\]\s(?=\[rank|Traceback \(most|  File \"|    |[\w.]+(?:Error|Exception)\b)"),
 )
 _ANY_FRONT = re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", front.pattern) for front in _FRONTS))
 """Most lines have none: one question to all at once."""

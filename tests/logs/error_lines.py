@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 LINES: tuple[tuple[str, str], ...] = (
+    # --- frameworks ---
+    ("ValueError: Tried to step 1002 times. The specified number of total steps is 1000", "fewer steps"),
+    ("ValueError: Couldn't instantiate the backend tokenizer from one of:", "sentencepiece"),
+    # --- files ---
+    ("OSError: [Errno 39] Directory not empty: '/out/tmp-7' -> '/out/checkpoint-50'", "with something in it"),
+    ("ImportError: cannot import name 'sd3' from 'library' (/job/library/__init__.py)", "beside the program"),
+    ("ImportError: cannot import name 'get_args' from 'megatron' (unknown location)", "beside the program"),
     # --- services ---
     ("OSError: [WinError 1455] The paging file is too small for this operation to complete.", "page file"),
     ("slurmstepd: error:  mpi/pmix_v3: pmixp_coll_ring_reset_if_to: n1 [0]: pmixp_coll_ring.c:742: 0x14: collective "
@@ -317,7 +324,7 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ImportError: cannot import name 'Store' from 'torch.distributed' (/x/torch/distributed/__init__.py)",
      "has no `torch.dis"),
     ("ModuleNotFoundError: No module named 'torch._six'", "a version"),
-    ("ImportError: cannot import name 'AdamW' from 'transformers' (/x/transformers/__init__.py)", "a version"),
+    ("ImportError: cannot import name 'AdamW' from 'trl' (/x/site-packages/trl/__init__.py)", "a version"),
     ("ImportError: attempted relative import with no known parent package", "another way"),
     ("ImportError: Using `bitsandbytes` 8-bit quantization requires Accelerate: `pip install accelerate`",
      "missing in"),
@@ -383,6 +390,19 @@ OF_A_KIND: tuple[tuple[str, str], ...] = (
     ("ZeroDivisionError: division by zero", "divided by zero"),
     ("ValueError: Path /data/train does not exist", "not there"),
     ("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])", "some ranks"),
+    ("ValueError: max() arg is an empty sequence", "is empty"),
+    ("RuntimeError: torch.cat(): expected a non-empty list of Tensors", "is empty"),
+    ("ValueError: invalid literal for int() with base 10: 'last'", "read as a number"),
+    ("ValueError: Input contains NaN, infinity or a value too large for dtype('float32').", "NaN"),
+    ("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0", "NaN"),
+    ("ValueError: could not broadcast input array from shape (3,) into shape (4,)", "other shapes"),
+    ("RuntimeError: Tensors must have same number of dimensions: got 2 and 3", "other shapes"),
+    ("TimeoutError: timed out", "in time"),
+    ("OSError: [Errno 121] Remote I/O error", "operating system"),
+    ("StopIteration", "one more value"),
+    ("TypeError: bad operand", "another type"),
+    ("ValueError: lr must be positive", "not one of those"),
+    ("RuntimeError: no luck", "nothing by itself"),
 )  # fmt: skip
 """Errors of which only the kind says something."""
 TEXTS: tuple[tuple[str, str], ...] = (

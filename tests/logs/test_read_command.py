@@ -85,3 +85,20 @@ def test_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[s
     (tmp_path / "job.log").write_text("")
     assert cli.main(["read", str(tmp_path / "jop.log")]) == 2
     assert "did you mean" in capsys.readouterr().err
+
+
+def test_of_an_error_that_nobody_knows_the_page_says_where_it_began(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "job.log"
+    inner = (
+        '  File "/opt/conda/lib/python3.11/site-packages/foolib/deep.py", line 9, in work\n    bar()\nfoolib.Odd: 7\n'
+    )
+    log.write_text(TRACEBACK.partition("KeyError")[0] + inner)
+    assert cli.main(["read", str(log)]) == 1
+    page = " ".join(capsys.readouterr().out.split())
+    assert "/job/train.py:20" in page
+    assert "no entry for this error. It was raised inside of foolib, which this line called." in page
+    cli.main(["read", "--output-format", "json", str(log)])
+    said = json.loads(capsys.readouterr().out)["first"]
+    assert (said["known"], said["library"], said["means"]) == (False, "foolib", "")

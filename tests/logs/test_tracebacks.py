@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.logs.error_texts.error_text import FailureRole
+from gpudoctor.logs.tracebacks import BEGIN
 from tests.logs.samples import PEER, TRACEBACK, prefixed, read
 
 if TYPE_CHECKING:
@@ -365,3 +366,30 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
     first = read(tmp_path, prefixed("    ", "\n".join(lines))).first
     assert first is not None
     assert first.summary == "KeyError: 'label'"
+
+
+@pytest.mark.parametrize(
+    ("inner", "library"),
+    [
+        ('  File "D:\\anaconda3\\envs\\t\\lib\\os.py", line 675, in __getitem__', "Python"),
+        ('  File "/usr/lib/python3.10/os.py", line 225, in makedirs', "Python"),
+        ('  File "mtrand.pyx", line 1126, in mtrand.RandomState.choice', "mtrand"),
+        ('  File "/tmp/pip/9f/site-packages/site-packages/torch/serialization.py", line 9, in load', "torch"),
+        ('  File "/opt/conda/lib/python3.11/site-packages/foolib/deep/inside.py", line 9, in work', "foolib"),
+        ('  File "/work/transformers/src/transformers/trainer.py", line 9, in train', "transformers"),
+        ('  File "/job/model.py", line 9, in forward', ""),
+    ],
+)
+def test_the_line_is_the_programs_own_and_who_raised_it_is_told(tmp_path: Path, inner: str, library: str) -> None:
+    text = f'{BEGIN}:\n  File "/job/train.py", line 20, in main\n    work()\n{inner}\n    work()\nValueError: bad\n'
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert first.place is not None
+    assert (first.place.path, first.library) == ("/job/train.py" if library else "/job/model.py", library)
+
+
+def test_numbers_that_something_has_put_in_front_of_lines(tmp_path: Path) -> None:
+    lines = TRACEBACK.splitlines()
+    first = read(tmp_path, "\n".join(f"[{2318 + number}] {line}" for number, line in enumerate(lines))).first
+    assert first is not None
+    assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)

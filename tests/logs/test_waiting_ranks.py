@@ -34,6 +34,14 @@ def test_a_rank_that_had_not_queued_the_collective_is_missing(tmp_path: Path) ->
     assert (found.missing.ranks, found.missing.operation, found.sure) == ((2,), "allreduce", True)
 
 
+def test_a_line_that_is_cut_off_tells_no_other_collective(tmp_path: Path) -> None:
+    cut = timeout(2, 880).partition("REDUCE")[0]
+    found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880), cut]))
+    assert found.alike == (0, 1, 2)
+    assert found.missing is not None
+    assert (found.missing.ranks, found.missing.operation, found.missing.mismatch) == ((), "allreduce", False)
+
+
 def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880), timeout(3, 880)]))
     assert found.missing is not None

@@ -51,7 +51,7 @@ CHECKPOINT_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Error\(s\) in loading state_dict for|size mismatch for \S+: copying a param|"
-        r"Size mismatch between saved torch\.Size",
+        r"Size mismatch between saved torch\.Size|MetadataIndex\(.*mismatch sizes",
         _OWN,
         "The checkpoint does not fit the model: names or shapes of parameters differ, or it holds the shards of "
         "another number of ranks.",

@@ -111,7 +111,8 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         "Give it a generator of that device: `generator=torch.Generator(device=...)`.",
     ),
     ErrorText(
-        r"invalid device ordinal|device index less than the number of accelerators available",
+        r"invalid device ordinal|device index less than the number of accelerators available|"
+        r"device >= 0 && device < num_gpus",
         _OWN,
         "A rank asked for a GPU that this node does not have, or does not show to it.",
         "Take `LOCAL_RANK`, not `RANK`, as the number of the GPU, and start no more processes than there are GPUs.",

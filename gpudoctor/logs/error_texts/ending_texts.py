@@ -73,6 +73,15 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
+        r"\[Errno 39\]|Directory not empty",
+        _OWN,
+        "A folder was to be moved, or removed, where there is one already with something in it: another rank, or an "
+        "earlier run, has put it there.",
+        "Do it on one rank, and let the others wait (`barrier`).",
+        likely=("GPU608",),
+        library="python",
+    ),
+    ErrorText(
         r"FileNotFoundError: \[Errno 2\]",
         _OWN,
         "A file or a folder is not there: the path is wrong, this node does not have it, or another rank was still to "
@@ -90,7 +99,7 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
-        r"IsADirectoryError|NotADirectoryError|File name too long|\[Errno (?:18|20|21|36|39|40)\]",
+        r"IsADirectoryError|NotADirectoryError|File name too long|\[Errno (?:18|20|21|36|40)\]",
         _OWN,
         "A path is not of the kind that is needed: a folder in place of a file, or a name that the file system does "
         "not take.",

@@ -8,6 +8,22 @@ _OWN, _PEER = FailureRole.OWN, FailureRole.PEER
 
 FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
+        r"Tried to step \d+ times\. The specified number of total steps is",
+        _OWN,
+        "A learning rate schedule was made for fewer steps than it is told to make: training goes on for longer, or "
+        "something steps it once for each process.",
+        "Compute `total_steps` from the number of batches of one rank and of epochs, and step it in one place.",
+        likely=("GPU907",),
+    ),
+    ErrorText(
+        r"Couldn't instantiate the backend tokenizer|[Yy]ou need to have sentencepiece installed",
+        _OWN,
+        "A tokenizer could not be made from the files of the model: `sentencepiece` or `tiktoken`, which reads them, "
+        "is not installed, or files are missing.",
+        "`pip install sentencepiece tiktoken protobuf` on each node; look whether the folder has `tokenizer.json`.",
+        library="transformers",
+    ),
+    ErrorText(
         r"model\W?parallel group is not initialized",
         _OWN,
         "A group of Megatron's is asked for that was never made, or made by another copy of the module.",

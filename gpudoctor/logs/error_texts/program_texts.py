@@ -46,6 +46,42 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
+        r"empty sequence|empty iterable|\bmust be non-empty|expected a non-empty|expects a non-empty|"
+        r"at least one array to|zero-size array|numel\(\) == 0|[Cc]annot choose from an empty|"
+        r"pop from an? empty|empty parameter list",
+        _OWN,
+        "Something that must hold at least one value is empty: often the data of this rank, or what a filter leaves.",
+        "Print its length at this line, on this rank.",
+        library="python",
+    ),
+    ErrorText(
+        r"invalid literal for int\(\)|could not convert string to float|malformed node or string",
+        _OWN,
+        "A text was to be read as a number or another value, and is none: the name of a file, a setting or a cell of "
+        "a table is written in another way than the code expects.",
+        "Print the text at this line.",
+        library="python",
+    ),
+    ErrorText(
+        r"\b(?:infs? or NaNs?|NaN, infinity|contains NaN|inf`, `nan)|found invalid values|failed to converge|"
+        r"[Ss]ingular matrix|is (?:not positive.definite|singular)",
+        _OWN,
+        "Numbers have become infinite, or are no numbers any more (NaN), before this line.",
+        "Look where the loss or the gradients first are; a lower learning rate, clipping and bfloat16 in the place of "
+        "float16 are usual cures.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?i:shapes?\b.*\b(?:mismatch|match|broadcast)|broadcast.*\bshape|number of dimensions|"
+        r"\d-dimensional input|\dD target tensor|inhomogeneous shape|setting an array element with a sequence|"
+        r"size mismatch|same (?:size|length|shape))",
+        _OWN,
+        "Arrays or tensors have other shapes than this call takes: a batch that is smaller than the others, or data "
+        "of another form.",
+        "Print their shapes at this line, on this rank.",
+        library="python",
+    ),
+    ErrorText(
         r"(?:string|list|tuple|byte) indices must be integers|object is not subscriptable|"
         r"unsupported operand type|not supported between instances|object is not (?:callable|iterable)",
         _OWN,
@@ -145,6 +181,46 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "Something was divided by zero: often the length of a loader or a shard that has nothing in it.",
         "Print what is counted at this line, on this rank.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)(?:TimeoutError|timeout)\b",
+        _OWN,
+        "Something that the program waited for did not come in time.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)(?:OSError|IOError): \[(?:Errno|WinError) \d+\]",
+        _OWN,
+        "The operating system refused what was asked of it; the words after the number say why.",
+        "Try the same on this node, with the path or the address that the text names.",
+        library="kernel",
+    ),
+    ErrorText(
+        r"(?:^|\.)StopIteration\b",
+        _OWN,
+        "An iterator was asked for one more value than it has.",
+        "Compare how many batches this rank has with how many the loop asks for.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)TypeError\b",
+        _OWN,
+        "A value is of another type than the code at this line takes.",
+        "Print it and its type at this line, and look where it comes from.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)ValueError\b",
+        _OWN,
+        "A value, or a setting, is not one of those that the code at this line takes; the text says which.",
+        "Print it at this line, on this rank.",
+        library="python",
+    ),
+    ErrorText(
+        r"(?:^|\.)(?:RuntimeError|Exception)\b",
+        _OWN,
+        "This kind of error says nothing by itself: its text is all that tells what was wrong.",
         library="python",
     ),
 )

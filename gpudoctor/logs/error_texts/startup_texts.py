@@ -86,6 +86,14 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         "Install a build that has it (`python -c 'import torch; print(torch.distributed.is_available())'`).",
     ),
     ErrorText(
+        r"cannot import name '?\w+'? from '[\w.]+' \((?:unknown location|(?![^)]*-packages)[^)]+)\)",
+        _OWN,
+        "What is imported from is a folder or a file that lies beside the program or on its path, and does not have "
+        "this name: it is another one than was meant, or of another version.",
+        "Print the module's `__file__` (`__path__` of a folder), and compare it with the repository.",
+        library="python",
+    ),
+    ErrorText(
         r"No module named '(?:torch\._six|torch\.\S+|pytorch_lightning\.\S+|lightning\.\S+|transformers\.\S+|"
         r"torchvision\.\S+|accelerate\.\S+|deepspeed\.\S+|megatron\.\S+|mmcv\.\S+|datasets\.\S+|apex\.\S+|"
         r"numpy\.\S+|flash_attn\.\S+|pkg_resources)'|"
