@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
+from pygls.protocol import LanguageServerProtocol
 from pygls.uris import from_fs_path
 
 from gpudoctor import __version__
@@ -46,11 +47,21 @@ _NOTEBOOKS = types.NotebookDocumentSyncOptions(
 )
 
 
+class _Protocol(LanguageServerProtocol):
+    """Forgets what was done about a notification: pygls 2.1 keeps a future of each change of a text for ever."""
+
+    def _execute_handler(self, msg_id: str | int, *args: Any, **kwargs: Any) -> None:
+        super()._execute_handler(msg_id, *args, **kwargs)
+        future = self._request_futures.get(msg_id)
+        if future is not None:
+            future.add_done_callback(lambda _: self._request_futures.pop(msg_id, None))
+
+
 class EditorServer(LanguageServer):
     """One editor's server. Two of them in a process share nothing."""
 
     def __init__(self, debounce: float = DEBOUNCE) -> None:
-        super().__init__("gpudoctor", __version__, notebook_document_sync=_NOTEBOOKS)
+        super().__init__("gpudoctor", __version__, notebook_document_sync=_NOTEBOOKS, protocol_cls=_Protocol)
         self._debounce = debounce
         self._rules: Registry = find_rules()
         self._settings = EditorSettings()

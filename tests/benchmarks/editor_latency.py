@@ -94,7 +94,7 @@ async def _memory(folder: Path, path: Path, edits: int) -> dict[int, float]:
         for number in range(1, edits + 1):
             await _edit(editor, name, path.read_text(), number)
             editor.published.clear()
-            if number in (1, 10, 100, 250, 500) or number == edits:
+            if number in (1, 10, 100, 300, 1000) or number == edits:
                 found[number] = sum(map(_resident, _processes(editor)))
     return found
 

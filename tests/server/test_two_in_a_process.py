@@ -65,6 +65,8 @@ async def session(folder: Any, text: str, settings: Any, codes: list[str]) -> in
         client.text_document_did_change(types.DidChangeTextDocumentParams(identifier, change))
     await until(lambda: True if 5 in told else None)
     assert set(map(tuple, told.values())) == {tuple(codes)}
+    # Nothing is kept of a notification that has been dealt with.
+    await until(lambda: True if not server.protocol._request_futures else None)
     pid = server._process.pid
     await client.shutdown_async(None)
     for each in loops:
