@@ -429,8 +429,11 @@ def optimizers_in(made: object) -> list[Any]:
     raise NotImplementedError
 
 
-def own_loss(owner: object, name: str, parameter: str, loss: object, model: object, accumulated: object) -> None:
-    """For bodies: where the program has written the method, and looks at no such parameter of it, the loss is its."""
+def own_loss(
+    owner: object, name: str, parameter: str, loss: object, model: object, accumulated: object, language_only: bool
+) -> None:
+    """For bodies: where the program has written the method, and looks at no such parameter of it, the loss is its.
+    With `language_only`, no model but those of language counts what the parameter says."""
     raise NotImplementedError
 
 

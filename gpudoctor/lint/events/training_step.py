@@ -42,12 +42,14 @@ class Backward(Event):
 class OwnLoss(Event):
     """A trainer takes a `loss` that a method of the program has made, at `made_at`, without what the trainer had to say
     about it; the gradients of so many batches are `accumulated`. `counted`: the model takes the number of items of a
-    whole step, so that the trainer leaves the division to the loss."""
+    whole step, so that the trainer leaves the division to the loss; in each version of the trainer where
+    `in_all_versions`."""
 
     loss: Values
     accumulated: Values
     made_at: Location
     counted: bool
+    in_all_versions: bool
 
 
 @dataclass(frozen=True, kw_only=True)

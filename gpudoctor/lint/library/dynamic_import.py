@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.value import NONE, TRUE, Anonymous, Const, Text, Unkn
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.choosing import choice_name, one_of
 from gpudoctor.lint.library.gpu_switches import default_of
+from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ def _named(call: Call, target: str) -> Value | None:
     module, _, name = target.rpartition(".")
     if not call.do.modules.has_module(module):
         root = target.partition(".")[0]
-        return None if call.do.modules.has_module(root) else Library(target)
+        return None if call.do.modules.has_module(root) else Library(canonical(target))
     origin = call.do.modules.import_named(module, call.node)
     return call.do.attribute(origin, name, call.node).single
 

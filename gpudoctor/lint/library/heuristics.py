@@ -69,10 +69,18 @@ SAMPLER = Heuristic(
 )
 LOSS = Heuristic("a loss", _SURE, names=("kl_div",), parts=("loss", "cross_entropy"))
 """`nll_loss`, `CrossEntropyLoss`: the names of torch and of libraries of losses have no other word in common."""
+_AVERAGING = ("Esm", "Gemma3", "Gemma4", "Glm4", "PaliGemma", "PaddleOCRVL", "Qwen2VL", "Qwen2_5_VL", "Qwen3VL")
+"""Models of Transformers that say `accepts_loss_kwargs = False`."""
 LANGUAGE_MODEL = Heuristic(
-    "a language model", _SURE, parts=("causallm", "lmheadmodel", "conditionalgeneration", "seq2seqlm")
+    "a language model", _SURE, parts=("causallm", "lmheadmodel", "conditionalgeneration", "seq2seqlm"), but=_AVERAGING
 )
 """Of Transformers: what their losses are made of says how its Trainer divides them."""
+TEXT_CLASSIFIER = Heuristic(
+    "a model with labels for texts", _SURE,
+    parts=("maskedlm", "multiplechoice", "questionanswering", "sequenceclassification", "tokenclassification"),
+    but=_AVERAGING,
+)  # fmt: skip
+"""Of Transformers, too: since version 5 their losses are divided likewise."""
 CONVOLUTION = Heuristic("a layer", _SURE, endings=("Conv",))
 """In the libraries of layers for graphs: what models and functions of these hold is not known."""
 NO_MODULE = Heuristic(

@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Const, single_of
 from gpudoctor.lint.events.knowledge import LoopRun, OwnOptimization
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL
+from gpudoctor.lint.library.heuristics import LANGUAGE_MODEL, TEXT_CLASSIFIER
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import body, classes, functions
 from gpudoctor.manifest.effects import FollowEffect
@@ -138,19 +138,24 @@ def _optimizers_in(call: Call) -> Values:
 @MODELS.callable("gpudoctor.manifest.effects.own_loss")
 def _own_loss(call: Call) -> Values:
     function, name, given = function_of(single_of(_written(call))), call.text(2, "parameter"), call.args[3:]
-    if function is not None and name is not None and len(given) == 3 and _takes_unread(function, name):
-        loss, model, accumulated = given
-        counted = any(_counts_items(call, each) for each in model)
-        call.emit(OwnLoss, loss=loss, accumulated=accumulated, made_at=function.place, counted=counted)
+    if function is not None and name is not None and len(given) == 4 and _takes_unread(function, name):
+        loss, model, accumulated, language_only = given
+        # `AutoModelForCausalLM.from_pretrained` as well as the class itself.
+        names = [part for value in model for each in _made_by_transformers(call, value) for part in each.split(".")]
+        of_language = any(map(LANGUAGE_MODEL.fits, names))
+        counted = of_language or (language_only.single == FALSE and any(map(TEXT_CLASSIFIER.fits, names)))
+        call.emit(
+            OwnLoss, loss=loss, accumulated=accumulated, made_at=function.place, counted=counted,
+            in_all_versions=of_language,
+        )  # fmt: skip
     return singleton(NONE)
 
 
-def _counts_items(call: Call, model: Value) -> bool:
-    """A language model of Transformers, perhaps in an adapter."""
-    parts = (each.core for each in (model, *call.do.parts.get(model.core, ())))
-    made = [each.made_by.split(".") for each in parts if isinstance(each, Module)]
-    # `AutoModelForCausalLM.from_pretrained` as well as the class itself.
-    return any(names[0] == "transformers" and any(map(LANGUAGE_MODEL.fits, names)) for names in made)
+def _made_by_transformers(call: Call, model: Value) -> Iterator[str]:
+    """What made a model of Transformers, or the one in an adapter."""
+    for each in (model, *call.do.parts.get(model.core, ())):
+        if isinstance(each.core, Module) and each.core.made_by.startswith("transformers."):
+            yield each.core.made_by
 
 
 def _takes_unread(function: Function, name: str) -> bool:

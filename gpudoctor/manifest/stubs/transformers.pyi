@@ -12,6 +12,7 @@ from gpudoctor.manifest.effects import (
     WorldSize,
     collective,
     configures,
+    installed_before,
     opens,
     own_loss,
     possibly,
@@ -221,7 +222,9 @@ class Trainer:
         loss = self.compute_loss(model, inputs, num_items_in_batch=num_items_in_batch)
         if not (written(self, "loss_is_scaled_for_ga") or written(self, "model_accepts_loss_kwargs")):
             steps = self.args.gradient_accumulation_steps
-            own_loss(self, "compute_loss", "num_items_in_batch", loss, self.model, steps)
+            # Before version 5 no `forward` but those of language models takes what goes on to the loss.
+            older = installed_before("transformers", 5)
+            own_loss(self, "compute_loss", "num_items_in_batch", loss, self.model, steps, older)
         self.accelerator.backward(loss / self.args.gradient_accumulation_steps)
         return loss.detach()
     def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):

@@ -2,10 +2,10 @@
 
 ## What goes wrong
 
-Where a model takes the number of items of a whole step (`num_items_in_batch`), as language models do, the Trainer of
-Transformers leaves the division to the loss: it does not divide by `gradient_accumulation_steps`. A `compute_loss` that
-averages over its own batch and looks at no `num_items_in_batch` is then summed over k batches: gradients and the logged
-loss are k times too large. No error is raised.
+Where a model takes the number of items of a whole step (`num_items_in_batch`), the Trainer of Transformers leaves the
+division to the loss: it does not divide by `gradient_accumulation_steps`. Language models do, and since version 5 those
+that classify texts and tokens. A `compute_loss` that averages over its own batch and looks at no `num_items_in_batch`
+is then summed over k batches: gradients and the logged loss are k times too large. No error is raised.
 
 ## Fix
 
@@ -16,8 +16,9 @@ Divide by what is passed, `loss.sum() / num_items_in_batch`; or say that the los
 ## Silent when
 
 Nothing is accumulated, or it is not known over how many batches; the loss uses `num_items_in_batch`, or passes it on;
-the program divides by the number of batches itself; the model is not known to be a language model; `compute_loss` does
-not take `num_items_in_batch`, as it was before version 4.46.
+the program divides by the number of batches itself; the model is another one, or no language model where
+the project asks for a Transformers before version 5; `compute_loss` does not take `num_items_in_batch`, as it was
+before version 4.46.
 
 ## Sources
 
@@ -58,9 +59,10 @@ class CustomLossNotScaled(Rule):
             if not isinstance(loss, Tensor) or loss.over is not None or not event.counted:
                 continue
             told.add(event.made_at)
+            trainer = "The Trainer" if event.in_all_versions else "Since Transformers 5 the Trainer"
             yield self.found(
                 event.made_at,
-                f"The Trainer leaves the division to this loss, which ignores `num_items_in_batch`: gradients of "
+                f"{trainer} leaves the division to this loss, which ignores `num_items_in_batch`: gradients of "
                 f"{number} batches are summed, and are {number} times too large.",
                 remedy="Divide by `num_items_in_batch`, or write `self.model_accepts_loss_kwargs = False` after "
                 "`super().__init__(...)`, so that the Trainer divides.",

@@ -346,3 +346,47 @@ def test_a_class_of_which_a_setting_file_names_one_that_runs_by_itself() -> None
     conf = "_target_: work.Workspace\nnet:\n  _target_: work.Net\n"
     files = {"start.py": start, "engine.py": ENGINE, "work.py": work, "conf/base.yaml": conf, "pyproject.toml": ""}
     assert_trains(followed("start.py", files))
+
+
+BY_LIGHTNING = """
+    import hydra
+
+    @hydra.main(config_path="conf", config_name="main")
+    def main(cfg):
+        model = hydra.utils.instantiate(cfg.model)
+        trainer = hydra.utils.instantiate(cfg.trainer)
+        trainer.fit(model=model, datamodule=hydra.utils.instantiate(cfg.data))
+
+    if __name__ == "__main__":
+        main()
+    """
+LIGHTNING = """
+    import lightning as L
+    import torch
+    from torch.utils.data import DataLoader
+
+    class Net(L.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 1)
+
+        def training_step(self, batch, index):
+            return self.layer(batch).mean()
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    class Data(L.LightningDataModule):
+        def train_dataloader(self):
+            return DataLoader(torch.randn(64, 8), batch_size=8)
+    """
+
+
+@pytest.mark.parametrize(
+    "trainer", ["lightning.Trainer", "lightning.pytorch.trainer.Trainer", "pytorch_lightning.Trainer"]
+)
+def test_a_trainer_that_only_a_setting_file_names(trainer: str) -> None:
+    conf = f"model:\n  _target_: kit.net.Net\ndata:\n  _target_: kit.net.Data\ntrainer:\n  _target_: {trainer}\n"
+    files = {"train.py": BY_LIGHTNING, "conf/main.yaml": conf, "kit/__init__.py": "", "kit/net.py": LIGHTNING}
+    (program,) = followed("train.py", files)
+    assert program.training_loops == 1

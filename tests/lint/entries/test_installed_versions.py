@@ -1,0 +1,27 @@
+"""What holds in some versions of a library only, asked of the requirements of a project."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.linting import linted
+
+LOSS = Path(__file__).resolve().parents[3] / "fixtures" / "rules" / "frameworks" / "custom_loss_not_scaled"
+
+
+@pytest.mark.parametrize(
+    ("program", "wanted", "found"),
+    [
+        ("bad_classifier.py", "transformers>=5\n", True),
+        ("bad_classifier.py", "transformers\n", True),
+        ("bad_classifier.py", "transformers>=4.46,<5\n", False),
+        ("bad_classifier.py", "transformers==4.57.1\n", False),
+        ("bad_page.py", "transformers>=4.46,<5\n", True),
+    ],
+)
+def test_models_whose_losses_are_divided(program: str, wanted: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text(wanted, encoding="utf-8")
+    entry = tmp_path / "train.py"
+    entry.write_text((LOSS / program).read_text(encoding="utf-8"), encoding="utf-8")
+    said = [each.code for each in linted(entry, folder=tmp_path, select=("GPU951",)).seen]
+    assert said == (["GPU951"] if found else [])
