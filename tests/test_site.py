@@ -110,6 +110,26 @@ def test_whole_lines_are_explained(text: str, built: Path) -> None:
     assert text in _text(built / "errors" / "index.html")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ChildFailedError",
+        "ProcessRaisedException",
+        "exitcode: -9",
+        "exitcode: -11",
+        "Caught RuntimeError in DataLoader worker process",
+        "Caught RuntimeError in replica",
+        "taking the entire process down",
+        "Setting OMP_NUM_THREADS environment variable",
+        "Address family not supported by protocol",
+        "torch.distributed.launch is deprecated",
+        "Detected call of `lr_scheduler.step()` before `optimizer.step()`",
+    ],
+)
+def test_texts_that_name_no_cause_are_answered(text: str, built: Path) -> None:
+    assert text in _text(built / "errors" / "index.html")
+
+
 @pytest.mark.parametrize("known", ERROR_TEXTS, ids=lambda known: known.pattern[:40])
 def test_examples_of_error_texts_are_found_by_their_pattern(known: ErrorText) -> None:
     examples = examples_of(known.pattern)

@@ -6,6 +6,10 @@ LINES: tuple[tuple[str, str], ...] = (
     # --- frameworks ---
     ("ValueError: Tried to step 1002 times. The specified number of total steps is 1000", "fewer steps"),
     ("ValueError: Couldn't instantiate the backend tokenizer from one of:", "sentencepiece"),
+    # --- wrappers ---
+    ("StopIteration: Caught StopIteration in replica 0 on device 0.", "next(self.parameters())"),
+    ("AssertionError: Non-root FSDP instance's `_is_root` should not have been set yet or should have been set to "
+     "`False`", "before the whole model"),
     # --- files ---
     ("OSError: [Errno 39] Directory not empty: '/out/tmp-7' -> '/out/checkpoint-50'", "with something in it"),
     ("ImportError: cannot import name 'sd3' from 'library' (/job/library/__init__.py)", "beside the program"),

@@ -41,6 +41,17 @@ WHOLE = (
     "RuntimeError: DataLoader worker (pid(s) 123) exited unexpectedly",
     "OSError: [Errno 24] Too many open files",
     "Segmentation fault (core dumped)",
+    "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGSEGV",
+    "Fatal Python error: Aborted",
+    "RuntimeError: NCCL communicator was aborted on rank 1.",
+    "RuntimeError: [1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store "
+    "by store->get('0'), but store->get('0') got error: Connection reset by peer",
+    "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+    "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED",
+    "WARNING:torch.distributed.elastic.agent.server.api:Received 15 death signal, shutting down workers",
+    "StopIteration: Caught StopIteration in replica 0 on device 0.",
+    "AssertionError: Non-root FSDP instance's `_is_root` should not have been set yet or should have been set to "
+    "`False`",
 )
 """Texts as they are printed, since people search for a whole line: one is shown in place of what its pattern finds."""
 _TITLE = """## Other texts

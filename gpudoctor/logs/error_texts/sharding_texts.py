@@ -167,6 +167,13 @@ SHARDING_TEXTS: tuple[ErrorText, ...] = (
         "Start as many processes as its sizes multiplied.",
     ),
     ErrorText(
+        r"Non-root FSDP instance's `?_is_root",
+        _OWN,
+        "A part of the model that is wrapped in FSDP itself was called before the whole model was.",
+        "Call the whole wrapped model first, not a part of it.",
+        likely=("GPU102",),
+    ),
+    ErrorText(
         r"All parameters of the original module must be|`?FlatParameter`?.* is expected to be|"
         r"The tensor has a non-zero number of elements, but its data is not allocated yet",
         _OWN,

@@ -196,6 +196,13 @@ WRAPPER_TEXTS: tuple[ErrorText, ...] = (
         "Lower the learning rate, clip gradients, take BF16 in place of FP16, and look at the batch of this rank.",
     ),
     ErrorText(
+        r"Caught StopIteration in replica",
+        _OWN,
+        "The copies of a model that `DataParallel` makes have no parameters of their own: `next(self.parameters())` in "
+        "a `forward` finds none.",
+        "Ask a tensor for its device or dtype, such as `x.device`, or train with DistributedDataParallel.",
+    ),
+    ErrorText(
         r"Gather got an input of invalid size|chunk expects at least a 1-dimensional tensor",
         _OWN,
         "`DataParallel` cannot put together what its GPUs return, or divide what it is given.",
