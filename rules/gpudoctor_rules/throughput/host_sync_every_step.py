@@ -124,8 +124,10 @@ _SLOW = 0.5
 def _before_clocks(program: Program) -> frozenset[int]:
     """Which events stand right before a look at the clock: who measures a step must wait for it."""
     clocks = [event for event in program.events(ClockRead) if event.order]
-    # A progress helper that looks at its own clock between two rounds measures nothing of the step.
-    return frozenset(c.order - 1 for c in clocks if program.log[c.order - 1].context.frames == c.context.frames)
+    # A progress helper that looks at its own clock between two rounds measures nothing of the step, nor does one behind
+    # the loop.
+    beside = ((each.context, program.log[each.order - 1].context, each.order - 1) for each in clocks)
+    return frozenset(order for at, before, order in beside if (before.frames, before.loops) == (at.frames, at.loops))
 
 
 def _waits_for_gpu(event: HostSync) -> bool:
