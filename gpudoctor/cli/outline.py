@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.cli.describe import listed, shown
@@ -20,6 +20,7 @@ from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event, Loop
 
 
@@ -142,7 +143,12 @@ def _lost(event: Imprecision) -> str:
 
 def _escape(event: Escape) -> str:
     # What gets nothing that matters here may do what it likes.
-    return f"{', '.join(map(shown, event.values))} goes into {event.into}, which was not read" if event.values else ""
+    return f"{', '.join(_each_once(event.values))} goes into {event.into}, which was not read" if event.values else ""
+
+
+def _each_once(values: Iterable[Value]) -> Iterable[str]:
+    """Many objects of one container are shown as it."""
+    return dict.fromkeys(map(shown, values))
 
 
 _SECTIONS: dict[str, Describe] = {

@@ -11,6 +11,7 @@ from itertools import groupby
 
 from gpudoctor.coverage import Cause, Coverage, Followed, Silence
 from gpudoctor.diagnostic import Problem
+from gpudoctor.record import dataclass
 
 MOST_LINES = 5
 """Causes that are told one by one: a project has many programs, and one reads like the other."""
@@ -41,18 +42,18 @@ _ORDER = (
 
 def silence(programs: Sequence[Coverage], all_of_them: bool = False) -> list[str]:
     """What is to be said of programs that were not followed, or not by all rules; under each, what would help."""
-    told = [([path], [each]) for path, each in _told(programs)] if all_of_them else _together(_told(programs))
+    told = [[each] for each in _told(programs)] if all_of_them else _together(_told(programs))
     shown = told if all_of_them or len(told) <= MOST_LINES else told[: MOST_LINES - 1]
     scripts = {each.path for each in programs if each.world and each.path.endswith(".py")}
     lines: list[str] = []
-    for remedy, alike in groupby(shown, key=lambda each: _remedy(each[0][0], each[1][0], scripts)):
+    for remedy, alike in groupby(shown, key=lambda each: _remedy(each[0].path, each[0].silence, scripts)):
         group = list(alike)
-        lines += (_line(*each) for each in group)
+        lines += (_line(each) for each in group)
         if remedy:
             one = len(group) == 1
-            name = shlex.quote(group[0][0][0]) if one else "SCRIPT"
+            name = shlex.quote(group[0][0].path) if one else "SCRIPT"
             lines.append(f"  help{'' if one else f' for these {len(group)}'}: {remedy.format(name)}")
-    left = [path for paths, _ in told[len(shown) :] for path in paths]
+    left = [each for alike in told[len(shown) :] for each in alike]
     if left:
         lines.append(f"{len(left)} more program{'s' if len(left) > 1 else ''} likewise; `--verbose` names all")
     return lines
@@ -87,7 +88,7 @@ def _remedy(path: str, silence: Silence, scripts: set[str]) -> str:
 def note(programs: Sequence[Coverage]) -> Problem | None:
     """The same for services that show one note: all of it at the first program that it is about."""
     lines = silence(programs)
-    return Problem(_told(programs)[0][0], "\n".join(line.strip() for line in lines)) if lines else None
+    return Problem(_told(programs)[0].path, "\n".join(line.strip() for line in lines)) if lines else None
 
 
 def missed(programs: Sequence[Coverage]) -> bool:
@@ -98,7 +99,7 @@ def missed(programs: Sequence[Coverage]) -> bool:
 def held_back(programs: Sequence[Coverage]) -> bool:
     """In some program that was followed to its end, rules were not checked."""
     cut = _cut(programs)
-    return any(path not in cut for path, _ in _told(programs))
+    return any(each.path not in cut for each in _told(programs))
 
 
 def _is_uncalled(file: Coverage) -> bool:
@@ -121,17 +122,32 @@ def _cut(programs: Iterable[Coverage]) -> set[str]:
     return {path for path, followed in paths.items() if not followed}
 
 
-def _told(programs: Iterable[Coverage]) -> list[tuple[str, Silence]]:
+@dataclass(frozen=True)
+class _Silenced:
+    """The silence that weighs most in a program; `besides` counts the rules that others keep from judging it."""
+
+    path: str
+    silence: Silence
+    besides: int
+
+
+def _told(programs: Iterable[Coverage]) -> list[_Silenced]:
     """Each program once, by what weighs most: programs for several processes first, then the others that train, and
     among them those that were not reached."""
-    first: dict[str, Silence] = {}
+    first: dict[str, _Silenced] = {}
     weights: dict[str, int] = {}
     for program in programs:
         weights[program.path] = max(program.weight, weights.get(program.path, 0))
         worth = [each for each in program.silent_for if _is_told(each, program)]
-        for each in sorted(worth, key=lambda each: (not each.missed, _ORDER.index(each.cause))):
-            first.setdefault(program.path, each)
-    return sorted(first.items(), key=lambda item: (-weights[item[0]], not item[1].missed, _ORDER.index(item[1].cause)))
+        if worth and program.path not in first:
+            main = min(worth, key=_rank)
+            besides = {code for each in worth for code in each.rules}.difference(main.rules)
+            first[program.path] = _Silenced(program.path, main, len(besides))
+    return sorted(first.values(), key=lambda each: (-weights[each.path], *_rank(each.silence)))
+
+
+def _rank(silence: Silence) -> tuple[bool, int]:
+    return not silence.missed, _ORDER.index(silence.cause)
 
 
 def _is_told(silence: Silence, program: Coverage) -> bool:
@@ -146,28 +162,30 @@ def _is_told(silence: Silence, program: Coverage) -> bool:
     return silence.cause is not Cause.UNREAD or silence.missed or bool(program.world and program.trains_at)
 
 
-def _together(told: Iterable[tuple[str, Silence]]) -> list[tuple[list[str], list[Silence]]]:
+def _together(told: Iterable[_Silenced]) -> list[list[_Silenced]]:
     """Programs that have the same cause in common."""
-    groups: dict[object, tuple[list[str], list[Silence]]] = {}
-    for path, each in told:
+    groups: dict[object, list[_Silenced]] = {}
+    for program in told:
+        each = program.silence
         # Where a framework is called says less than which one it is.
         alike = each.cause in (Cause.FRAMEWORK, Cause.NO_ENTRY, Cause.UNREAD)
         what = each.about if each.cause is Cause.NO_ENTRY else each.what
         key = (each.cause, each.missed, what, None if alike else each.at)
-        paths, silences = groups.setdefault(key, ([], []))
-        paths.append(path)
-        silences.append(each)
+        groups.setdefault(key, []).append(program)
     return list(groups.values())
 
 
-def _line(paths: Sequence[str], silences: Sequence[Silence]) -> str:
-    who = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    one = f"{who}: {silences[0].told_in(paths[0])}"
-    return f"{one}: {_count(silences)}" if any(each.rules for each in silences) else one
+def _line(alike: Sequence[_Silenced]) -> str:
+    path = alike[0].path
+    who = path if len(alike) == 1 else f"{path} and {len(alike) - 1} more"
+    one = f"{who}: {alike[0].silence.told_in(path)}"
+    return f"{one}: {_count(alike)}" if any(each.silence.rules for each in alike) else one
 
 
-def _count(silences: Sequence[Silence]) -> str:
-    counts = sorted({len(each.rules) for each in silences})
+def _count(alike: Sequence[_Silenced]) -> str:
+    counts = sorted({len(each.silence.rules) for each in alike})
     most = counts[-1]
     rules = f"{most} rule{'' if most == 1 else 's'} {'was' if most == 1 else 'were'} not checked"
-    return rules if len(counts) == 1 else f"up to {rules}"
+    besides = max(each.besides for each in alike)
+    others = f", and {besides} more for other reasons" if besides else ""
+    return f"{rules if len(counts) == 1 else f'up to {rules}'}{others}"

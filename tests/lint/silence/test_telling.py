@@ -19,6 +19,25 @@ def test_rules_that_were_not_checked_beside_programs_that_were_not_followed(tell
     )
 
 
+def test_rules_that_were_not_checked_for_another_reason_are_counted_as_well(tell: Tell) -> None:
+    text = dedent("""
+        import torch
+        import torch.distributed as dist
+        from torch.distributed.pipelining import PipelineStage
+        from elsewhere import build
+
+        dist.init_process_group("nccl")
+        stage = PipelineStage(build(), 0, 2, torch.device("cuda"))
+        build().backward()
+    """)
+    told = tell(train=text)
+    causes = [set(each["rules"]) for each in told.document["programs"][0]["silent_for"]]
+    others = set.union(*causes) - causes[0]
+    assert others
+    ending = f": {len(causes[0])} rules were not checked, and {len(others)} more for other reasons"
+    assert [line.endswith(ending) for line in told.lines if line.startswith("train.py")] == [True]
+
+
 @pytest.mark.slow
 def test_many_programs_take_a_handful_of_lines(tell: Tell) -> None:
     many = {f"train_{n}": ANOTHER_WAY.replace("train", f"train{n}") for n in range(40)}
