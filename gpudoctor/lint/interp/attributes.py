@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.function import (
     Library,
     Method,
     Namespace,
+    Partial,
     ProjectModule,
     Super,
     class_of,
@@ -43,6 +44,8 @@ PROPERTIES = ("property", "cached")
 NAMES = ("__name__", "__qualname__")
 OF_CLASSES = ("__subclasses__", "mro")
 DICT_METHODS = frozenset(dir(dict))
+_OF_OBJECTS = {"__setattr__": "builtins.setattr", "__getattribute__": "builtins.getattr"}
+"""Methods that every object has, and the functions that do the same."""
 
 
 def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool = False) -> Values:
@@ -141,8 +144,9 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
     if name == "__dict__":
         for told in HOOKS.opened:
             told(m, [value])
-        if isinstance(value, Namespace):
-            return singleton(Unknown(Attribute(value, name), "attributes as a dictionary", m.text(node), config=True))
+        given = isinstance(value, Namespace)
+        if given or (isinstance(value, (Instance, Module)) and m.own_attribute(value, name) is None):
+            return singleton(Unknown(Attribute(value, name), "attributes as a dictionary", m.text(node), config=given))
     if isinstance(value, Unknown):
         made_by = f"{value.escaped_from}.{name}" if value.escaped_from else ""
         label = f"{value.label}.{name}" if value.label else name
@@ -154,6 +158,8 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
         return singleton(m.setting(found, m.place(node)))
     if isinstance(value, Function) and name in NAMES:
         return singleton(Const(value.label))
+    if name in _OF_OBJECTS and not isinstance(value, DictOf):
+        return _of_object(value, name)
     model = MODELS.attributes.get((type(value), name)) or MODELS.any_attribute.get(type(value))
     if model is not None:
         answered = model(library_call(m, name, NO_ARGUMENTS, node, value))
@@ -165,10 +171,13 @@ def _by_kind(m: Evaluator, value: Value, name: str, node: ast.AST) -> Values:
 
 
 def option_in(m: Evaluator, value: Unknown, name: str, node: ast.AST) -> Values | None:
-    """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name."""
+    """`vars(args)[name]`, also after `config.update(vars(args))`: an option under its name, or another object's
+    attribute."""
     merged = m.state(value, SettingState.merged)
     for each in (value, *(merged or ())):
         owner = described_by(each)
+        if isinstance(owner, (Instance, Module)) and m.own_attribute(owner, name) is not None:
+            return attribute(m, owner, name, node)
         if isinstance(owner, Namespace) and has_option(m, owner, name):
             return attribute(m, owner, name, node)
     return None
@@ -309,7 +318,14 @@ def _from_super(m: Evaluator, value: Super, name: str, node: ast.AST) -> Values:
         found = find_in_class(m, cls, name, after=value.after)
         if found is not None and not (name == "__init__" and _is_module_first(m, cls, value.after)):
             return m.for_each_value(found, lambda each: bind(m, value.receiver, each, name, node), node)
+    if name in _OF_OBJECTS and not isinstance(value.receiver, DictOf):
+        return _of_object(value.receiver, name)
     return singleton(Method(value.receiver, f"super.{name}"))
+
+
+def _of_object(value: Value, name: str) -> Values:
+    """What `value.__setattr__` is where no class of the project has its own: `setattr` for this object."""
+    return singleton(Partial(Library(_OF_OBJECTS[name]), (singleton(value),)))
 
 
 def _is_module_first(m: Evaluator, cls: Class, after: Value) -> bool:

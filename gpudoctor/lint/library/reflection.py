@@ -234,7 +234,7 @@ def _since_sharded(call: Call, value: Module, name: str) -> bool:
     return declared(f"{FSDP_MODULE}.{name}") is not None and call.do.flag(value, ModuleState.sharded) is YES
 
 
-@MODELS.callable("builtins.getattr")
+@MODELS.callable("builtins.getattr", "builtins.object.__getattribute__")
 def _getattr(call: Call) -> Values:
     value, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
     owners = (ProjectModule, Instance)
@@ -295,31 +295,38 @@ def _note_default(call: Call, found: Values, name: str, default: Values) -> None
         call.emit(SettingDefault, value=value, text=f"{call.spelled(0, 'object')}.{name}", left_out=left_out)
 
 
-@MODELS.callable("builtins.setattr")
+@MODELS.callable("builtins.setattr", "builtins.object.__setattr__")
 def _setattr(call: Call) -> Values:
-    name = call.text(1, "name")
-    if len(call.args) > 2 and name is not None:
-        for value in call.args[0]:
-            setter = MODELS.setters.get(type(value))
+    if len(call.args) > 2:
+        # Python itself keeps the attribute: a module that is hidden in this way is no part of its owner.
+        owners, named, given = call.args[:3]
+        _set_named(call, owners, named, given, registers=call.name == "builtins.setattr")
+    return singleton(NONE)
+
+
+def _set_named(call: Call, owners: Values, named: Values, given: Values, registers: bool) -> None:
+    name = text_of(named.single)
+    if name is not None:
+        for value in owners:
+            setter = MODELS.setters.get(type(value)) if registers else None
             # `setattr(self, f"layer{i}", layer)` registers a layer as plain assignment does.
             if setter is not None:
-                setter(call.do, value, name, call.args[2], call.place)
-            call.do.set_own_attribute(value.keeper, name, call.args[2])
+                setter(call.do, value, name, given, call.place)
+            call.do.set_own_attribute(value.keeper, name, given)
+        return
     # `for name, net in nets.items(): setattr(self, name, net)`: which parts the module has is not known.
-    elif len(call.args) > 2:
-        note_opened(call.do, call.args[0])
-        _may_replace(call, call.args[0], call.args[2])
-        for value in call.args[0]:
-            note_any_name(call.do, value, call.args[1], call.args[2], call.node)
-        if call.args[2].any(lambda value: value.config):
-            _make_settings(call, [value for value in call.args[0] if isinstance(value, Instance)], call.args[2])
-        owners = [value for value in call.args[0] if isinstance(value, Module)]
-        setter = MODELS.setters[Module]
-        for owner in owners:
-            setter(call.do, owner, " under a name", call.args[2], call.place)
-        if owners and call.args[2].any(lambda value: isinstance(value, Unknown)):
-            note_escape(call.do, "setattr", (call.args[0],), call.node)
-    return singleton(NONE)
+    note_opened(call.do, owners)
+    _may_replace(call, owners, given)
+    for value in owners:
+        note_any_name(call.do, value, named, given, call.node)
+    if given.any(lambda value: value.config):
+        _make_settings(call, [value for value in owners if isinstance(value, Instance)], given)
+    modules = [value for value in owners if isinstance(value, Module)]
+    setter = MODELS.setters[Module]
+    for owner in modules:
+        setter(call.do, owner, " under a name", given, call.place)
+    if modules and given.any(lambda value: isinstance(value, Unknown)):
+        note_escape(call.do, "setattr", (owners,), call.node)
 
 
 def _may_replace(call: Call, owners: Values, given: Values) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.contents import known_items, note_any_name, pairs
+from gpudoctor.lint.contents import described_by, known_items, note_any_name, pairs
 from gpudoctor.lint.domain.abstract_state import SettingState, TensorState
 from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
@@ -261,8 +261,13 @@ def _keep(do: LibraryContext, method: Unknown, arguments: Arguments) -> None:
         hide_rank(do, receiver, arguments)
         return
     named = [pair for each in arguments.positional for pair in _entries_by_name(do, each)]
+    # `self.__dict__.update(settings)`
+    owner = described_by(receiver)
     for name, values in (*named, *arguments.keywords.items()):
-        do.set_entry(receiver, SettingState.items, name, values)
+        if owner is not None:
+            do.set_own_attribute(owner, name, values)
+        else:
+            do.set_entry(receiver, SettingState.items, name, values)
 
 
 def _entries_by_name(do: LibraryContext, values: Values) -> list[tuple[str, Values]]:
