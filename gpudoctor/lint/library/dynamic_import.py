@@ -279,9 +279,10 @@ def member_named_by(do: LibraryContext, module: Value, name: Value | None, call:
 def _some_of(call: Call, choices: list[Value]) -> list[Value]:
     """The first and the last of the classes that are no base of others, and that it may be none of them."""
     bases = {base for each in choices if isinstance(each, Class) for base in each.bases}
-    first, *_, last = [each for each in choices if each not in bases]
-    other = Unknown(Anonymous("getattr", call.args), "an attribute whose name is not known", "another class")
-    return [first, last, other]
+    leaves = [each for each in choices if each not in bases]
+    term = Anonymous("getattr", call.args)
+    other = Unknown(term, "an attribute whose name is not known", call.do.text(call.node, 40))
+    return [*dict.fromkeys((*leaves[:1], *leaves[-1:])), other]
 
 
 def method_named_by(do: LibraryContext, owner: Instance, name: Value | None, call: Call) -> Values | None:
