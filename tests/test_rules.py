@@ -40,7 +40,6 @@ NOT_READ = {
     "GPU106/good_separate_helpers",
     "GPU120/good_adapters_in_the_layers",
     "GPU120/good_reptile",
-    "GPU202/good_kept_in_a_library_object",
     "GPU203/good_batch_objects",
     "GPU213/good_score_on_the_cpu",
     "GPU214/good_decorator_from_elsewhere",

@@ -131,6 +131,9 @@ class Launch(Protocol):
     configured: Mapping[str, str]
     """What the settings files of the launcher say, by their keys: `distributed_type`, `engine.fp16.enabled`."""
 
+    def start_ranks(self) -> None:
+        """The program starts its ranks itself, and nobody starts it as one of several."""
+
     def run_spawned(
         self, function: Values, arguments: Arguments, node: ast.AST, prepare: Callable[[], None] = ...
     ) -> None:

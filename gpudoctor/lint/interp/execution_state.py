@@ -322,7 +322,7 @@ class ExecutionState(Position):
             return
         # Found out only while executing under torchrun: begin again with spawned ranks.
         if kind is Spawn:
-            self._start_ranks()
+            self.start_ranks()
         assert at is not None
         if len(self.log) >= MAX_EVENTS:
             raise OutOfBudget(f"more than {MAX_EVENTS} events")
@@ -337,7 +337,7 @@ class ExecutionState(Position):
             self.refine_and_restart(of_one=kind is InitGroup and is_one(fields.get("world_size")))
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
-    def _start_ranks(self) -> None:
+    def start_ranks(self) -> None:
         """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all
         until here went as it goes without one."""
         if self._world is not LaunchWorld.SPAWN and (self.launcher_matters or not self.or_spawn):

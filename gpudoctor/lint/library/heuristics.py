@@ -81,6 +81,12 @@ TEXT_CLASSIFIER = Heuristic(
     but=_AVERAGING,
 )  # fmt: skip
 """Of Transformers, too: since version 5 their losses are divided likewise."""
+SHOWS_SAMPLES = Heuristic(
+    "a method that shows samples", _SURE,
+    names=("add_histogram", "add_mesh", "add_embedding", "add_text", "add_video"),
+    beginnings=("add_audio", "add_figure", "add_image", "log_audio", "log_figure", "log_image", "log_text", "log_video"),
+)  # fmt: skip
+"""Of TensorBoard and other logs of experiments: those of one process are as good as any."""
 CONVOLUTION = Heuristic("a layer", _SURE, endings=("Conv",))
 """In the libraries of layers for graphs: what models and functions of these hold is not known."""
 NO_MODULE = Heuristic(

@@ -8,7 +8,7 @@ from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Value, Values
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
@@ -52,11 +52,18 @@ def _where_given(values: Values) -> Values:
 
 @MODELS.method(Class, "load_from_checkpoint")
 def _load_from_checkpoint(call: Call[Class]) -> Values:
-    """An object of the class: what is not given here comes from the file."""
+    """An object of the class, where its weights were loaded to: what is not given here comes from the file."""
     if not any(name.partition(".")[0] in _ROOTS for name in call.receiver.library_bases):
         return NOT_ANSWERED
     given = {name: values for name, values in call.keywords.items() if name not in _OF_THE_FILE}
-    return call.do.call(singleton(call.receiver), Arguments((), given, call.rest or ()), call.node)
+    made = call.do.call(singleton(call.receiver), Arguments((), given, call.rest or ()), call.node)
+    # Left out, they are loaded to where they were saved.
+    saved = call.unknown(Anonymous("device", call.allocation_site()), "the device of a checkpoint")
+    where = Arguments((call.arg(1, "map_location") or saved,))
+    for each in made:
+        if isinstance(each, Module):
+            call.do.call(call.do.attribute(each, "to", call.node), where, call.node)
+    return made
 
 
 _ON_RANK_ZERO = """def rank_zero_only(*args, decorated, rank, **kwargs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
+from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
@@ -51,6 +52,13 @@ def _method(call: Call[BoundMethod]) -> Values:
 @MODELS.attribute(Function, "remote")
 def _function(call: Call[Function]) -> Values:
     return singleton(call.receiver) if _REMOTE in call.receiver.decorators else NOT_ANSWERED
+
+
+@MODELS.callable("ray.init")
+def _begun(call: Call) -> Values:
+    """The program is the driver: whatever trains is started by it, and it runs once."""
+    call.do.launch.start_ranks()
+    return singleton(NONE)
 
 
 @MODELS.callable("ray.get")

@@ -28,7 +28,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import TRAINS, begins_group
+from gpudoctor.lint.library.heuristics import SHOWS_SAMPLES, TRAINS, begins_group
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
@@ -224,7 +224,8 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
         answered = _unknown_method(do, value, arguments, node)
         if answered is not None:
             return answered
-        _note_shown(do, value.escaped_from, known, node)
+        if not SHOWS_SAMPLES.fits(_method_of(value)):
+            _note_shown(do, value.escaped_from, known, node)
         _note_unread(do, value, known, node)
     given = arguments.values()
     made_by = value.escaped_from

@@ -48,9 +48,15 @@ def _loaded_with_attributes(call: Call) -> Values:
 
 @MODELS.callable("addict.Dict", "easydict.EasyDict", "munch.munchify", "munch.Munch", "omegaconf.OmegaConf.create")
 def _with_attributes(call: Call) -> Values:
-    given = call.args[0] if len(call.args) == 1 and not call.keywords and not call.rest else None
-    if given is None or not isinstance(given.single, DictOf):
+    if call.rest or len(call.args) > 1 or not (call.args or call.keywords):
         return _unread(call)
+    given = call.args[0] if call.args else new_dict(call.do, [], call.node)
+    if not isinstance(given.single, DictOf):
+        return _unread(call)
+    named = [(singleton(Const(name)), values) for name, values in call.keywords.items()]
+    if named:
+        held = [(key, values) for key, values in possible_pairs(call.do, given.single)]
+        given = new_dict(call.do, [*held, *named], call.node)
     show_entries(call, given)
     return given
 
