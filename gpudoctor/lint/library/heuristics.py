@@ -84,7 +84,7 @@ TEXT_CLASSIFIER = Heuristic(
 SHOWS_SAMPLES = Heuristic(
     "a method that shows samples", _SURE,
     names=("add_histogram", "add_mesh", "add_embedding", "add_text", "add_video"),
-    beginnings=("add_audio", "add_figure", "add_image", "log_audio", "log_figure", "log_image", "log_text", "log_video"),
+    beginnings=("add_audio", "add_figure", "add_image", "log_audio", "log_figure", "log_image", "log_video"),
 )  # fmt: skip
 """Of TensorBoard and other logs of experiments: those of one process are as good as any."""
 CONVOLUTION = Heuristic("a layer", _SURE, endings=("Conv",))
