@@ -12,7 +12,7 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class, Library, ProjectModule
 from gpudoctor.lint.domain.symbols import Item
 from gpudoctor.lint.domain.value import UNBOUND, Anonymous, Unknown, Value, Values, singleton, text_of
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
 from gpudoctor.lint.interp import attributes
 from gpudoctor.lint.interp.attributes import library_call
 from gpudoctor.lint.library.library_names import canonical
@@ -91,6 +91,9 @@ def library_item(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Va
         # `data[start : start + length]` of a start that this rank has drawn is something of its own.
         drawn = index.any(lambda each: bool(each.divergence & Divergence.LOCAL))
         divergence = value.dependence | (Divergence.LOCAL if drawn else Divergence.NONE) | hidden_in(m, value)
+        # Each rank reads a file of its own, and finds under this name what all have written there, as the epoch.
+        if text and divergence is Divergence.RANK:
+            divergence = MAYBE_BY_RANK
         item = Unknown(Item(value, only), value.why, label, divergence, value.config, value.shards, value.escaped_from)
         entry = m.setting(item, m.place(node))
         # Put there on one side of a branch, it is on the other what was read with the rest.

@@ -7,9 +7,11 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.contents import is_grown, known_items
+from gpudoctor.lint.contents import find_method, is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
     Allocated,
@@ -50,10 +52,23 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
         run_over_generator(m, node, *over, _header(m, node))
         return
     loaders = _loaders_of(iterable.restrict(m.path))
+    for loader in loaders:
+        _begin_iterator(m, loader, node.iter)
     if not loaders and _is_choice_of_few(m, here := iterable.restrict(m.path)):
         m.for_each_value(here, lambda each: _run_over(m, node, singleton(each), loaders), node.iter)
         return
     _run_over(m, node, iterable, loaders)
+
+
+def _begin_iterator(m: Evaluator, loader: Binding[Value], node: ast.expr) -> None:
+    """What a loader of the project does before torch's own iterator begins, as to tell its sampler the epoch."""
+    own = find_method(m, loader.value, "__iter__")
+    if own is None:
+        return
+    with m.on_path(m.path.and_(_agreed(loader.condition))):
+        begun = m.call(own, NO_ARGUMENTS, node).single
+        if isinstance(begun, Generator):
+            m.run_generator(begun, node)
 
 
 def _is_choice_of_few(m: Evaluator, iterable: Values) -> bool:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.value import NONE
+from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.symbols import Compares, Operation
+from gpudoctor.lint.domain.value import NONE, term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event, Loop
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
 
 
@@ -26,22 +33,45 @@ class JointStep:
 
 def steps_together(program: Program) -> Iterator[JointStep]:
     """The collectives of all ranks, and the backwards that exchange gradients."""
+    sharded = sharded_in_place(program)
     for event in program.events(Backward, Collective):
         # What only some ranks do is GPU501 or GPU502; here all must be meant to take part.
-        if not program.on_both_sides(event):
+        if not (program.on_both_sides(event) or _only_loops_may_differ(event)):
             continue
         # A group of its own may hold just the ranks that stay.
         if isinstance(event, Collective) and event.group is None:
             yield JointStep(f"`{event.call}`", event)
-        elif isinstance(event, Backward) and _exchanges_gradients(program, event):
+        elif isinstance(event, Backward) and _exchanges_gradients(program, event, sharded):
             yield JointStep("the gradient exchange of `backward`", event)
 
 
-def _exchanges_gradients(program: Program, event: Backward) -> bool:
+def sharded_in_place(program: Program) -> dict[Value, Wrap]:
+    """What `fully_shard` has cut up: the model itself gathers its parameters when it is called."""
+    return {each.wrapper: each for each in program.events(Wrap) if each.in_place and isinstance(each.wrapper, Module)}
+
+
+def _only_loops_may_differ(event: Event) -> bool:
+    """What may be about the rank are only the conditions of the loops around it: who is in a loop has passed its own,
+    and how many rounds the others make is another question."""
+    heads = [each.location for each in event.loops]
+    return all(
+        guard.atom.divergence & Divergence.UNREAD and any(_stands_in(guard.atom.place, head) for head in heads)
+        for guard in event.condition.depending_on(Divergence.RANK)
+    )
+
+
+def _stands_in(place: Location | None, head: Location) -> bool:
+    return place is not None and place.path == head.path and head.line <= place.line <= (head.end_line or head.line)
+
+
+def _exchanges_gradients(program: Program, event: Backward, sharded: Mapping[Value, Wrap]) -> bool:
     modules = [call.module for call in program.calls_in_graph(event)]
     # A framework's backward synchronises by what it wrapped, out of our sight; Horovod hangs on to the parameters.
     averaged = any(each.averages and not each.condition.excludes(event.condition) for each in program.in_charge)
-    return averaged or bool(event.managed) or any(module.synchronises for module in modules)
+    if averaged or bool(event.managed) or any(module.synchronises for module in modules):
+        return True
+    cut_up = [sharded[module.core] for module in modules if module.core in sharded]
+    return any(wrap.order < event.order for wrap in cut_up)
 
 
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:
@@ -93,8 +123,30 @@ def _skips(leaving: LeaveLoop, step: Event) -> bool:
     there = _round_of(leaving.loop, step) if leaving.loop is not None else None
     if leaving.loop is None or there is None:
         return False
-    # A round that is cut short misses what comes later in it; a loop that is left misses every later round.
-    return leaving.how != "continue" or (later and there == _round_of(leaving.loop, leaving))
+    # A round that is cut short misses what comes later in it; a loop that is left misses every later round, but what is
+    # done in one round alone, as where `step + 1 == len(loader)`, lies behind it.
+    if later and there == _round_of(leaving.loop, leaving):
+        return True
+    once = set(filter(None, map(_place_of_one_round, leaving.condition)))
+    return leaving.how != "continue" and once.isdisjoint(map(_place_of_one_round, step.condition))
+
+
+def _place_of_one_round(guard: Literal) -> Location | None:
+    """Where it is asked whether a counter has come to a number, which it does in one round of the loop."""
+    asked = guard.atom.key
+    if not (guard.holds and isinstance(asked, Compares) and asked.operator == "=="):
+        return None
+    return guard.atom.place if _counts_up(asked.left) is not _counts_up(asked.right) else None
+
+
+def _counts_up(value: Value) -> bool:
+    """Another number in each round: a counter, and what is added to it."""
+    match term_of(value):
+        case Operation("+" | "-", left, right):
+            return _counts_up(left) or _counts_up(right)
+        case Operation():
+            return False
+    return bool(value.divergence & Divergence.BATCH_INDEX)
 
 
 def _round_of(loop: Loop, event: Event) -> int | None:

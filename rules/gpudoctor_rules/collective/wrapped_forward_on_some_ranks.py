@@ -38,7 +38,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
-from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import FALSE
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -49,7 +49,7 @@ from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace,
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone, story
-from gpudoctor_rules.collective._together import lonely_collectives
+from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_place
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -81,7 +81,7 @@ class WrappedForwardOnSomeRanks(Rule):
         # A call that is left to some ranks by mistake is told once, by the collectives that it leads to.
         told = {place for place, _, _ in lonely_collectives(program)}
         # Partners are matched before harm is judged: a harmless call may answer a harmful one.
-        sharded = _sharded_in_place(program)
+        sharded = sharded_in_place(program)
         calls = (each for each in program.events(Forward) if _through_wrapper(each) or _shards(each, sharded))
         for place, reached, shared in reached_alone(calls, lambda event: _wrapped_at(event, sharded)):
             if _shards(reached[0], sharded):
@@ -134,11 +134,6 @@ class WrappedForwardOnSomeRanks(Rule):
 def _through_wrapper(event: Forward) -> bool:
     # `DataParallel` lives in one process and waits for nobody.
     return event.module.wrapped_by(WrapperKind.DDP, WrapperKind.FSDP)
-
-
-def _sharded_in_place(program: Program) -> dict[Value, Wrap]:
-    """What `fully_shard` has cut up: the model itself gathers its parameters when it is called."""
-    return {each.wrapper: each for each in program.events(Wrap) if each.in_place and isinstance(each.wrapper, Module)}
 
 
 def _shards(event: Forward, sharded: Mapping[Value, Wrap]) -> bool:
