@@ -4,7 +4,7 @@
 
 The process with rank 0 opens the port on which the others of its training meet. Of two trainings on a machine the
 second ends with `RuntimeError: The server socket has failed to listen on any local network address ... EADDRINUSE`, or
-its processes join the first one and both hang. Where no port is said, torchrun and DeepSpeed take 29500.
+its processes join the first one and both hang.
 
 ## Fix
 
@@ -12,8 +12,8 @@ Give each its own port, or let torchrun choose a free one with `--standalone`.
 
 ## Silent when
 
-The port is not known, as where it is drawn at random or counted; torchrun finds a free one, by `--standalone` or
-`--rdzv-backend=c10d`; one training waits for the other; each runs on a machine of its own.
+The port is not known, as where it is drawn at random or counted; one training waits for the other; each runs on a
+machine of its own.
 
 ## Sources
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.launchfiles.launched import Launched
 
-_USUAL = 29500
-"""Where nothing else is said."""
 _REMEDY = "Give each a port of its own, or leave the port out and write `--standalone`."
 
 
@@ -93,13 +91,6 @@ def _is_array(launch: ProgramStart) -> bool:
     return several and "exclusive" not in launch.directives
 
 
-def _meets_elsewhere(launch: ProgramStart) -> bool:
-    """The processes of torchrun meet at a port that is found otherwise."""
-    named = ("rdzv-backend", "rdzv-conf", "master-addr")
-    said = any(launch.option(name) is not None for name in named)
-    return said or any(name.startswith("PET_") for name in launch.environment)
-
-
 def _port(launch: ProgramStart) -> tuple[int, Location] | None:
     if "standalone" in launch.options:
         return None
@@ -110,14 +101,12 @@ def _port(launch: ProgramStart) -> tuple[int, Location] | None:
         if endpoint is not None:
             text = (endpoint.text or "").rpartition(":")[2]
             return (int(text), endpoint.at) if text.isdecimal() and int(text) else None
-        if option is None and launch.closed and not _meets_elsewhere(launch):
-            return _USUAL, launch.word.at
     elif launch.launcher is StartedBy.ACCELERATE:
         option = launch.option("main-process-port")
     elif launch.launcher is StartedBy.DEEPSPEED:
         option = launch.option("master-port")
         if option is None and launch.closed:
-            return _USUAL, launch.word.at
+            return 29500, launch.word.at
     else:
         return None
     number = option.number if option is not None else None
