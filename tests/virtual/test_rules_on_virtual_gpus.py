@@ -36,6 +36,7 @@ BAD = [
     ("collective/gather_cuts_gradient/bad_temperature_alone_learns.py", "GPU507", RANKS),
     ("launch/cuda_before_fork/bad_page.py", "GPU406", ALONE),
     ("launch/backend_for_other_device/bad_device_option.py", "GPU407", RANKS),
+    ("gradient/clip_before_unscale/bad_page.py", "GPU703", ALONE),
     ("wrap/model_not_wrapped/bad_head_beside_the_wrapper.py", "GPU101", RANKS),
     ("wrap/nested_wrappers/bad_both_in_a_loop.py", "GPU105", RANKS),
     ("wrap/data_parallel_loss_not_reduced/bad_page.py", "GPU108", ALONE),
@@ -50,6 +51,7 @@ GOOD = [
     ("launch/backend_for_other_device/good_backend_with_device.py", RANKS),
     ("device/activation_crosses_devices/good_page.py", ALONE),
     ("collective/cpu_tensor_with_nccl/good_page.py", RANKS),
+    ("gradient/clip_before_unscale/good_page.py", ALONE),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Where gradients are cut: before the backwards of a step, between them, or after."""
+"""Where gradients are cut: before the backwards of a step, between them, or after; and whether they are scaled then."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.amp.grad_scaler import GradScaler, OptState
 from torch.nn.utils import clip_grad
 
 from gpudoctor.run.import_hooks import when_imported
@@ -35,6 +36,7 @@ class Clips:
         self._now: list[tuple[int, int]] = []
         self._told: set[tuple[Any, ...]] = set()
         self._sharding: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._scaled = 0
 
     def install(self) -> None:
         """Watch these functions."""
@@ -43,6 +45,24 @@ class Clips:
             for module in (clip_grad, torch.nn.utils):
                 setattr(module, name, watched)
         when_imported(_SHARDING, self._state.recorder.guarded(self._watch_sharding))
+        self._watch_scaler()
+
+    def _watch_scaler(self) -> None:
+        """Remember of which optimizer the gradients are still scaled when its scaler steps it."""
+        scaler = GradScaler
+        step, note = scaler.step, self._state.recorder.guarded(self._note_scaled)
+
+        @functools.wraps(step)
+        def watched(self: Any, optimizer: Any, *args: Any, **keywords: Any) -> Any:
+            note(self, optimizer)
+            return step(self, optimizer, *args, **keywords)
+
+        scaler.step = watched
+
+    def _note_scaled(self, scaler: Any, optimizer: Any) -> None:
+        known = scaler._per_optimizer_states.get(id(optimizer))
+        unscaled = known is not None and known["stage"] is not OptState.READY
+        self._scaled = id(optimizer) if scaler.is_enabled() and not unscaled else 0
 
     def _watch_sharding(self) -> None:
         """Remember the models of which each rank holds a part, and whose tensors do not know that."""
@@ -57,7 +77,9 @@ class Clips:
         owner.__init__ = watched
 
     def counted(self, optimizer: Any) -> dict[str, int]:
-        """Those of an optimizer that has stepped: all, those before any backward of this step, and those after all."""
+        """Those of an optimizer that has stepped: all, those before any backward of this step, those after all, and
+        those of gradients that were still scaled."""
+        scaled, self._scaled = self._scaled == id(optimizer), 0
         backwards = self._state.counts.get("backwards", 0)
         self._steps += bool(self._now)
         if not self._now or not backwards or self._steps > _MOST_STEPS:
@@ -66,7 +88,9 @@ class Clips:
         held = {id(each) for group in optimizer.param_groups for each in group["params"]}
         before = [number for first, number in self._now if first in held]
         self._now.clear()
-        counts = {"clips": len(before), "early clips": before.count(0), "late clips": before.count(backwards)}
+        early = before.count(0)
+        counts = {"clips": len(before), "early clips": early, "late clips": before.count(backwards)}
+        counts["scaled clips"] = len(before) - early if scaled else 0
         return {name: count for name, count in counts.items() if count}
 
     def _watched(self, clip: Callable[..., Any]) -> Callable[..., Any]:

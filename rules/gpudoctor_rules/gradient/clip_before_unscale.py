@@ -45,6 +45,7 @@ from gpudoctor_rules.gradient._steps import reaches
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
+    from gpudoctor.run.recording import Recording
 
 
 _SCALED: dict[str, tuple[str, tuple[object, ...], str]] = {
@@ -54,6 +55,10 @@ _SCALED: dict[str, tuple[str, tuple[object, ...], str]] = {
 """The setting that has the loss scaled, what it is then, and what clips instead."""
 
 
+_ENOUGH = 3
+"""Steps of a run that are enough to tell a habit."""
+
+
 class ClipBeforeUnscale(Rule):
     """Gradients are clipped while they are still multiplied by the gradient scaler's factor."""
 
@@ -61,6 +66,7 @@ class ClipBeforeUnscale(Rule):
     name = "clip-before-unscale"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
+    shows_in_run = True
     needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -77,6 +83,22 @@ class ClipBeforeUnscale(Rule):
             if clip is not None and clip.location not in told:
                 told.add(clip.location)
                 yield self._finding(clip, step, optimizer, scaler)
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        for rank in recording.ranks[:1]:
+            clipped = [step.counts for step in rank.steps if step.counts.get("clips")]
+            at = next((clip.place for clip in rank.clips if clip.place is not None), None)
+            if at is not None and len(clipped) >= _ENOUGH and all(each.get("scaled clips") for each in clipped):
+                yield self.found(
+                    at,
+                    f"In all of {len(clipped)} steps that were looked at, gradients were clipped while they were still "
+                    "multiplied by the scaler's factor (65536 at first): what is left of them is that many times "
+                    "smaller than the bound.",
+                    remedy="Call `scaler.unscale_(optimizer)` before it.",
+                )
+
+    def could_show(self, recording: Recording) -> bool:
+        return any(sum(bool(step.counts.get("clips")) for step in rank.steps) >= _ENOUGH for rank in recording.ranks)
 
     def _managed(self, program: Program, told: set[Location]) -> Iterator[Finding]:
         """A framework scales the loss for FP16, and the program clips past it."""

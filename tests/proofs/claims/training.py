@@ -125,6 +125,13 @@ def clip_broken(run: Run) -> Judgement:
     return any(norm > bound * 1.001 for norm, bound in norms), f"norm and bound: {norms[:4]}"
 
 
+@claim
+def clip_overdone(run: Run) -> Judgement:
+    """At each step of a program that clips, the gradients are less than a hundredth of the bound it clips to."""
+    norms = _clipped(run)
+    return bool(norms) and all(norm < bound / 100 for norm, bound in norms), f"norm and bound: {norms[:4]}"
+
+
 def _clipped(run: Run) -> list[tuple[float, float]]:
     """The norm of the gradients at each step, and the bound that the program clips to anywhere."""
     pairs = []
