@@ -46,6 +46,9 @@ def frame(at: Location, lines: Lines, style: Style, mark: str = "") -> Iterator[
     rows = excerpt(at, lines, alone=not mark)
     gutter = len(str(rows[-1].number)) + 4 if rows else 0
     room = style.width - gutter - 3
+    # An argument far to the right of the line that it belongs to leaves no room for itself.
+    if any(row.marked is not None and len(row.text) - len(row.text.lstrip()) > room // 2 for row in rows):
+        rows = excerpt(at, lines, alone=True)
     looks = looks_of([row.text for row in rows]) if style.colour else [""] * len(rows)
     for row, look in zip(rows, looks, strict=True):
         line = row.text

@@ -160,6 +160,14 @@ class TestFrame:
             "    3 | )",
         ]
 
+    def test_a_line_far_to_the_right_stands_alone(self) -> None:
+        text = ["print(template.format(epoch,", f"{' ' * 70}loss.item()))", "x = 1"]
+        place = Location("x.py", 2, 71, 2, 82)
+        assert list(frame(place, lambda path: text, Style(), mark="error")) == [
+            "    2 | loss.item()))",
+            "      | ^^^^^^^^^^^",
+        ]
+
     def test_without_an_end_the_rest_of_the_line_is_meant(self) -> None:
         assert self.at(4, 5)[-2] == "      |     ^^^^^^^^^^^^^^^^^^^^^^^"
 
