@@ -275,8 +275,11 @@ def _together(found: list[Divergence]) -> Divergence:
         divergence |= each
         # Only code that was handed what differs may have asked the other ranks about it.
         handed |= each if each & (Divergence.LOCAL | Divergence.RANK) else Divergence.NONE
-    own = divergence & Divergence.LOCAL and not handed & Divergence.UNREAD
-    return divergence & ~Divergence.UNREAD if own else divergence
+    if not divergence & Divergence.LOCAL:
+        return divergence
+    # The loss of what a model says about rows that a rank has chosen for itself tells nobody which rank it is.
+    divergence &= ~Divergence.RANK
+    return divergence if handed & Divergence.UNREAD else divergence & ~Divergence.UNREAD
 
 
 def _doubtful(do: LibraryContext, tensors: list[Tensor]) -> bool:

@@ -38,7 +38,7 @@ from gpudoctor.lint.questions.loop_rounds import in_every_round, training_loop
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
+    from gpudoctor.lint.events.event_context import EventContext, Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -124,10 +124,13 @@ _SLOW = 0.5
 def _before_clocks(program: Program) -> frozenset[int]:
     """Which events stand right before a look at the clock: who measures a step must wait for it."""
     clocks = [event for event in program.events(ClockRead) if event.order]
-    # A progress helper that looks at its own clock between two rounds measures nothing of the step, nor does one behind
-    # the loop.
-    beside = ((each.context, program.log[each.order - 1].context, each.order - 1) for each in clocks)
-    return frozenset(order for at, before, order in beside if (before.frames, before.loops) == (at.frames, at.loops))
+    return frozenset(each.order - 1 for each in clocks if _is_timed_by(each.context, program.log[each.order - 1].context))
+
+
+def _is_timed_by(clock: EventContext, wait: EventContext) -> bool:
+    """The clock is read where the wait is, or what waits was called there. A progress helper that looks at its own clock
+    between two rounds measures nothing of the step, nor does a clock behind the loop."""
+    return wait.frames[: len(clock.frames)] == clock.frames and wait.loops == clock.loops
 
 
 def _waits_for_gpu(event: HostSync) -> bool:
