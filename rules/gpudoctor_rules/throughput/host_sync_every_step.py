@@ -124,12 +124,13 @@ _SLOW = 0.5
 def _before_clocks(program: Program) -> frozenset[int]:
     """Which events stand right before a look at the clock: who measures a step must wait for it."""
     clocks = [event for event in program.events(ClockRead) if event.order]
-    return frozenset(each.order - 1 for each in clocks if _is_timed_by(each.context, program.log[each.order - 1].context))
+    before = ((each, program.log[each.order - 1]) for each in clocks)
+    return frozenset(wait.order for clock, wait in before if _is_timed_by(clock.context, wait.context))
 
 
 def _is_timed_by(clock: EventContext, wait: EventContext) -> bool:
-    """The clock is read where the wait is, or what waits was called there. A progress helper that looks at its own clock
-    between two rounds measures nothing of the step, nor does a clock behind the loop."""
+    """The clock is read where the wait is, or what waits was called there. A progress helper that looks at its own
+    clock between two rounds measures nothing of the step, nor does a clock behind the loop."""
     return wait.frames[: len(clock.frames)] == clock.frames and wait.loops == clock.loops
 
 
