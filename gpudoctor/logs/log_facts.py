@@ -66,7 +66,8 @@ class LoggedFrame:
     def _of_python(self) -> bool:
         path = self._straight
         on_windows = _OF_WINDOWS.match(path)
-        name = on_windows["module"] if on_windows else path.removesuffix(".py")
+        # Who shows a log to others puts dots where a folder was.
+        name = on_windows["module"] if on_windows else path.removeprefix(".../").removesuffix(".py")
         return path.startswith(("<string>", "<frozen")) or name in sys.stdlib_module_names
 
 

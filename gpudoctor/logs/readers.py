@@ -77,6 +77,7 @@ _TELLING = re.compile(
             r"^Terminated\s*$|[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)",
             r"Segmentation fault",
             r"Bus error",
+            r"insufficient shared memory",
             r"OOMKilled",
             r"lagging/dead/mismatched",
             r"joined but didn't finish",
@@ -141,7 +142,15 @@ _STRETCHES = tuple(
             "(): ",
             "double free",
         ),
-        *("corrupted ", "fatal signal", "OMP_NUM_THREADS", "nohup: ", "WORLD INFO", "| NVIDIA-SMI"),
+        *(
+            "corrupted ",
+            "fatal signal",
+            "insufficient shared",
+            "OMP_NUM_THREADS",
+            "nohup: ",
+            "WORLD INFO",
+            "| NVIDIA-SMI",
+        ),
     )
 )
 """Fewer, for whole stretches of a file: one of these stands in or beside each line that tells, but for what is told
@@ -336,7 +345,8 @@ class LogReader:
 _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
     r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|^(?! ).*[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)|"
-    r"what\(\):|terminate called without an active|Segmentation fault|Bus error|joined but didn't finish|"
+    r"what\(\):|terminate called without an active|Segmentation fault|Bus error|insufficient shared memory|"
+    r"joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"

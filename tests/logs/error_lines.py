@@ -12,6 +12,7 @@ LINES: tuple[tuple[str, str], ...] = (
      "`False`", "before the whole model"),
     # --- files ---
     ("OSError: [Errno 39] Directory not empty: '/out/tmp-7' -> '/out/checkpoint-50'", "with something in it"),
+    ("FileNotFoundError: [Errno 2] No such file or directory: 'out/tmp-9' -> 'out/checkpoint-9'", "renamed"),
     ("ImportError: cannot import name 'sd3' from 'library' (/job/library/__init__.py)", "beside the program"),
     ("ImportError: cannot import name 'get_args' from 'megatron' (unknown location)", "beside the program"),
     # --- services ---
@@ -364,7 +365,7 @@ LINES: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 INSIDE: tuple[tuple[str, str, str], ...] = (
-    ("AssertionError", "data/distributed.py:__iter__", "as many samples"),
+    ("AssertionError", "sampler.py:__iter__\ndistributed.py:__iter__", "as many samples"),
     ("EOFError: Ran out of input", "distributed_c10d.py:_tensor_to_object", "ranks exchange"),
     ("ConnectionResetError: [Errno 104] Connection reset by peer", "pin_memory.py:_pin_memory_loop", "serves a loader"),
     ("_pickle.UnpicklingError: pickle data was truncated",

@@ -18,6 +18,7 @@ def test_a_line_is_explained(text: str, word: str) -> None:
 
 @pytest.mark.parametrize(("text", "call", "word"), INSIDE)
 def test_calls_say_what_a_line_means(text: str, call: str, word: str) -> None:
+    assert "/" not in call
     meaning, elsewhere = meaning_of(text, f"train.py:main\n{call}"), meaning_of(text, "train.py:main")
     assert meaning is not None
     assert word in meaning.means

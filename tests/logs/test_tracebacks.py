@@ -373,6 +373,7 @@ def test_a_traceback_all_of_which_is_indented(call: str, tmp_path: Path) -> None
     [
         ('  File "D:\\anaconda3\\envs\\t\\lib\\os.py", line 675, in __getitem__', "Python"),
         ('  File "/usr/lib/python3.10/os.py", line 225, in makedirs', "Python"),
+        ('  File ".../shutil.py", line 748, in rmtree', "Python"),
         ('  File "mtrand.pyx", line 1126, in mtrand.RandomState.choice', "mtrand"),
         ('  File "/tmp/pip/9f/site-packages/site-packages/torch/serialization.py", line 9, in load', "torch"),
         ('  File "/opt/conda/lib/python3.11/site-packages/foolib/deep/inside.py", line 9, in work', "foolib"),

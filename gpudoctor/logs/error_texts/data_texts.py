@@ -14,7 +14,7 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
         "after the sampler was made, or, in old versions of torch, it has fewer than half as many samples as there "
         "are ranks.",
         "Print `len(dataset)` on each rank: a wrong path, or a data set that is already cut into shards, is usual.",
-        inside=r"data/distributed\.py:__iter__",
+        inside=r"(?m:^)distributed\.py:__iter__",
         library="torch",
     ),
     ErrorText(

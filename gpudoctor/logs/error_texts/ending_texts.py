@@ -82,6 +82,15 @@ ENDING_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
+        r"FileNotFoundError: \[Errno 2\] .*'? -> '?",
+        _OWN,
+        "What was to be renamed or moved is not there, or the folder to move it to: mostly another rank has renamed it "
+        "before this one.",
+        "Rename on one rank, and let the others wait (`barrier`).",
+        likely=("GPU608",),
+        library="python",
+    ),
+    ErrorText(
         r"FileNotFoundError: \[Errno 2\]",
         _OWN,
         "A file or a folder is not there: the path is wrong, this node does not have it, or another rank was still to "
