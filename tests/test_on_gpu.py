@@ -15,7 +15,7 @@ import pytest
 
 from tests.on_gpu.assumptions import FAILS, HOLDS, NOT_SEEN, compared
 from tests.on_gpu.cuda_errors import PROGRAMS
-from tests.tools.on_gpu import NO_GPU, PARTS, examined, facts_of
+from tests.tools.on_gpu import NO_GPU, PARTS, examined, facts_of, summary
 
 ROOT = Path(__file__).parents[1]
 RECORDED = sorted((ROOT / "fixtures" / "recordings" / "on_gpu").glob("*.json"))
@@ -178,3 +178,18 @@ def test_a_part_that_fails_does_not_keep_the_others_from_going_on() -> None:
     assert failed["ended"].startswith("failed: ")
     assert refused["ended"] == f"{NO_GPU} besides the first: this takes 2"
     assert examined(survey, ["speed"], time.monotonic())[0]["ended"] == "not examined: the time is over"
+
+
+def test_a_part_that_a_cpu_can_show_nothing_of_is_not_called_rehearsed() -> None:
+    survey = {"torch": "2", "gpus": 0, "names": []}
+    (part,) = examined(survey, ["nccl"], time.monotonic() + 200, rehearse=True)
+    assert part["ended"] == f"{NO_GPU}, and nothing of it can be rehearsed without one"
+
+
+@pytest.mark.parametrize(
+    ("torch", "cuda", "why"),
+    [(None, None, "there is no torch"), ("2.13.0+cpu", None, "without CUDA"), ("2.13.0", "12.8", "env --gpus")],
+)
+def test_why_there_is_no_gpu_is_told(torch: str | None, cuda: str | None, why: str) -> None:
+    survey = {"torch": torch, "cuda": cuda, "gpus": 0, "names": []}
+    assert why in summary({"survey": survey, "assumptions": []})

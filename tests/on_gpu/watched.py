@@ -25,9 +25,9 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 pinned, out, device = sys.argv[1] == "pinned", sys.argv[2], sys.argv[3]
 gpu = device == "cuda"
 dist.init_process_group("nccl" if gpu else "gloo")
-width = 2048 if gpu else 32
+width, batches = (2048, 64) if gpu else (32, 4)
 torch.manual_seed(0)
-data = TensorDataset(torch.randn(64 * 64, width), torch.randn(64 * 64, width))
+data = TensorDataset(torch.randn(64 * batches, width), torch.randn(64 * batches, width))
 sampler = DistributedSampler(data)
 loader = DataLoader(data, batch_size=64, sampler=sampler, pin_memory=pinned)
 layers = [layer for _ in range(8) for layer in (nn.Linear(width, width), nn.ReLU())]
@@ -56,7 +56,7 @@ for event in profiled.key_averages():
     rows[event.key] = {"count": event.count, "gpu": on_gpu / 1e6, "host": event.self_cpu_time_total / 1e6}
 copies = {name: row for name, row in rows.items() if "memcpy" in name.lower()}
 busiest = dict(sorted(rows.items(), key=lambda each: -each[1]["gpu"])[:8])
-said = {"copies": copies, "busiest": busiest, "gpu_seconds": sum(row["gpu"] for row in rows.values()), "steps": 64}
+said = {"copies": copies, "busiest": busiest, "gpu_seconds": sum(row["gpu"] for row in rows.values()), "steps": batches}
 json.dump(said, open(out, "w"))
 for number in range(2, 4):
     epoch(number)
@@ -92,7 +92,14 @@ def examine(tell: Tell, here: Here) -> None:
         found = json_of(report)
         kept = ("findings", "timing", "samples_per_second", "faults", "status")
         told = {name: found[name] for name in kept if name in found}
-        tell(kind, status=ended.status, report=told, profile=json_of(profile), err=ended.err[-1500:])
+        tell(
+            kind,
+            status=ended.status,
+            seconds=ended.seconds,
+            report=told,
+            profile=json_of(profile),
+            err=ended.err[-1500:],
+        )
     if not here.rehearsal:
         _stuck(tell, here)
 

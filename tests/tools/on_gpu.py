@@ -34,6 +34,7 @@ from tests.on_gpu.part import python, run  # noqa: E402
 PARTS = ("machine", "cuda_errors", "nccl", "speed", "costs", "watched", "probed", "missing_rank")
 """In the order of how much is lost where the time is over before they come."""
 NO_GPU = "no GPU"
+REHEARSED = "rehearsed on the CPU"
 _LAST = 5.0
 """Seconds that are kept for comparing and writing."""
 _WANTED = {
@@ -72,6 +73,7 @@ def main() -> int:
     (folder / "on_gpu.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     (folder / "on_gpu.html").write_text(page_of(document), encoding="utf-8")
     print(summary(document))
+    print(f"{folder}: on_gpu.json, and on_gpu.html with all that was seen")
     return 0
 
 
@@ -109,6 +111,8 @@ def examined(
             part: Any = importlib.import_module(f"tests.on_gpu.{name}")
             ended = _refusal(part, survey, until, rehearse) or _run(name, part, survey, until, Path(folder))
             facts = _told(Path(folder) / f"{name}.jsonl")
+            if ended.startswith(REHEARSED) and not facts:
+                ended = f"{NO_GPU}, and nothing of it can be rehearsed without one"
             found.append({"name": name, "asks": part.ASKS, "ended": ended, "facts": facts})
             print(f"{name}: {ended}", flush=True)
     return found
@@ -135,7 +139,7 @@ def _run(name: str, part: Any, survey: Mapping[str, Any], until: float, folder: 
         return f"ended after {ended.seconds:.0f} s, before it was done"
     if ended.status:
         return f"failed: {ended.err.strip().splitlines()[-1] if ended.err.strip() else ended.status}"
-    return f"{'rehearsed on the CPU' if device == 'cpu' else 'examined'} in {ended.seconds:.0f} s"
+    return f"{REHEARSED if device == 'cpu' else 'examined'} in {ended.seconds:.0f} s"
 
 
 def _told(path: Path) -> dict[str, Any]:
@@ -151,11 +155,19 @@ def facts_of(document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 def summary(document: Mapping[str, Any]) -> str:
     """One line, and one more for each assumption that does not hold."""
     survey, assumed = document["survey"], document["assumptions"]
-    where = f"{survey['gpus']} x {survey['names'][0]}" if survey["names"] else NO_GPU
+    where = f"{survey['gpus']} x {survey['names'][0]}" if survey["names"] else f"{NO_GPU}: {_why_none(survey)}"
     states = [each["state"] for each in assumed]
     counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
     bad = [f"  {each['says']}: {each['seen']} ({each['where']})" for each in assumed if each["state"] == FAILS]
     return "\n".join([f"{where}, torch {survey['torch']}: of {len(assumed)} assumptions {counts}", *bad])
+
+
+def _why_none(survey: Mapping[str, Any]) -> str:
+    if not survey["torch"]:
+        return "there is no torch"
+    if not survey["cuda"]:
+        return "this torch is built without CUDA, and would see none"
+    return "torch sees none; `gpudoctor env --gpus` says what the driver sees"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Severity
+from gpudoctor.probe.inventory.field import Absence
 from gpudoctor.probe.inventory.findings.judge import weak_points
 from gpudoctor.probe.inventory.findings.point import WeakPoint, gib, named
 
@@ -39,7 +40,7 @@ def summary(inventory: Inventory, width: int = 80) -> list[str]:
 def _none_found(inventory: Inventory) -> str:
     if inventory.driver.version.known:
         return "No weak point was found."
-    return "No weak point was found without the driver, which knows of GPUs and links."
+    return "No weak point was found. GPUs and links were not looked at: there is no driver."
 
 
 def _row(label: str, text: str, width: int) -> list[str]:
@@ -95,9 +96,7 @@ def _software(inventory: Inventory) -> Iterator[tuple[str, str]]:
 
 def _gpus(inventory: Inventory) -> Iterator[tuple[str, str]]:
     if not inventory.gpus:
-        others = inventory.torch_devices
-        seen = f"{len(others)} x {others[0].name}, as torch sees them" if others else "none"
-        yield "GPUs", seen
+        yield "GPUs", _no_gpus(inventory)
         return
     kinds = Counter((gpu.name.or_else("?"), _size(gpu)) for gpu in inventory.gpus)
     for number, ((name, size), count) in enumerate(kinds.items()):
@@ -111,6 +110,20 @@ def _gpus(inventory: Inventory) -> Iterator[tuple[str, str]]:
     for state, indices in states.items():
         yield "", f"{named(indices)}: {state}" if len(states) > 1 else state
     yield from _visible(inventory)
+
+
+def _no_gpus(inventory: Inventory) -> str:
+    """What is known where the driver names none: that there are none, or why nobody can tell."""
+    others, driver, models = inventory.torch_devices, inventory.driver, inventory.system.nvidia_models.or_else(())
+    if others:
+        return f"{len(others)} x {others[0].name}, as torch sees them"
+    if driver.count.known:
+        return "none: the driver was asked, and knows of no GPU"
+    if models:
+        return f"{_number(len(models), 'GPU')} in this machine ({models[0]}), and no driver that a program could use"
+    if driver.count.absence is Absence.NO_DRIVER:
+        return "none that a program could use: there is no NVIDIA driver"
+    return f"not known: {driver.count.why_not}"
 
 
 def _size(gpu: Gpu) -> str:

@@ -25,7 +25,7 @@ from gpudoctor.probe.inventory import (
     weak_points,
 )
 from gpudoctor.probe.inventory.facts import Inventory, Moment
-from gpudoctor.probe.inventory.field import Absence, absent, known
+from gpudoctor.probe.inventory.field import Absence, Field, absent, known
 from gpudoctor.probe.inventory.findings.judge import weak_points as judged
 from gpudoctor.probe.inventory.overview import summary
 from gpudoctor.probe.inventory.subprocess_query import Answers, Errand
@@ -178,6 +178,24 @@ def test_a_driver_that_was_not_asked_has_no_weak_points_to_deny(fleet: Fleet, ab
     driver = replace(healthy.driver, version=absent("it is not there", absence))
     told = summary(replace(healthy, driver=driver, gpus=(), pairs=()))
     assert not any(line == "No weak point was found." for line in told)
+
+
+@pytest.mark.parametrize(
+    ("count", "models", "told"),
+    [
+        (known(0), (), "none: the driver was asked, and knows of no GPU"),
+        (absent("no library", Absence.NO_DRIVER), (), "none that a program could use: there is no NVIDIA driver"),
+        (absent("no library", Absence.NO_DRIVER), ("H100", "H100"), "2 GPUs in this machine (H100), and no driver"),
+        (absent("it did not answer", Absence.TIMED_OUT), (), "not known: it did not answer"),
+    ],
+)
+def test_no_gpu_is_told_from_nobody_to_ask(fleet: Fleet, count: Field[int], models: tuple[str, ...], told: str) -> None:
+    healthy = fleet["eight-h100"]
+    machine = replace(healthy.system, nvidia_models=known(models) if models else absent("nothing in /proc"))
+    driver = replace(healthy.driver, count=count)
+    found = replace(healthy, driver=driver, system=machine, gpus=(), pairs=(), torch_devices=())
+    (line,) = [line for line in summary(found) if line.startswith("GPUs ")]
+    assert told in line
 
 
 _INTERRUPTED = """
