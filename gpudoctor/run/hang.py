@@ -41,6 +41,9 @@ _AGAIN = 5.0
 """Seconds between two looks at ranks of which none waits for another."""
 _FLOWS = 1 << 17
 """Bytes a second: a rank that moves so many downloads, prepares or saves something, and be it over a slow network."""
+_TRICKLES = 1 << 15
+"""The same of the rank by itself, without what it has started: a service that looks at the machine moves more, and a
+progress bar that is drawn again and again less. A rank that waits moves nothing while it is not asked."""
 _IDLE, _MOVED = 0.03, 1 << 20
 """Of one core, and bytes read and written: less is no work of a rank and the processes that it has started. To answer
 moves some kilobytes."""
@@ -101,16 +104,24 @@ class _IdleLook:
 @dataclass(frozen=True)
 class _GotOn:
     """What a rank that others wait for had done by a time: batches that it was given, bytes that it and all that it
-    has started had read and written, and that went over its own connections."""
+    has started had read and written, and that went over its own connections; `alone` are those of the rank by itself,
+    and `transferred` what went over its connections."""
 
     at: float
     batches: int
     moved: int
+    alone: int
+    transferred: int
 
     def after(self, before: _GotOn) -> bool:
         """It has got on since: that it computes says nothing, for so does a loop that never ends."""
-        seconds = self.at - before.at
-        return self.batches > before.batches or self.moved - before.moved > _FLOWS * max(seconds, _ENOUGH)
+        seconds = max(self.at - before.at, _ENOUGH)
+        sent = self.transferred - before.transferred
+        return (
+            self.batches > before.batches
+            or self.moved - before.moved + sent > _FLOWS * seconds
+            or self.alone - before.alone + sent > _TRICKLES * seconds
+        )
 
 
 class Watch:
@@ -142,8 +153,9 @@ class Watch:
         self._asked_at = now
         # Before anybody is asked: a signal may end what a rank rests in.
         resting = {each.rank for each in still if each.rests}
+        alone = {each.rank: bytes_moved(each.pid) for each in self._left()}
         found = self._ask()
-        if self._get_on(found):
+        if self._get_on(found, alone):
             self._got_on_at = now
         if now - self._got_on_at < self._patience:
             # To be told in time once they do not any more.
@@ -183,19 +195,21 @@ class Watch:
             if everybody:
                 self._early, self._before = True, self._looked(found)
 
-    def _get_on(self, found: Sequence[Waiting]) -> bool:
-        """Whoever the others wait for has got on since the look before."""
+    def _get_on(self, found: Sequence[Waiting], alone: dict[int, int]) -> bool:
+        """Whoever the others wait for has got on since the look before. `alone` was taken before anybody was asked: to
+        answer, a rank reads."""
         before, self._progress = self._progress or {}, self._done(found)
         if any(each.silence for each in found) or not self._progress:
             return False
-        return all(rank in before and now.after(before[rank]) for rank, now in self._progress.items())
+        quiet = {rank: replace(now, alone=alone.get(rank, now.alone)) for rank, now in self._progress.items()}
+        return all(rank in before and now.after(before[rank]) for rank, now in quiet.items())
 
     def _done(self, found: Sequence[Waiting]) -> dict[int, _GotOn]:
         pids = {each.rank: each.pid for each in self._left()}
+        by = {each.rank: each for each in found if each.rank in pids and not each.waits}
         return {
-            each.rank: _GotOn(time.monotonic(), each.batches, _moved(pids[each.rank]) + each.transferred)
-            for each in found
-            if each.rank in pids and not each.waits
+            rank: _GotOn(time.monotonic(), each.batches, _moved(pids[rank]), bytes_moved(pids[rank]), each.transferred)
+            for rank, each in by.items()
         }
 
     def _idle(self, found: Sequence[Waiting]) -> bool:

@@ -245,6 +245,13 @@ def save():
             time.sleep(0.2)
 
 
+def trickle():
+    with open("model.bin", "wb", buffering=0) as file:
+        for _ in range(100):
+            file.write(bytes(12_000))
+            time.sleep(0.2)
+
+
 def upload():
     sink = socket.create_server(("127.0.0.1", 0))
     if os.fork() == 0:
@@ -266,7 +273,7 @@ time.sleep(0.5)
 """
 
 
-@pytest.mark.parametrize("work", ["evaluate", "download", "save", "upload"])
+@pytest.mark.parametrize("work", ["evaluate", "download", "save", "trickle", "upload"])
 def test_a_rank_that_gets_on_while_the_others_wait_is_left_alone(work: str, tmp_path: Path) -> None:
     """Over five times as long as is waited: it is given batches, or reads and writes, also over a slow network."""
     (tmp_path / "train.py").write_text(GETS_ON.replace("GETS_ON", work).replace("STOPS", ""))
@@ -274,8 +281,16 @@ def test_a_rank_that_gets_on_while_the_others_wait_is_left_alone(work: str, tmp_
     assert (watched.status, watched.report["hang"]) == (0, [])
 
 
-def test_a_rank_that_does_not_get_on_any_more_is_told(tmp_path: Path) -> None:
-    program = GETS_ON.replace("GETS_ON", "evaluate").replace("+ 20", "+ 10").replace("STOPS", "    time.sleep(99)")
+SERVICE = """    if os.fork() == 0:
+        trickle()
+        os._exit(0)
+    time.sleep(99)"""
+"""As those that look at the machine while the rank trains."""
+
+
+@pytest.mark.parametrize("stops", ["    time.sleep(99)", SERVICE])
+def test_a_rank_that_does_not_get_on_any_more_is_told(stops: str, tmp_path: Path) -> None:
+    program = GETS_ON.replace("GETS_ON", "evaluate").replace("+ 20", "+ 10").replace("STOPS", stops)
     (tmp_path / "train.py").write_text(program)
     watched = watch(tmp_path, "--nproc-per-node", "2", "--hang-after", "4", "--kill-on-hang", "train.py")
     assert watched.report["hang_verdict"] == {"kind": "rank missing", "ranks": [0]}
