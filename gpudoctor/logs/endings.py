@@ -46,6 +46,12 @@ _CUT_OFF = ErrorText(
 _CODES = (
     _RAISED,
     ErrorText(
+        r"ended; the log does not tell how$",
+        FailureRole.OWN,
+        "The launcher saw this process fail, and the log does not tell why.",
+        _RAISED.do,
+    ),
+    ErrorText(
         r"exit code 2$",
         FailureRole.OWN,
         "This process was started in a way that it refuses: Python ends so where an option or the script is wrong.",

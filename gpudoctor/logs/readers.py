@@ -102,6 +102,7 @@ _TELLING = re.compile(
             r"connectFullMesh failed",
             r": line \d+:\s+\d+ (?:Killed|Aborted|Terminated) ",
             r"Pod: \S+ exited with code [1-9]",
+            r"torchelastic\.worker\.status\.FAILED",
             r"\bLoss is (?:nan|inf), stopping",
             r"(?:free|malloc)\(\): |double free or|corrupted (?:size|double)|munmap_chunk|stack smashing det",
             r": (?:command )?not found$|未找到命令",
@@ -146,6 +147,7 @@ _STRETCHES = tuple(
             "corrupted ",
             "fatal signal",
             "insufficient shared",
+            "status.FAILED",
             "OMP_NUM_THREADS",
             "nohup: ",
             "WORLD INFO",
@@ -460,4 +462,15 @@ def _numbers(listed: str) -> list[int]:
     return [number for span in spans for number in range(span[0], span[-1] + 1)][:_MOST_TASKS]
 
 
-_READERS: tuple[Callable[[Said, LogPlace], Sequence[LogFact]], ...] = (_timeout, _progress, _exit)
+_EVENT = re.compile(
+    r'"torchelastic\.worker\.status\.FAILED".*?"global_rank": (?P<rank>\d+).*?"hostname": "(?P<host>[^"]*)"'
+)
+"""What old versions of torch's launcher print of each process."""
+
+
+def _event(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
+    found = _EVENT.search(spoken.text)
+    return [ProcessExit(Speaker(rank=int(found["rank"]), host=found["host"]), at, None, 0)] if found else ()
+
+
+_READERS: tuple[Callable[[Said, LogPlace], Sequence[LogFact]], ...] = (_timeout, _progress, _exit, _event)

@@ -226,6 +226,18 @@ def test_an_exit_that_came_later_is_not_alike(tmp_path: Path) -> None:
     assert (found.first.by.rank, found.alike) == (1, (1,))
 
 
+def test_the_events_of_an_old_launcher_name_the_ranks_that_failed(tmp_path: Path) -> None:
+    event = (
+        '{{"name": "torchelastic.worker.status.{state}", "source": "WORKER", "timestamp": 0, "metadata": {{"run_id": '
+        '"none", "global_rank": {rank}, "group_rank": 0, "hostname": "node7", "raw_error": "{{}}"}}}}\n'
+    )
+    text = event.format(state="SUCCEEDED", rank=2) + "".join(event.format(state="FAILED", rank=rank) for rank in (3, 4))
+    found = read(tmp_path, text)
+    assert found.first is not None
+    assert (found.alike, found.first.by.host) == ((3, 4), "node7")
+    assert "does not tell why" in (found.first.explained.means if found.first.explained else "")
+
+
 @pytest.mark.parametrize(
     ("end", "word"),
     [

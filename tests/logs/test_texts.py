@@ -29,6 +29,13 @@ def test_what_an_error_means(text: str, word: str) -> None:
     assert word in meaning.means
 
 
+def test_an_error_whose_lines_something_has_broken_is_known_all_the_same() -> None:
+    text = "AssertionError: Check batch related parameters. train_batch_size is not\nequal to micro_batch_per_gpu * 4"
+    meaning = meaning_of(text)
+    assert meaning is not None
+    assert meaning is meaning_of(text.replace("\n", " "))
+
+
 @pytest.mark.parametrize(
     "text",
     ["KeyError: 'label'", "ValueError: lr must be positive", "AssertionError", "TypeError: forward()"],

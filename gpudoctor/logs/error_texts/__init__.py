@@ -91,7 +91,9 @@ def _all_words(kinds: bool) -> frozenset[str]:
 def meaning_of(text: str, calls: str = "") -> ErrorText | None:
     """The record that a text matches, None where nobody has declared it. `calls` are those that raised it, one a line,
     as `file.py:function`."""
-    return _first_of(text, calls, kinds=False)
+    found = _first_of(text, calls, kinds=False)
+    # What draws a box around a traceback breaks the lines of its error, too.
+    return found or ("\n" in text and _first_of(" ".join(text.split()), calls, kinds=False)) or None
 
 
 def meaning_by_kind(text: str) -> ErrorText | None:
