@@ -240,6 +240,10 @@ class Watch:
         left = self._left()
         return bool(left) and all(now - each.since > self._patience for each in left)
 
+    def has_moved_since(self, at: float) -> bool:
+        """A rank that is left has done something since a look at this time, which it was seen at."""
+        return any(each.since > at - _SPARE for each in self._left())
+
     def enough(self) -> bool:
         """Each rank that is left has made the steps that it was to make."""
         said = list(self._folder.glob(ENOUGH.format(pid="*")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -70,10 +71,11 @@ def observe(order: Order, tell: Callable[[Sequence[Waiting]], None], faults: Fau
         recording = faults.tried(
             "reading the recording", lambda: read(folder, status=ended.status, seconds=ended.seconds), nothing
         )
-        ranks = _counted(recording, follower.hang)
+        hang = follower.hang or (follower.stood if _ended_waiting(recording) else ())
+        ranks = _counted(recording, hang)
         return replace(
             recording,
-            hang=follower.hang,
+            hang=hang,
             ranks=ranks,
             told_to_end=ended.told_to_end,
             virtual=order.virtual_gpus is not None,
@@ -95,6 +97,22 @@ def _counted(recording: Recording, hang: Sequence[Waiting]) -> tuple[Process, ..
     return tuple(replace(each, counted=max(each.counted, told.get(each.rank, 0))) for each in recording.ranks)
 
 
+def _ended_waiting(recording: Recording) -> bool:
+    """The ranks were ended, by a person or by a time limit: none of them failed for a reason of its own."""
+    if not recording.status:
+        return False
+    # Imported late: most jobs end well.
+    from gpudoctor.logs.error_texts import meaning_of
+    from gpudoctor.logs.error_texts.error_text import FailureRole
+
+    meanings = [meaning_of(f"{crash.type}: {crash.text}") for _, crash in recording.crashes()]
+    return all(each is not None and each.role is not FailureRole.OWN for each in meanings)
+
+
+_ENDING = 5.0
+"""Seconds that a rank may take to end: who writes something and is there for longer has gone on."""
+
+
 class _Follower:
     """Looks at the recording while it grows."""
 
@@ -104,6 +122,9 @@ class _Follower:
         self._watch = Watch(folder, order.hang_after)
         self._tell = tell
         self.hang: tuple[Waiting, ...] = ()
+        self.stood: tuple[Waiting, ...] = ()
+        """The last hang, as long as no rank is known to have gone on since."""
+        self._stirred = 0.0
 
     def look(self) -> bool:
         """Whether the job is to be ended."""
@@ -120,10 +141,12 @@ class _Follower:
         if found:
             if [each.place for each in found] != [each.place for each in self.hang]:
                 self._tell(found)
-            self.hang = found
+            self.hang = self.stood = found
         elif self.hang and not self._watch.standing_still:
-            # They have gone on: who is only slow does not hang.
-            self.hang = ()
+            # They have gone on, for who is only slow does not hang, or come to their end.
+            self.hang, self._stirred = (), time.monotonic()
+        elif self.stood and not self.hang and time.monotonic() - self._stirred > _ENDING:
+            self.stood = () if self._watch.has_moved_since(self._stirred) else self.stood
         # After the report to the user, who may want to see where they stood.
         if self.hang and self._order.kill_on_hang:
             return True

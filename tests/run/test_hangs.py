@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
+import sys
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -55,6 +57,22 @@ def test_a_hang_is_told_and_ended_where_that_is_wanted(tmp_path: Path) -> None:
     told = {each["collective"] for each in watched.report["hang"]}
     assert told == ({None} if OLD else {"barrier", "all_reduce"})
     assert watched.codes == {"GPU501"}
+
+
+def test_a_hang_that_is_interrupted_is_in_the_report(tmp_path: Path) -> None:
+    program = TRAINING + "if dist.get_rank() == 0:\n    dist.all_reduce(loss.detach())\ndist.barrier()\n"
+    (tmp_path / "train.py").write_text(program)
+    command = [sys.executable, "-m", "gpudoctor", "run", "--nproc-per-node", "2", "--hang-after", "8", "train.py"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert any("the ranks do not advance" in line for line in process.stderr)
+        # What somebody does who reads that.
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=200)
+    report = told.rpartition("gpudoctor run\n")[2]
+    assert f"train.py:{line_of(program, '    dist.all_reduce')}:1: error: GPU501" in report
+    assert "confirmed   GPU501" in report
+    assert "not reached" not in report
 
 
 def test_one_collective_more_that_gloo_ends_is_confirmed(tmp_path: Path) -> None:
