@@ -59,6 +59,7 @@ from gpudoctor.lint.domain.value import (
     int_of,
     name_of,
     single_of,
+    term_of,
     text_of,
 )
 from gpudoctor.lint.events.acting_place import calls_behind, entered_in, first_asked, parting, under_the_test
@@ -511,6 +512,7 @@ __all__ = [
     "shares_nothing",
     "single_of",
     "stepped_after",
+    "term_of",
     "text_of",
     "training_loop",
     "trains",

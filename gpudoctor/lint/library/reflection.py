@@ -55,6 +55,7 @@ from gpudoctor.manifest.compiled import declared
 if TYPE_CHECKING:
     from gpudoctor.lint.library_context import LibraryContext
 
+_TORCH_DATA = "torch.utils.data."
 OTHER_BACKENDS = frozenset(["mps", "xpu", "npu", "hpu", "mlu", "musa", "xla", "privateuseone"])
 
 
@@ -139,6 +140,9 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
     match value:
         case Module():
             return _module_is_a(do, value, name)
+        # Of torch's own none is made of another one.
+        case Sampler(own=None, made_by=made_by) if name.startswith(_TORCH_DATA) and made_by.startswith(_TORCH_DATA):
+            return name.rpartition(".")[2] in ("Sampler", made_by.rpartition(".")[2])
         # What has a graph is no number of Python; a batch may hold some.
         case Tensor() if name in ("builtins.int", "builtins.float", "builtins.str") and value.graph:
             return False

@@ -96,7 +96,10 @@ def first_goes_ahead(program: Managed) -> str:
 
 def asked_first(program: Managed, at: Event) -> str:
     """The test for the first rank in the words of the framework in charge, for a remedy."""
-    asked = next((test for name in sorted(program.managed_by) if (test := framework(name).first_rank)), "")
+    inside = [framework(name) for name in sorted(program.managed_by)]
+    # Workers are ranks of one process group, whatever else the program does with another framework.
+    of_workers = any(each.by_workers for each in inside)
+    asked = "" if of_workers else next((each.first_rank for each in inside if each.first_rank), "")
     if asked or program.first_worker:
         return asked or program.first_worker
     # `get_rank` raises where there is no process group yet; without a launcher there is one process, the first.

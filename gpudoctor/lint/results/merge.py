@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.config import LAUNCHES, is_excluded, is_ignored
-from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, in_order
+from gpudoctor.diagnostic import Confidence, Finding, Location, Related, Safety, Severity, in_order
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def unreadable_finding(file: Unreadable, card: RuleCard) -> Finding:
     """A file that is not Python, as far as this Python can tell."""
     what = "cell" if file.in_cell else "file"
     message, remedy = f"This {what} cannot be read: {file.message}.", f"{file.remedy[:1].upper()}{file.remedy[1:]}."
-    return Finding(card.code, card.name, card.severity, message, file.location, remedy)
+    # What is too large for us may be in order.
+    severity = Severity.WARNING if file.by_limit else card.severity
+    return Finding(card.code, card.name, severity, message, file.location, remedy)
 
 
 def wanted(

@@ -38,7 +38,7 @@ from gpudoctor.lint.questions.loop_rounds import in_every_round, training_loop
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import EventContext, Loop
+    from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -125,13 +125,14 @@ def _before_clocks(program: Program) -> frozenset[int]:
     """Which events stand right before a look at the clock: who measures a step must wait for it."""
     clocks = [event for event in program.events(ClockRead) if event.order]
     before = ((each, program.log[each.order - 1]) for each in clocks)
-    return frozenset(wait.order for clock, wait in before if _is_timed_by(clock.context, wait.context))
+    return frozenset(wait.order for clock, wait in before if _is_timed_by(clock, wait))
 
 
-def _is_timed_by(clock: EventContext, wait: EventContext) -> bool:
+def _is_timed_by(clock: ClockRead, wait: Event) -> bool:
     """The clock is read where the wait is, or what waits was called there. A progress helper that looks at its own
     clock between two rounds measures nothing of the step, nor does a clock behind the loop."""
-    return wait.frames[: len(clock.frames)] == clock.frames and wait.loops == clock.loops
+    frames = clock.context.frames
+    return wait.context.frames[: len(frames)] == frames and wait.loops == clock.loops
 
 
 def _waits_for_gpu(event: HostSync) -> bool:

@@ -42,6 +42,14 @@ TESTS = {
         reveal(issubclass(Net, dict))  #: False
         reveal((issubclass(Table, dict), 0))  #: (issubclass, 0)
         """,
+    "samplers of torch": """
+        from torch.utils.data import DataLoader, DistributedSampler, RandomSampler, Sampler
+        from torch.utils.data.distributed import DistributedSampler as OfRanks
+        loader = DataLoader([1, 2], sampler=DistributedSampler([1, 2]))
+        reveal(isinstance(loader.sampler, OfRanks))  #: True
+        reveal(isinstance(loader.sampler, Sampler))  #: True
+        reveal(isinstance(loader.sampler, RandomSampler))  #: False
+        """,
     "a remainder is smaller than its divisor": """
         import argparse
         step = int(argparse.ArgumentParser().parse_args().step)

@@ -30,6 +30,8 @@ def prepare_model(model, move_to_device=True, parallel_strategy="ddp", parallel_
 def prepare_data_loader(data_loader, add_dist_sampler=True, move_to_device=True, auto_transfer=False):
     if surely(not add_dist_sampler) or surely(isinstance(data_loader.dataset, torch.utils.data.IterableDataset)):
         return data_loader
+    if surely(isinstance(data_loader.sampler, torch.utils.data.distributed.DistributedSampler)):
+        return data_loader
     return torch.utils.data.DataLoader(
         data_loader.dataset,
         batch_size=data_loader.batch_size,
