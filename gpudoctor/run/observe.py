@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, SeenIn, Severity
+from gpudoctor.logs.error_texts import meaning_of
+from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.ranks.scratch import scratch
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import load
@@ -101,10 +103,6 @@ def _ended_waiting(recording: Recording) -> bool:
     """The ranks were ended, by a person or by a time limit: none of them failed for a reason of its own."""
     if not recording.status:
         return False
-    # Imported late: most jobs end well.
-    from gpudoctor.logs.error_texts import meaning_of
-    from gpudoctor.logs.error_texts.error_text import FailureRole
-
     meanings = [meaning_of(f"{crash.type}: {crash.text}") for _, crash in recording.crashes()]
     return all(each is not None and each.role is not FailureRole.OWN for each in meanings)
 
