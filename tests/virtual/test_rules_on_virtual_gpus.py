@@ -32,6 +32,7 @@ BAD = [
     ("device/super_init_missing/bad_page.py", "GPU214", RANKS),
     ("device/activation_crosses_devices/bad_page.py", "GPU215", ALONE),
     ("device/cuda_in_loader_worker/bad_page.py", "GPU216", RANKS),
+    ("device/gpu_tensor_pickled/bad_put_together.py", "GPU218", RANKS),
     ("collective/cpu_tensor_with_nccl/bad_page.py", "GPU510", RANKS),
     ("collective/gather_cuts_gradient/bad_temperature_alone_learns.py", "GPU507", RANKS),
     ("launch/cuda_before_fork/bad_page.py", "GPU406", ALONE),

@@ -5,9 +5,9 @@
 A pickled tensor remembers where it was. When `all_gather_object` brings `cuda:3` of rank 3 to rank 0, rank 0 makes a
 context on GPU 3 and puts the tensor there: each rank (each process, one for each GPU) takes some hundred megabytes on
 every GPU of the node, and all that was gathered is on GPUs of others. It works until one of them has no room left
-(`torch.OutOfMemoryError: CUDA out of memory` on a GPU that the rank does not train on). On several nodes, or where each
-process sees its own GPU alone, tensors of several ranks land on one GPU. Each of them is copied to the CPU on the way
-anyway.
+(`torch.OutOfMemoryError: CUDA out of memory` on a GPU that the rank does not train on), or until they are put together,
+as with `torch.cat`, which takes no tensors of two GPUs. On several nodes, or where each process sees its own GPU alone,
+tensors of several ranks land on one GPU. Each of them is copied to the CPU on the way anyway.
 
 ## Fix
 
@@ -34,7 +34,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective, Pickled
 from gpudoctor.rule import Rule
-from gpudoctor_rules._error_texts import OUT_OF_MEMORY
+from gpudoctor_rules._error_texts import OUT_OF_MEMORY, TWO_DEVICES
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -46,7 +46,7 @@ class GpuTensorPickled(Rule):
     code = "GPU218"
     name = "gpu-tensor-pickled"
     severity = Severity.WARNING
-    errors = OUT_OF_MEMORY
+    errors = (*OUT_OF_MEMORY, *TWO_DEVICES)
     since = "0.1"
     of_ranks = True
     needs = (Pickled,)
