@@ -251,6 +251,9 @@ def _launchers_own(crash: LoggedCrash) -> bool:
     names = [name for name in OF_LAUNCHERS if crash.type.endswith(name) or (cut and name.endswith(crash.type))]
     if names == ["CalledProcessError"]:
         return _COMMAND_OF_LAUNCHER.match(crash.text) is not None
+    if crash.frames and crash.calls.endswith("spawn.py:join") and not crash.text.strip():
+        # What it has to tell of a process stands below.
+        return True
     return bool(names) or _OF_SPAWN.match(crash.text) is not None
 
 

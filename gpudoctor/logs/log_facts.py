@@ -81,11 +81,9 @@ _COMPILED = (".pyx", ".pxd", ".pxi")
 _OF_WINDOWS = re.compile(r"[A-Za-z]:/.*/[Ll]ib/(?P<module>\w+)(?:\.py$|/)")
 """Python's own files there: no folder tells its version."""
 _STARTED_BY = re.compile(
-    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$|"
-    r"/[Ll]ib/(?:runpy|threading|socket|subprocess|importlib/\w+|"
-    r"multiprocessing/\w+|concurrent/futures/\w+|json/\w+|logging/\w+|asyncio/\w+)\.py$"
+    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$"
 )
-"""What an installer writes to start a package, and Python's own files where no folder tells its version."""
+"""What an installer writes to start a package."""
 _ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
 """Where torch lies, other packages do, too, whatever the folder is called."""
 _TOOLS = frozenset(

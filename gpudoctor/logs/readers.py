@@ -78,6 +78,7 @@ _TELLING = re.compile(
             r"Segmentation fault",
             r"Bus error",
             r"insufficient shared memory",
+            r"OMP: Error #",
             r"OOMKilled",
             r"lagging/dead/mismatched",
             r"joined but didn't finish",
@@ -348,7 +349,7 @@ _NOTICE = re.compile(
     r"NCCL WARN|Xid|oom[-_]kill|Out of memory: Killed|OOMKilled|watchdog got stuck|Heartbeat monitor timed out|"
     r"DUE TO TIME LIMIT|CANCELLED AT|^Terminated\s*$|^(?! ).*[Kk]eyboard ?[Ii]nterrupt(?:ion\b|,)|"
     r"what\(\):|terminate called without an active|Segmentation fault|Bus error|insufficient shared memory|"
-    r"joined but didn't finish|"
+    r"^OMP: Error #|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LINES: tuple[tuple[str, str], ...] = (
+    ("OMP: Error #13: Assertion failure at z_Linux_util.cpp(2361).", "OpenMP"),
     # --- frameworks ---
     ("ValueError: Tried to step 1002 times. The specified number of total steps is 1000", "fewer steps"),
     ("ValueError: Couldn't instantiate the backend tokenizer from one of:", "sentencepiece"),

@@ -401,3 +401,18 @@ def test_a_launcher_that_speaks_behind_what_a_process_has_not_ended(tmp_path: Pa
     assert first is not None
     assert (first.by.local_rank, first.role) == (1, FailureRole.OWN)
     assert "SIGTERM" not in first.text
+
+
+def test_an_exception_of_mp_spawn_without_a_text_is_not_what_failed(tmp_path: Path) -> None:
+    """Its text is the traceback of the rank, which stands some empty lines below."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/job/train.py", line 9, in <module>\n    mp.spawn(worker, nprocs=4)\n'
+        '  File "/x/site-packages/torch/multiprocessing/spawn.py", line 118, in join\n    raise Exception(msg)\n'
+        "Exception:\n\n\n-- Process 2 terminated with the following error:\n"
+        "Traceback (most recent call last):\n"
+        '  File "/job/train.py", line 5, in worker\n    loss = model(batch)\n'
+    )
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert (first.by.rank, first.place and first.place.line) == (2, 5)

@@ -132,6 +132,14 @@ STARTUP_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
+        r"OMP: Error #\d+",
+        _OWN,
+        "The OpenMP runtime ended the process: mostly there are two of it (PyTorch's, and one of conda or MKL), or it "
+        "may make no more threads or shared memory.",
+        "Let one package bring it (`conda list openmp`, `pip list`), and look at `ulimit -u` and /dev/shm.",
+        library="openmp",
+    ),
+    ErrorText(
         r"can't open file '[^']*': \[Errno 2\]",
         _OWN,
         "Python did not find the script that it was told to run.",
