@@ -21,8 +21,8 @@ By hand: correct the line that is named. Save the file as UTF-8 or declare the e
 
 Python itself reads the file: a declared encoding, a byte order mark, Windows line ends and old escapes in strings are
 fine. So is syntax of a newer Python than the one that gpudoctor is installed with: that is told on standard error, the
-command ends with 2, and nothing in the file is checked. What is too large for gpudoctor may be in order, and is told as
-a warning. In a folder, files that name no training framework are not parsed, unless a training program imports them.
+command ends with 2, and nothing in the file is checked. What is too large for gpudoctor may be in order: that is a
+warning. In a folder, files that name no training framework are not parsed, unless a training program imports them.
 
 ## Sources
 
