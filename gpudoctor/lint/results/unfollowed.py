@@ -175,7 +175,8 @@ def _not_reached(program: Program) -> Silence | None:
 
     stranger = next((each for each in program.events(Escape) if _trains_unread(program, each)), None)
     if stranger is not None and missed is None:
-        return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`", stranger.location, missed=True)
+        lacking = ", of a module that the project lacks," if _has_package(program, stranger.into) else ""
+        return Silence(Cause.FRAMEWORK, (), f"`{stranger.into}`{lacking}", stranger.location, missed=True)
     if into is not None:
         return Silence(Cause.UNREAD, (), into.into, into.location, missed=True)
     unknown = _called_when_prepared(program)
@@ -203,6 +204,11 @@ def _runs_the_training(call: str) -> bool:
 def _trains_unread(program: Program, event: Escape) -> bool:
     """`registry.get_trainer_class(...)(...)`, `train_detector(model, ...)` of a library of which nothing is known."""
     return event.trains and "." in event.into and event.into.partition(".")[0] in program.strangers
+
+
+def _has_package(program: Program, name: str) -> bool:
+    """Other modules of the package that it is named by were read."""
+    return any(f"/{name.partition('.')[0]}/" in f"/{path}" for path in program.files)
 
 
 def _limit(program: Program) -> Silence:

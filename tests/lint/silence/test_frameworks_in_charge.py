@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpudoctor import cli
@@ -155,3 +157,18 @@ def test_a_library_that_was_not_read_trains_in_a_program_that_names_no_framework
         "train.py: `company.registry.registry.get_trainer_class` runs the training at line "
     )
     assert "not followed to the end" in told.lines[-1] or "in what was followed of" in told.lines[-1]
+
+
+def test_a_trainer_of_a_module_that_is_not_there(tell: Tell) -> None:
+    Path("company").mkdir()
+    Path("company/__init__.py").write_text("", encoding="utf-8")
+    Path("company/models.py").write_text("from torch import nn\nNet = nn.Linear\n", encoding="utf-8")
+    told = tell(
+        train="""
+        from company.models import Net
+        from company.training import Trainer
+        Trainer(Net(2, 2)).train()
+        """
+    )
+    lacking = "train.py: `company.training.Trainer`, of a module that the project lacks, runs the training at line 4: "
+    assert told.lines[0].startswith(lacking)
