@@ -224,6 +224,24 @@ def without_graph(value: Value) -> Value:
     return replace(value, graph=False, forwards=frozenset()) if isinstance(value, Tensor) else value
 
 
+FILLED = frozenset("zeros_like ones_like empty_like full_like new_zeros new_ones new_full new_empty".split())
+"""What makes a tensor like another one, and takes none of its numbers."""
+
+
+def filled(value: Value, numbers: list[Value]) -> Value:
+    """Such a tensor, where `numbers` say what it holds: nothing of the other one, and no graph."""
+    if not isinstance(value, Tensor):
+        return value
+    known = [each for each in numbers if isinstance(each, (Tensor, Unknown))]
+    dependence, shards = Divergence.NONE, frozenset[Value]()
+    for each in known:
+        dependence, shards = dependence | each.divergence, shards | each.shards
+    return replace(
+        value, origin=TensorOrigin.FACTORY, graph=False, forwards=frozenset(), batch_of=None, shards=shards,
+        dependence=dependence, used=frozenset(),
+    )  # fmt: skip
+
+
 def combined(
     do: LibraryContext, values: list[Value], place: Location, label: str, certain: list[Value] | None = None
 ) -> Value:
@@ -585,6 +603,8 @@ def _method(call: Call[Tensor]) -> Values:
         check_meeting(call.do, certain, call.name, call.place)
     result = kept(result, tensor, call.name)
     # `grad.new_zeros(n)` is a tensor of its own, and no gradient.
+    if call.name in FILLED:
+        return singleton(filled(result, [each for values in call.args[1:] for each in values]))
     if call.name.partition("_")[0] == "new" and isinstance(result, Tensor):
         result = replace(result, origin=TensorOrigin.FACTORY)
     # In-place: the same object, so later reads see what is known of it.

@@ -28,11 +28,13 @@ from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.devices import default_device, devices_of, note_text, use
 from gpudoctor.lint.library.gpu_switches import take_gpu
 from gpudoctor.lint.library.tensors import (
+    FILLED,
     NOT_DIFFERENTIABLE,
     agreed,
     as_loss,
     combined,
     cut,
+    filled,
     made,
     number_of,
     without_graph,
@@ -162,6 +164,8 @@ def _operation(call: Call) -> Values:
             _note_noise(call, given)
         operands = _operands(call)
         result = combined(call.do, given, call.place, call.label, operands)
+        if last in FILLED:
+            return singleton(filled(result, [each for values in call.args[1:] for each in values]))
         if last in MEETING:
             check_meeting(call.do, operands, call.name, call.place)
         result = of_arithmetic(call.do, result, given, last, call.place)
