@@ -93,7 +93,7 @@ class Silence:
             case Cause.UNKNOWN_MODEL if self.about:
                 return f"the `forward` of `{self.about}`, called{at}, was not followed"
             case Cause.UNKNOWN_MODEL:
-                return f"the training{at} was followed, and which model it trains is not known"
+                return f"the training{at} was followed, but the model that it trains is not known"
             case Cause.NOT_CALLED:
                 return f"no call that was followed leads to the training{at}: `{self.what}`"
         if self.about:

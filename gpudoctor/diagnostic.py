@@ -158,7 +158,7 @@ class Finding:
     """Why it is no more than likely, where that is not for the paths through the program: a sentence."""
     repair: Repairing | None = field(default=None, compare=False)
     started_by: str = ""
-    """The launch file that starts the program so, where one was read, as a clause: "as `run.sh` starts it"."""
+    """The launch file that starts the program so, where one was read, as a clause: "when `run.sh` starts it"."""
     needs: tuple[object, ...] = field(default=(), compare=False)
     """Tests that had to come out right for it besides those on the way to its place; lint says which options they ask
     about, and has none left when it is done."""

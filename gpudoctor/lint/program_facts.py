@@ -95,7 +95,7 @@ class AsStarted:
 
     @property
     def said(self) -> str:
-        """A clause that names it: "as `run.sh` starts it"; empty where no launch file starts it."""
+        """A clause that names it: "when `run.sh` starts it"; empty where no launch file starts it."""
         return said_of(self.starts)
 
     @property
@@ -111,7 +111,7 @@ class AsStarted:
 
 def said_of(starts: tuple[str, ...]) -> str:
     """The clause for one or more launch files."""
-    return f"as {_named(starts)} it" if starts else ""
+    return f"when {_named(starts)} it" if starts else ""
 
 
 def _named(starts: tuple[str, ...]) -> str:

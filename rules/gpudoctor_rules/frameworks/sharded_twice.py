@@ -1,4 +1,4 @@
-"""Data that each rank has its shard of already is passed to Accelerate, which shards it again.
+"""Data that is sharded already is passed to Accelerate, which shards it again.
 
 ## What goes wrong
 
@@ -48,7 +48,7 @@ GivenShare = tuple[str, "Location", "Repair | None"]
 
 
 class ShardedTwice(Rule):
-    """Data that each rank has its shard of already is passed to Accelerate, which shards it again."""
+    """Data that is sharded already is passed to Accelerate, which shards it again."""
 
     code = "GPU901"
     name = "sharded-twice"

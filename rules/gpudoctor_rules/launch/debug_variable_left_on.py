@@ -1,4 +1,4 @@
-"""A variable for debugging is set where a training is started, and slows it down.
+"""A variable for debugging is set for a training run, and slows it down.
 
 ## What goes wrong
 
@@ -53,7 +53,7 @@ _RENAMED = {
 
 
 class DebugVariableLeftOn(Rule):
-    """A variable for debugging is set where a training is started, and slows it down."""
+    """A variable for debugging is set for a training run, and slows it down."""
 
     code = "GPU432"
     name = "debug-variable-left-on"

@@ -2,8 +2,8 @@
 
 ## What goes wrong
 
-All nodes must get the address of one of them. `localhost` is each node itself, so that each waits for the others at a
-place where no other node looks; so is `$(hostname)` where every node asks it for itself. `--standalone` is for one
+All nodes must get the address of one of them. `localhost` is another machine on each node, so that each waits at an
+address where no other node connects; so is `$(hostname)` where every node asks it for itself. `--standalone` is for one
 machine: with several nodes each begins alone. And where all nodes get `--node-rank=0`, as from a `$SLURM_NODEID` that
 the batch file has filled in before `srun` starts anything, all of them are node 0. The training hangs without a word.
 
@@ -75,8 +75,7 @@ class RendezvousDiffersPerNode(Rule):
         if alone is not None:
             yield self.found(
                 alone.at,
-                f"`--standalone` makes each node meet with itself, and {nodes} take part: each waits for the others "
-                "forever.",
+                f"`--standalone` is for one machine, and {nodes} nodes take part: each waits for the others forever.",
                 remedy="Leave it out and give all nodes one `--rdzv-endpoint`.",
             )
             return
@@ -102,8 +101,8 @@ class RendezvousDiffersPerNode(Rule):
         if text is not None and text.startswith(LOCAL):
             yield self.found(
                 at,
-                f"`{text}` is each node itself, and {nodes} take part: each waits for the others at a place where "
-                "nobody comes.",
+                f"`{text}` is another machine on each of the {nodes} nodes: each node waits at its own address, where "
+                "no other node connects.",
                 remedy=_ONCE,
             )
         elif (own := _own_name(word)) and (launch.per_node or _run_on_each(file, launch)):

@@ -1,4 +1,4 @@
-"""One rank goes through data while the others already stand in a collective, whose time is limited.
+"""One rank goes through data while the others already wait in a collective, which may time out.
 
 ## What goes wrong
 
@@ -53,7 +53,7 @@ LIMIT = ("Timed out waiting", "wait timeout", "collective operation timeout")
 
 
 class SlowRank0BeforeCollective(Rule):
-    """One rank goes through data while the others already stand in a collective, whose time is limited."""
+    """One rank goes through data while the others already wait in a collective, which may time out."""
 
     code = "GPU412"
     name = "slow-rank-0-before-collective"

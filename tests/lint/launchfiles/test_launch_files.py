@@ -201,9 +201,9 @@ def test_a_program_is_read_as_its_launch_file_starts_it(capsys: pytest.CaptureFi
     assert codes(capsys, "--select=GPU101", "train.py") == []
     [seen] = found(capsys, "--select=GPU101", ".")
     assert (seen["path"], seen["severity"]) == ("train.py", "error")
-    assert seen["started_by"] == "as `run.sh` starts it"
+    assert seen["started_by"] == "when `run.sh` starts it"
     cli.main(["lint", "--no-cache", "--select=GPU101", "run.sh"])
-    assert "This happens as `run.sh` starts it." in capsys.readouterr().out
+    assert "This happens when `run.sh` starts it." in capsys.readouterr().out
 
 
 def test_only_what_all_launch_files_say_counts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +212,7 @@ def test_only_what_all_launch_files_say_counts(capsys: pytest.CaptureFixture[str
     assert codes(capsys, "--select=GPU101", ".") == []
     lay(other__sh="torchrun --nproc_per_node=8 train.py --sync=none --distributed $MORE\n")
     [seen] = found(capsys, "--select=GPU101", ".")
-    assert seen["started_by"] == "as `other.sh` and 1 more start it"
+    assert seen["started_by"] == "when `other.sh` and 1 more start it"
 
 
 def test_what_was_found_as_another_file_starts_it_is_not_kept(
@@ -299,7 +299,7 @@ def test_a_program_of_one_process_that_is_started_as_several(
     lay(run__sh=f"{line}\n", train__py=ALONE)
     here = [each for each in found(capsys, "--select=GPU101,GPU301", "run.sh") if each["path"] == "train.py"]
     assert {each["code"] for each in here} == ({"GPU101", "GPU301"} if several else set())
-    assert {each["started_by"] for each in here} == ({"as `run.sh` starts it"} if several else set())
+    assert {each["started_by"] for each in here} == ({"when `run.sh` starts it"} if several else set())
     asked = ["--select=GPU101,GPU301", "--launch=torchrun", "train.py"]
     assert not several or [each["line"] for each in here] == [each["line"] for each in found(capsys, *asked)]
 
@@ -321,7 +321,7 @@ def test_what_needs_several_processes_does_not_happen_to_one(
 ) -> None:
     lay(run__sh=f"{line}\n", train__py=TRAINER)
     [seen] = found(capsys, "--select=GPU308", ".")
-    assert seen["started_by"] == ("as `run.sh` starts it" if named else "")
+    assert seen["started_by"] == ("when `run.sh` starts it" if named else "")
 
 
 COUNTED = """
@@ -353,7 +353,7 @@ def test_launch_files_that_disagree_are_each_followed(capsys: pytest.CaptureFixt
     lay(few__sh="torchrun --nproc_per_node=4 train.py --distributed\n", job__sbatch="#!/bin/bash\npython train.py\n")
     # As eight processes it wraps its model, as four it does not, and as one it need not.
     [seen] = found(capsys, "--select=GPU101", ".")
-    assert (seen["path"], seen["started_by"]) == ("train.py", "as `few.sh` starts it")
+    assert (seen["path"], seen["started_by"]) == ("train.py", "when `few.sh` starts it")
     cli.main(["lint", "--no-cache", "--select=GPU101", "."])
     told = " ".join("".join(capsys.readouterr()).split())
     assert "`run.sh` starts 8 processes with `--distributed`" in told
@@ -369,7 +369,7 @@ def test_starts_in_one_file_are_told_apart_by_their_lines(capsys: pytest.Capture
     both = "torchrun --nproc_per_node=8 train.py --distributed\ntorchrun --nproc_per_node=4 train.py --distributed\n"
     lay(train__py=COUNTED, run__sh=both)
     [seen] = found(capsys, "--select=GPU101", ".")
-    assert seen["started_by"] == "as `run.sh:2` starts it"
+    assert seen["started_by"] == "when `run.sh:2` starts it"
 
 
 @pytest.mark.parametrize(("count", "expected"), [(4, ["train.py:5 GPU911"]), (8, []), ("$N", [])])

@@ -130,7 +130,7 @@ def test_what_weighs_most_comes_first_and_help_says_what_it_is_for(tell: Tell) -
     engines = {f"engine{number}": TRAINING.replace("10", f"{number}0") for number in range(1, 6)}
     told = tell(ranks=RANKS, one=ANOTHER_WAY, two=ANOTHER_WAY, engine=TRAINING, **engines)
     first, helped, second, helped_second = told.lines[:4]
-    assert first.startswith("ranks.py: the training at line 8 was followed, and which model it trains is not known")
+    assert first.startswith("ranks.py: the training at line 8 was followed, but the model that it trains is not known")
     assert helped == "  help: `gpudoctor run ranks.py` watches the training itself, whichever model it is"
     assert second.startswith("one.py and 1 more: no call that was followed leads to the training at engine.py:8")
     assert helped_second.startswith("  help: if another script starts the training")

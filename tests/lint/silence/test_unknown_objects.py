@@ -52,7 +52,7 @@ def test_a_model_that_is_not_known(tell: Tell) -> None:
     made = made.replace("import torch", "import torch, registry", 1)
     told = tell("train.py", train=made, engine=TRAINING)
     assert told.programs == {"train.py": "partly"}
-    assert "train.py: the training at engine.py:8 was followed, and which model it trains is not known" in told.lines[0]
+    assert "the training at engine.py:8 was followed, but the model that it trains is not known" in told.lines[0]
 
 
 UNKNOWN_ON_RANKS = """
