@@ -56,10 +56,10 @@ def origin(call: Call, state: Values | None) -> tuple[Value | None, str | None]:
     """
     only = single_of(state)
     if only is None and state is not None:
-        # Loaded from a file or fetched from somewhere else, as the path says: the one that is loaded counts.
-        origins = [origin(call, ValueSet.of(each)) for each in state]
-        files = {loaded for loaded, _ in origins if loaded is not None}
-        return (files.pop(), None) if len(files) == 1 else (None, None)
+        # Loaded from a file or fetched from somewhere else, as the path says: the one that is loaded counts, and of
+        # two the one that is tried first.
+        origins = (origin(call, ValueSet.of(each)) for each in state)
+        return next((loaded for loaded, _ in origins if loaded is not None), None), None
     if isinstance(only, Unknown):
         loaded, entry = _loaded(only), _entry(only)
         if loaded is None:
