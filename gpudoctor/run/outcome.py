@@ -61,6 +61,8 @@ def what_ran(recording: Recording) -> str:
     told = f"{who}{on} made {steps} step{'' if steps == 1 else 's'} in {recording.seconds:.1f} s; {_ending(recording)}."
     if recording.virtual:
         told += " Speed and memory were not looked at."
+    if recording.runs_eagerly:
+        told += " Nothing was compiled: what `torch.compile` is given runs eagerly here."
     if recording.skipped_kernels:
         names = ", ".join(f"`{each}`" for each in recording.skipped_kernels)
         told += f" A stand-in took the place of {names} and computes nothing: losses and weights are not the real ones."

@@ -39,7 +39,17 @@ from gpudoctor.run.recording import (
     Step,
     Written,
 )
-from gpudoctor.run.recording.call_counts import Again, Clip, GatheredIntoOne, Logger, Loss, Subgroup, Sum, TensorRead
+from gpudoctor.run.recording.call_counts import (
+    Again,
+    Clip,
+    Compiled,
+    GatheredIntoOne,
+    Logger,
+    Loss,
+    Subgroup,
+    Sum,
+    TensorRead,
+)
 from gpudoctor.run.recording.framework_facts import (
     DividedAgain,
     Drawn,
@@ -86,6 +96,7 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
     "shared_again": ("shared again", SharedAgain),
     "padding": ("gathered padding", GatheredPadding),
     "drawn": ("drawn", Drawn),
+    "compiled": ("compile", Compiled),
     "cut_up": ("layers cut up", LayersCutUp),
 }
 """What a process has of each kind of line, each by itself: the names in the line are those of the record."""

@@ -130,8 +130,8 @@ class RunReport:
     `tokens_per_second` is told where batches of whole numbers are known to be sequences of tokens: they are called
     `input_ids`, or the number at each position is predicted; paddings are included.
     With `virtual` the GPUs were virtual ones: times and memory are those of the host, and nothing is judged by them.
-    `skipped_kernels` are modules that a stand-in replaced; `cannot_be_tried` is what the program ended at because
-    only a real GPU has it.
+    `runs_eagerly` says that nothing of what `torch.compile` was given was compiled; `skipped_kernels` are modules that
+    a stand-in replaced; `cannot_be_tried` is what the program ended at because only a real GPU has it.
     `ended_with` is the first exception that nobody caught, also of a process that is no rank.
     `steps` has the seconds of each step and `memory` pairs of a step and the bytes held after it, both by rank.
     """
@@ -151,6 +151,7 @@ class RunReport:
     gone_on: tuple[GoneOn, ...]
     faults: tuple[str, ...]
     virtual: bool
+    runs_eagerly: bool
     skipped_kernels: tuple[str, ...]
     cannot_be_tried: str | None
     ended_with: CrashEntry | None
@@ -185,6 +186,7 @@ def report_of(watched: Watched) -> RunReport:
         gone_on=gone_on(recording),
         faults=recording.faults,
         virtual=recording.virtual,
+        runs_eagerly=recording.runs_eagerly,
         skipped_kernels=recording.skipped_kernels,
         cannot_be_tried=end.what if (end := untried(recording)) else None,
         ended_with=_crash(crash) if (crash := first_crash(recording)) else None,

@@ -13,6 +13,8 @@ from gpudoctor.registry import find_rules
 from gpudoctor.report.text import Style
 from gpudoctor.run.internal_errors import Faults
 from gpudoctor.run.observe import judged
+from gpudoctor.run.outcome import what_ran
+from gpudoctor.run.recording.call_counts import Compiled
 from tests.support import made_runs
 
 
@@ -28,6 +30,15 @@ def test_speed_and_memory_are_left_out() -> None:
     assert told["virtual"] is True
     assert (told["timing"], told["samples_per_second"]) == ([], None)
     assert json.loads(document(real))["virtual"] is False
+
+
+def test_what_was_not_compiled_is_said() -> None:
+    real = made_runs.sick().recording
+    asked = replace(real, ranks=tuple(replace(each, compiled=(Compiled(None),)) for each in real.ranks))
+    told = "what `torch.compile` is given runs eagerly here"
+    assert told in what_ran(replace(asked, virtual=True))
+    assert told not in what_ran(asked)
+    assert told not in what_ran(replace(real, virtual=True))
 
 
 def test_rules_of_speed_are_not_asked() -> None:

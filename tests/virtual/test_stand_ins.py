@@ -42,3 +42,5 @@ def test_programs_hold_on_virtual_gpus(tmp_path: Path, program: str, ranks: int)
     seen = watch(tmp_path, *order, cold=cold)
     assert seen.out.count("done") == ranks, seen.err[-3000:]
     assert seen.status == 0, seen.err[-3000:]
+    # It alone calls `torch.compile`.
+    assert seen.report["runs_eagerly"] == (program == "transforms")

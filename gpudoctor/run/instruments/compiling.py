@@ -1,4 +1,4 @@
-"""`torch.compile`: what it would trace through leaves when it is called first."""
+"""`torch.compile`: what it would trace through leaves when it is called first, and where that is, is told."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ if TYPE_CHECKING:
 
 def watch(state: State) -> None:
     """Have those leave that asked for it."""
-    compiled = torch.compile
+    compiled, tell = torch.compile, state.recorder.guarded(functools.cache(_tell))
 
     @functools.wraps(compiled)
     def watched(*args: Any, **keywords: Any) -> Any:
         for leave in state.before_compiling:
             leave()
         state.before_compiling.clear()
+        tell(state)
         return compiled(*args, **keywords)
 
     torch.compile = watched
+
+
+def _tell(state: State) -> None:
+    state.write("compile", place=state.recorder.place())

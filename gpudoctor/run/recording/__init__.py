@@ -12,7 +12,17 @@ from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.logs.error_texts import OF_LAUNCHERS, QUOTES_ITS_RANK, meaning_of
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass, field, replace
-from gpudoctor.run.recording.call_counts import Again, Clip, GatheredIntoOne, Logger, Loss, Subgroup, Sum, TensorRead
+from gpudoctor.run.recording.call_counts import (
+    Again,
+    Clip,
+    Compiled,
+    GatheredIntoOne,
+    Logger,
+    Loss,
+    Subgroup,
+    Sum,
+    TensorRead,
+)
 from gpudoctor.run.recording.framework_facts import (
     DividedAgain,
     Drawn,
@@ -468,6 +478,7 @@ class Process:
     schedules: tuple[RecordedSchedule, ...] = ()
     drawn: tuple[Drawn, ...] = ()
     cut_up: tuple[LayersCutUp, ...] = ()
+    compiled: tuple[Compiled, ...] = ()
     engines: tuple[RecordedEngine, ...] = ()
     backwards: int = 0
     backward: Location | None = None
@@ -695,6 +706,11 @@ class Recording:
         return any(
             each.place is not None and (each.elements > _METRIC or each.name.startswith(_NO_METRIC)) for each in called
         )
+
+    @property
+    def runs_eagerly(self) -> bool:
+        """Something would have been compiled, and virtual GPUs compile nothing."""
+        return self.virtual and any(each.compiled for each in (*self.ranks, *self.others))
 
     def named(self, ranks: Sequence[int]) -> str:
         """`Every rank`, `Rank 1`, `Ranks 0 and 2`, or `The process`, to begin a sentence with."""

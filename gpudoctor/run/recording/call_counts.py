@@ -23,6 +23,13 @@ class Again:
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """`torch.compile` was called here first."""
+
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class GatheredIntoOne:
     """A collective was given one tensor for what comes from each rank."""
 
