@@ -78,7 +78,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gpudoctor.lint.notebooks": {"gpudoctor.lint.process_state", "gpudoctor.lint.size_limits", "gpudoctor.diagnostic"},
     # How to look through a syntax tree, for all who do.
     "gpudoctor.lint.source.syntax_walk": set(),
+    # Records of what setting files say, for those that read them and those that make values of it.
+    "gpudoctor.lint.source.group_options": set(),
     "gpudoctor.lint.source": {
+        "gpudoctor.lint.source.group_options",
         "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.notebooks",
         "gpudoctor.lint.process_state",
@@ -199,6 +202,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.manifest",
     },
     "gpudoctor.lint.library": {
+        "gpudoctor.lint.source.group_options",
         "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.library_context",
@@ -565,6 +569,7 @@ LATE = {
     # Most programs have a value for each name that they ask for.
     "gpudoctor.lint.interp.unbound_names",
     # Most programs name their classes themselves.
+    "gpudoctor.lint.source.hydra_configs",
     "gpudoctor.lint.source.setting_files",
     # Most programs import no zoo of models.
     "gpudoctor.lint.interp.registries",

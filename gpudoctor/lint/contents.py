@@ -13,7 +13,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, class_of
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, EntriesOf, Item
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Value, Values, single_of, text_of
-from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Divergence
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS
 
@@ -129,11 +129,19 @@ def possible_pairs(do: LibraryContext, value: Value) -> list[tuple[Values, Value
         return []
     if isinstance(entries.single, TupleOf):
         return _by_two(entries.single)
-    found: dict[Values, list[Values]] = {}
+    found: dict[Values, list[tuple[Values, Condition]]] = {}
     for binding in entries.bindings:
         for key, held in _by_two(binding.value) if isinstance(binding.value, TupleOf) else ():
-            found.setdefault(key, []).append(held.guarded_by(binding.condition))
-    return [(key, union(each)) for key, each in found.items()]
+            found.setdefault(key, []).append((held, binding.condition))
+    return [(key, _on_all_paths(held, len(entries.bindings))) for key, held in found.items()]
+
+
+def _on_all_paths(held: list[tuple[Values, Condition]], paths: int) -> Values:
+    """What an entry holds on some of so many paths: one that all have alike was there before they parted."""
+    first = held[0][0]
+    if len(held) == paths and all(each == first for each, _ in held):
+        return first
+    return union(each.guarded_by(when) for each, when in held)
 
 
 def names_known(do: LibraryContext, value: DictOf) -> bool:

@@ -182,6 +182,10 @@ class ProjectModules(Protocol):
     def settings_in(self, name: str) -> tuple[str, object] | None:
         """The path and the document of a YAML, TOML or JSON file of the project, where it can be read."""
 
+    def hydra_config(self, folder: str, name: str) -> object:
+        """What hydra composes of the setting files in a folder beside this file: plain dictionaries, lists and scalars,
+        `GroupOptions` and `OPEN`; None where that is not known."""
+
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""
 

@@ -315,6 +315,10 @@ class Evaluator(ExecutionState, LibraryContext):
         """The path and the document of a YAML, TOML or JSON file of the project, where it can be read."""
         return self.project.settings(name)
 
+    def hydra_config(self, folder: str, name: str) -> object:
+        """What hydra composes of the setting files in a folder beside this file."""
+        return self.project.hydra_config(self.frame.file.source.path, folder, name)
+
     def yielded(self, values: Values, node: ast.AST) -> None:
         """A generator hands out a value."""
         frame = self.frame

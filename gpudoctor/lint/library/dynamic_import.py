@@ -138,12 +138,11 @@ def _texts(given: Values) -> list[str]:
     return [text] if (text := text_of(given.single)) is not None else []
 
 
-@MODELS.callable("hydra.utils.instantiate", "hydra.utils.call")
-def _instantiate(call: Call) -> Values:
-    """`instantiate(cfg.model, size=3)` calls what stands under `_target_` there."""
+def named_in_files(call: Call) -> Values:
+    """`instantiate(cfg.model, size=3)` calls what the setting files of the project have under `_target_` there."""
     given = call.arg(0, "config")
     keys = keys_of(given.single) if given is not None else []
-    choices = _all_named(call, call.do.modules.named_in_settings([*keys, "_target_"])) if keys else []
+    choices = _allnamed(call, call.do.modules.named_in_settings([*keys, "_target_"])) if keys else []
     if not choices or given is None:
         return NOT_ANSWERED
     own = {name: values for name, values in call.keywords.items() if not name.startswith("_")}
@@ -159,8 +158,8 @@ def _instantiate(call: Call) -> Values:
     )
 
 
-def _all_named(call: Call, targets: Sequence[str]) -> list[Value]:
-    found = [each for each in (_named(call, target) for target in targets[:MANY_IN_PACKAGE]) if each is not None]
+def _allnamed(call: Call, targets: Sequence[str]) -> list[Value]:
+    found = [each for each in (named(call, target) for target in targets[:MANY_IN_PACKAGE]) if each is not None]
     return list(dict.fromkeys(found))[:MAX_MODULES]
 
 
@@ -170,21 +169,21 @@ def _got_by_name(call: Call) -> Values:
     given = call.arg(0, "path")
     text = text_of(given.single) if given is not None else None
     if text is not None:
-        choices = _all_named(call, [text])
+        choices = _allnamed(call, [text])
     else:
         keys = keys_of(given.single) if given is not None else []
         modules = call.do.modules
         named = modules.named_by_itself(keys[0]) if len(keys) == 1 else []
         named = named or (modules.named_in_settings(keys) if keys else [])
         # Each is a program of its own: of many one stands for the others.
-        choices = _all_named(call, named if len(named) <= MAX_MODULES else named[:1])
+        choices = _allnamed(call, named if len(named) <= MAX_MODULES else named[:1])
     return one_of(call, choices) if choices else NOT_ANSWERED
 
 
 def _made(call: Call, targets: Sequence[tuple[str, bool]]) -> Values | None:
     """An object of one of these classes, made with what stands in the file, or what makes it where that says
     `_partial_`; None where one of them is not known."""
-    found = [(_named(call, target), partial) for target, partial in targets]
+    found = [(named(call, target), partial) for target, partial in targets]
     choices = [Partial(each) if partial else each for each, partial in found if each is not None]
     if len(choices) < len(targets):
         return None
@@ -197,7 +196,7 @@ def _made(call: Call, targets: Sequence[tuple[str, bool]]) -> Values | None:
     return call.do.for_each_value(one_of(call, choices), make, call.node)
 
 
-def _named(call: Call, target: str) -> Value | None:
+def named(call: Call, target: str) -> Value | None:
     """The class or function of the project, or of a library, that has this dotted name."""
     module, _, name = target.rpartition(".")
     if not call.do.modules.has_module(module):

@@ -152,6 +152,11 @@ def _is_a(do: LibraryContext, value: Value | None, kind: Value) -> bool | None:
         # `if isinstance(parameters, torch.Tensor): parameters = [parameters]` opens many a helper.
         case Parameters() if name == "torch.Tensor":
             return False
+        case DictOf() | ListOf() if name.startswith("omegaconf."):
+            # A list that was read with it is a `ListConfig`, and one of the program's none.
+            return do.own_attribute(value, "__dict__") is not None if isinstance(value, DictOf) else None
+        case DictOf() if name == "builtins.dict" and do.own_attribute(value, "__dict__") is not None:
+            return None
         # `isinstance(batch, Mapping)` is asked as often as `dict`.
         case DictOf() | ListOf() | TupleOf() if name:
             return name.rpartition(".")[2].lower() in _KINDS_OF[type(value)]

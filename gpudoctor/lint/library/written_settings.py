@@ -11,10 +11,13 @@ from gpudoctor.lint.domain.container import DictOf
 from gpudoctor.lint.domain.symbols import OpenFile, Setting
 from gpudoctor.lint.domain.value import Const, Unknown, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
+from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
+from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -76,7 +79,7 @@ def read_from(call: Call, file: Value | None) -> Values | None:
     if found is None or not isinstance(found[1], dict) or _is_table(found[1]):
         return None
     path, document = found
-    made = _OpenedFile(call, path).value(document, "")
+    made = OpenedFile(call, path).value(document, "")
     only = made.single
     if isinstance(only, DictOf):
         call.do.set_state(only, SettingState.read_from, singleton(Const(path)))
@@ -102,7 +105,7 @@ def _is_table(document: object) -> bool:
 
 
 @dataclass(frozen=True)
-class _OpenedFile:
+class OpenedFile:
     """One reading of a file by the program."""
 
     call: Call
@@ -111,6 +114,8 @@ class _OpenedFile:
     def value(self, written: object, name: str) -> Values:
         """What is written under a name, which has those above it before it: `optimizer.lr`."""
         call = self.call
+        if isinstance(written, GroupOptions):
+            return self._chosen(written, name)
         if isinstance(written, dict):
             entries: list[tuple[Values | None, Values]] = [
                 (singleton(Const(key)), self.value(each, _below(name, key)))
@@ -123,6 +128,8 @@ class _OpenedFile:
             return made
         if isinstance(written, list):
             return new_list(call.do, [self.value(each, _below(name, at)) for at, each in enumerate(written)], call.node)
+        if written is OPEN:
+            return singleton(Unknown(Setting(f"{self.path}:{name}"), "a setting", name, config=True))
         # It says what the program does as it lies there. What is off, nothing or one is for others to turn up.
         if isinstance(written, str) or written is True or (isinstance(written, (int, float)) and written not in (0, 1)):
             return singleton(Const(written))
@@ -133,6 +140,20 @@ class _OpenedFile:
             note_default(self.call, term.name, singleton(Const(written)))
             self.call.emit(SettingDefault, value=setting, text=name, left_out=Const(written))
         return singleton(self.call.do.launch.setting(setting, self.call.place))
+
+    def _chosen(self, options: GroupOptions, name: str) -> Values:
+        """What the user's option of a group says here."""
+        bindings: list[Binding[Value]] = []
+        when = ALWAYS
+        for index, (option, each) in enumerate(options.said):
+            literal = Literal(
+                Atom(Setting(f"{options.group}={option}"), text=f"{options.group}={option}", switch=True), True
+            )
+            last = index + 1 == len(options.said)
+            made = self.value(each, name)
+            bindings += made.guarded_by(when if last else when.conjoined_with(literal)).bindings
+            when = when if last else when.conjoined_with(literal.negated())
+        return ValueSet(bindings)
 
 
 def _below(name: str, key: object) -> str:

@@ -197,6 +197,18 @@ class Project:
                 return None
             folder = os.path.dirname(folder)
 
+    def hydra_config(self, file: str, folder: str, name: str) -> object:
+        """What hydra composes of the files in this folder beside a file; None where that is not known."""
+        # Imported late: few programs are configured so.
+        from gpudoctor.lint.source.hydra_configs import composed
+
+        def text_of(path: str) -> str | None:
+            path = real_path(path)
+            found = self._sources.read(path, late=True) if self._is_ours(path) and is_file(path) else None
+            return found.text if isinstance(found, SourceFile) else None
+
+        return composed(os.path.normpath(os.path.join(os.path.dirname(real_path(file)), folder)), name, text_of)
+
     def _with_packages(self, dotted: str, module: ModuleFile) -> list[ModuleFile | Package | None]:
         """A module, and the packages around it, which Python executes first."""
         parts = dotted.split(".")

@@ -73,7 +73,8 @@ def _inside(backward: Backward, loop: Loop | None) -> bool:
 
 
 def _learns_from(program: Program, backward: Backward, loader: Loader) -> bool:
-    return any(_reads(call, loader) for call in program.calls_in_graph(backward))
+    # What is computed of a batch before the model sees it, is no part of a batch any more.
+    return loader in backward.loss.shards or any(_reads(call, loader) for call in program.calls_in_graph(backward))
 
 
 def _reads(call: Forward, loader: Loader) -> bool:

@@ -1,0 +1,99 @@
+"""Hydra: what a program is configured with, and the objects that are made of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.contents import known_items, new_dict, new_list, possible_pairs
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
+from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.container import DictOf
+from gpudoctor.lint.domain.function import Function, Partial, function_of
+from gpudoctor.lint.domain.symbols import CallResult
+from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Values, single_of, text_of
+from gpudoctor.lint.library.dynamic_import import named, named_in_files
+from gpudoctor.lint.library.written_settings import OpenedFile, show_entries
+from gpudoctor.lint.library_call import MODELS, Call, singleton
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
+
+_COMPOSED = "what hydra composes"
+_TARGET = "_target_"
+
+
+@MODELS.callable("hydra.main")
+def _main(call: Call) -> Values:
+    """`@hydra.main(config_path="conf", config_name="train")`: what is composed of these files, until it decorates."""
+    call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, singleton(Const(None)))
+    made = _composed(call, call.text(0, "config_path") or ".", call.text(1, "config_name"))
+    if made is not None:
+        call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, made)
+    return call.unknown(CallResult(call.name, call.place), "a decorator", escaped_from=call.name)
+
+
+@MODELS.decorator("hydra.main")
+def _started_with(call: Call) -> Values:
+    """The first parameter of what it decorates is the configuration."""
+    function = function_of(call.args[0].single)
+    made = call.do.entry(PROCESS, ProcessState.declared, _COMPOSED)
+    if isinstance(function, Function) and made is not None and isinstance(made.single, DictOf):
+        parameters = [*function.node.args.posonlyargs, *function.node.args.args]
+        for each in parameters[:1]:
+            call.do.set_entry(PROCESS, ProcessState.declared, each.arg, made)
+    return call.args[0]
+
+
+def _composed(call: Call, folder: str, name: str | None) -> Values | None:
+    found = call.do.modules.hydra_config(folder, name) if name is not None else None
+    if not isinstance(found, dict):
+        return None
+    made = OpenedFile(call, name or "").value(found, "")
+    show_entries(call, made)
+    return made
+
+
+@MODELS.callable("hydra.utils.instantiate", "hydra.utils.call")
+def _instantiate(call: Call) -> Values:
+    """`instantiate(cfg.model, size=3)` calls what stands under `_target_` there."""
+    given = call.arg(0, "config")
+    if given is None or not given.all(lambda value: isinstance(value, DictOf)):
+        return named_in_files(call)
+    own = {name: values for name, values in call.keywords.items() if not name.startswith("_") and name != "config"}
+    besides = Arguments(call.args[1:], own)
+    return call.do.for_each_value(given, lambda each: _made_of(call, each, besides), call.node)
+
+
+def _made_of(call: Call, settings: Value, besides: Arguments) -> Values:
+    """The object that a section describes, or the section where it describes none."""
+    entries = {text: held for key, held in possible_pairs(call.do, settings) if (text := text_of(single_of(key)))}
+    inner = entries.get("_recursive_")
+    if inner is None or inner.single != FALSE:
+        entries = {name: _with_objects(call, held) for name, held in entries.items()}
+    target = text_of(single_of(entries.get(_TARGET)))
+    if target is None:
+        made = new_dict(call.do, [(singleton(Const(name)), held) for name, held in entries.items()], call.node)
+        show_entries(call, made)
+        return made
+    cls, partial = named(call, target), entries.get("_partial_")
+    if cls is None:
+        return call.unknown(CallResult(target, ()), f"what {target} returns")
+    first = (*(known_items(call.do, single_of(entries.get("_args_"))) or ()), *besides.positional)
+    given = {name: held for name, held in entries.items() if not name.startswith("_")} | besides.keywords
+    if partial is not None and partial.single == TRUE:
+        return singleton(Partial(cls, first, tuple(given.items())))
+    return call.do.call(singleton(cls), Arguments(first, given), call.node)
+
+
+def _with_objects(call: Call, held: Values) -> Values:
+    """What an entry holds, with objects in the place of the sections that describe them."""
+    return call.do.for_each_value(held, lambda each: _with_object(call, each), call.node)
+
+
+def _with_object(call: Call, each: Value) -> Values:
+    if isinstance(each, DictOf):
+        return _made_of(call, each, Arguments())
+    items = known_items(call.do, each)
+    if items is None or not any(one.any(lambda value: isinstance(value, DictOf)) for one in items):
+        return singleton(each)
+    return new_list(call.do, [_with_objects(call, one) for one in items], call.node)

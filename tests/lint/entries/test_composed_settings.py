@@ -1,0 +1,93 @@
+"""Programs that hydra configures: their objects are made of what the setting files of their defaults say."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.linting import linted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = """
+    import hydra
+    from hydra.utils import instantiate
+    from omegaconf import DictConfig
+
+    @hydra.main(version_base=None, config_path="conf", config_name="train")
+    def main(cfg: DictConfig):
+        if not isinstance(cfg, DictConfig):
+            raise TypeError(cfg)
+        data, model = instantiate(cfg.data), instantiate(cfg.model)
+        instantiate(cfg.trainer).fit(model, data)
+
+    main()
+    """
+PARTS = """
+    import lightning.pytorch as pl
+    import torch
+    from torch.nn.functional import cross_entropy
+    from torch.utils.data import DataLoader, TensorDataset
+
+    class Lit(pl.LightningModule):
+        def __init__(self, net, optimizer, loud=False):
+            super().__init__()
+            self.net, self.make, self.loud = net, optimizer, loud
+
+        def training_step(self, batch, _):
+            x, y = batch
+            return cross_entropy(self.net(x), y)
+
+        def validation_step(self, batch, _):
+            x, y = batch
+            self.log("loss", cross_entropy(self.net(x), y), sync_dist=self.loud)
+
+        def configure_optimizers(self):
+            return self.make(self.parameters())
+
+    class Data(pl.LightningDataModule):
+        def __init__(self, size):
+            super().__init__()
+            self.set = TensorDataset(torch.randn(256, size), torch.zeros(256).long())
+
+        def train_dataloader(self):
+            return DataLoader(self.set, 8, shuffle=True, num_workers=2)
+
+        def val_dataloader(self):
+            return DataLoader(self.set, 8, num_workers=2)
+    """
+FILES = {
+    "train.py": PROGRAM,
+    "parts.py": PARTS,
+    "conf/train.yaml": "defaults:\n  - model: net\n  - trainer: gpu\ndata:\n  _target_: parts.Data\n  size: 8\n",
+    "conf/model/net.yaml": "_target_: parts.Lit\nnet:\n  _target_: torch.nn.Linear\n  _args_: [8, 2]\n"
+    "optimizer:\n  _target_: torch.optim.SGD\n  _partial_: true\n  lr: 0.1\n",
+    "conf/trainer/gpu.yaml": "_target_: lightning.pytorch.Trainer\naccelerator: gpu\ndevices: 1\n",
+}
+SEVERAL = "_target_: lightning.pytorch.Trainer\naccelerator: gpu\ndevices: 4\nstrategy: ddp\n"
+
+
+def _codes(folder: Path, files: dict[str, str]) -> list[tuple[str, str]]:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(dedent(text), encoding="utf-8")
+    return [(each.code, each.path) for each in linted(folder / "train.py", folder=folder, select=("GPU312",)).seen]
+
+
+@pytest.mark.parametrize(
+    ("more", "found"),
+    [
+        ({}, False),
+        ({"conf/trainer/ddp.yaml": SEVERAL}, True),
+        ({"conf/trainer/gpu.yaml": SEVERAL}, True),
+        (
+            {"conf/trainer/gpu.yaml": SEVERAL, "conf/model/net.yaml": FILES["conf/model/net.yaml"] + "loud: true\n"},
+            False,
+        ),
+    ],
+)
+def test_a_trainer_of_several_processes(more: dict[str, str], found: bool, tmp_path: Path) -> None:
+    assert _codes(tmp_path, {**FILES, **more}) == ([("GPU312", "parts.py")] if found else [])

@@ -1,0 +1,100 @@
+"""What hydra composes of the setting files of a project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions
+from gpudoctor.lint.source.hydra_configs import composed
+
+BASE = {
+    "train.yaml": """
+        defaults:
+          - model: small
+          - _self_
+          - optional local: default
+          - experiment: null
+        rate: 0.1
+        name: ${model.name}-run
+        width: ${model.width}
+        where: ${oc.env:HOME}
+        """,
+    "model/small.yaml": "_target_: nets.Net\nwidth: 8\nname: small\n",
+    "model/large.yaml": "defaults:\n  - small\n  - _self_\nwidth: 64\ndeep: true\n",
+    "experiment/first.yaml": "# @package _global_\ndefaults:\n  - override /model: large\nrate: 0.2\n",
+}
+
+
+def _composed(folder: Path, files: dict[str, str], name: str = "train") -> object:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(dedent(text), encoding="utf-8")
+    return composed(str(folder), name, lambda path: Path(path).read_text("utf-8") if Path(path).is_file() else None)
+
+
+def test_what_options_of_a_group_say(tmp_path: Path) -> None:
+    assert _composed(tmp_path, BASE) == {
+        "model": {
+            "_target_": "nets.Net",
+            "width": GroupOptions("model", (("small", 8), ("large", 64))),
+            "name": "small",
+            "deep": GroupOptions("model", (("small", OPEN), ("large", True))),
+        },
+        "rate": 0.1,
+        "name": OPEN,
+        "width": GroupOptions("model", (("small", 8), ("large", 64))),
+        "where": OPEN,
+    }
+
+
+def test_options_that_are_of_different_classes(tmp_path: Path) -> None:
+    other = {
+        "model/other.yaml": "_target_: nets.Other\n",
+        "model/large.yaml": "_target_: nets.Net\nwidth: 8\nname: small\n",
+    }
+    made = _composed(tmp_path, {**BASE, **other})
+    assert isinstance(made, dict)
+    small = {"_target_": "nets.Net", "width": 8, "name": "small"}
+    assert made["model"] == GroupOptions(
+        "model", (("small", small), ("large", small), ("other", {"_target_": "nets.Other"}))
+    )
+
+
+@pytest.mark.parametrize(("last", "rate"), [("model: small", 0.1), ("_self_\n  - model: small", 1)])
+def test_which_of_two_wins(last: str, rate: float, tmp_path: Path) -> None:
+    main = f"defaults:\n  - {last}\nmodel:\n  rate: 0.1\n"
+    assert _composed(tmp_path, {"train.yaml": main, "model/small.yaml": "rate: 1\n"}) == {"model": {"rate": rate}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "path", "text", "wanted"),
+    [
+        ("base", "base.yaml", "size: 3\n", {"size": 3}),
+        ("/parts/base", "parts/base.yaml", "size: 3\n", {"parts": {"size": 3}}),
+        ("parts: base", "parts/base.yaml", "# @package _global_\nsize: 3\n", {"size": 3}),
+        ("parts: base", "parts/base.yaml", "# @package trainer.inner\nsize: 3\n", {"trainer": {"inner": {"size": 3}}}),
+        ("parts: [base]", "parts/base.yaml", "size: 3\n", {"parts": {"size": 3}}),
+        ("hydra: default", "hydra/default.yaml", "run: 3\n", {}),
+        ("override hydra/launcher: joblib", "other.yaml", "", {}),
+        ("parts: ???", "parts/base.yaml", "size: 3\n", {}),
+        ("optional parts: absent", "other.yaml", "", {}),
+        ("parts: absent", "other.yaml", "", None),
+        ("parts@other: base", "parts/base.yaml", "size: 3\n", None),
+        ("parts: ${kind}", "parts/base.yaml", "size: 3\n", None),
+        ("train", "other.yaml", "", None),
+    ],
+)
+def test_an_entry_of_the_defaults(
+    entry: str, path: str, text: str, wanted: dict[str, object] | None, tmp_path: Path
+) -> None:
+    assert _composed(tmp_path, {"train.yaml": f"defaults:\n  - {entry}\n", path: text}) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("- 1\n", None), ("a: [\n", None), ("# none\n", {}), ("a: ${a}\n", {"a": OPEN})]
+)
+def test_files_that_configure_nothing(text: str, wanted: object, tmp_path: Path) -> None:
+    assert _composed(tmp_path, {"train.yaml": text}) == wanted
