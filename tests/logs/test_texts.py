@@ -29,6 +29,15 @@ def test_what_an_error_means(text: str, word: str) -> None:
     assert word in meaning.means
 
 
+@pytest.mark.parametrize("text", ["KeyError: 'label'", "ValueError: lr must be positive"])
+def test_what_is_printed_behind_an_error_does_not_explain_it(text: str) -> None:
+    behind = "Rank 3: CUDA out of memory. Tried to allocate 20.00 MiB."
+    assert meaning_of(behind) is not None
+    assert meaning_of(f"{text}\n{behind}") is None
+    assert meaning_of(f"{text}:\n{behind}") is meaning_of(behind)
+    assert meaning_of(f"{text}\n    {behind}") is meaning_of(behind)
+
+
 def test_an_error_whose_lines_something_has_broken_is_known_all_the_same() -> None:
     text = "AssertionError: Check batch related parameters. train_batch_size is not\nequal to micro_batch_per_gpu * 4"
     meaning = meaning_of(text)

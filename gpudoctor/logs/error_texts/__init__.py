@@ -91,9 +91,24 @@ def _all_words(kinds: bool) -> frozenset[str]:
 def meaning_of(text: str, calls: str = "") -> ErrorText | None:
     """The record that a text matches, None where nobody has declared it. `calls` are those that raised it, one a line,
     as `file.py:function`."""
-    found = _first_of(text, calls, kinds=False)
+    begin = _surely_of(text)
     # What draws a box around a traceback breaks the lines of its error, too.
-    return found or ("\n" in text and _first_of(" ".join(text.split()), calls, kinds=False)) or None
+    found = _first_of(begin, calls, kinds=False) or _first_of(" ".join(begin.split()), calls, kinds=False)
+    return _first_of(text, calls, kinds=False) if found in VAGUE_NCCL_TEXTS else found
+
+
+def _surely_of(text: str) -> str:
+    """The first line, and those that are indented, go on with a sentence, or are announced by a colon: nothing marks
+    where the text of an exception ends, and what is printed behind it may be another's."""
+    lines = text.split("\n")
+    end = 1
+    while end < len(lines) and _goes_on(lines[end - 1], lines[end]):
+        end += 1
+    return "\n".join(lines[:end])
+
+
+def _goes_on(line: str, further: str) -> bool:
+    return not further or further[0].isspace() or further[0].islower() or ":" in (line[-1:], further[-1:])
 
 
 def meaning_by_kind(text: str) -> ErrorText | None:
