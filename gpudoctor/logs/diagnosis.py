@@ -394,7 +394,10 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
         others = [one for one in kept if not one.cut and (one.by == each.by or not each.by.is_known)]
         others = [one for one in others if one.meaning is None or one.meaning.library != "ray" or one.by == each.by]
         if not others:
-            if each.place is None and each.text == CUT and not each.by.is_known:
+            error = next((one for one in kept if _stands_above(one, each)), None)
+            if error is not None:
+                kept[kept.index(error)] = replace(error, place=each.place)
+            if error is not None or (each.place is None and each.text == CUT and not each.by.is_known):
                 kept.remove(each)
             continue
         kept.remove(each)
@@ -427,6 +430,13 @@ def _whole(told: Sequence[LoggedFailure]) -> list[LoggedFailure]:
             at = min(each.at, twins[0].at, key=lambda one: one.order)
             kept[kept.index(twins[0])] = replace(twins[0], place=place, text=text, at=at)
     return kept
+
+
+def _stands_above(error: LoggedFailure, calls: LoggedFailure) -> bool:
+    """An error without calls right before calls without an error: some loggers write it first."""
+    bare = error.cut and error.text != CUT and error.place is None
+    between = calls.at.line - error.at.line - error.text.count("\n") - 1
+    return bare and calls.text == CUT and error.by == calls.by and error.at.path == calls.at.path and between in (0, 1)
 
 
 def _native(each: LoggedFailure) -> bool:

@@ -394,3 +394,10 @@ def test_numbers_that_something_has_put_in_front_of_lines(tmp_path: Path) -> Non
     first = read(tmp_path, "\n".join(f"[{2318 + number}] {line}" for number, line in enumerate(lines))).first
     assert first is not None
     assert (first.text, first.place and first.place.line) == ("KeyError: 'label'", 20)
+
+
+def test_an_error_that_stands_above_its_calls(tmp_path: Path) -> None:
+    text = 'RuntimeError: Odd thing.\n  File "/job/save.py", line 38, in save\n    torch.save(state, path)\n'
+    first = read(tmp_path, text).first
+    assert first is not None
+    assert (first.text, first.place and first.place.line) == ("RuntimeError: Odd thing.", 38)
