@@ -437,4 +437,4 @@ class Evaluator(ExecutionState, LibraryContext):
                 self.emit(RankTextUsed, at=self.place(node), rank=text, use=f"compared in `{self.text(node)}`")
 
     def note_text_used(self, rank: Rank | Size, operation: str, node: ast.AST) -> None:
-        self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"calculated with in `{self.text(node)}`")
+        self.emit(RankTextUsed, at=self.place(node), rank=rank, use=f"used in `{self.text(node)}`")

@@ -256,7 +256,7 @@ def _work_attribute(call: Call[Work]) -> Values:
 def _work_operand(call: Call[Work]) -> Values:
     work = call.receiver
     # `loss = dist.all_reduce(loss) / n`: TypeError, None is no number.
-    _note_use(call, work, "calculated with")
+    _note_use(call, work, "used in a calculation")
     return call.unknown(Anonymous("result of", work), "made from what a collective returns")
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 REMEDY = (
     "Leave the factor out: `batch_size` is the batch of one GPU, and "
-    "all ranks together take as many times more as there are ranks."
+    "a step of all ranks takes that times the number of ranks."
 )
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Pass, Recording
 
 FROM_MESH = (
-    "Deal it out along the other dimension of the mesh: "
+    "Shard the data along the other dimension of the mesh: "
     '`DistributedSampler(..., num_replicas=mesh["dp"].size(), rank=mesh["dp"].get_local_rank())`.'
 )
 FOR_ALL = "Leave the sampler out, and give all ranks the same seed: each batch is for all of them."

@@ -69,7 +69,7 @@ class DownloadOnEveryRank(Rule):
         yield self.found(
             at=first.location,
             message=f"Every rank downloads {_what(first)}{_where(first)} at the same time: on a fresh machine they "
-            "write over one another's files and end with `not found or corrupted`.",
+            "overwrite each other's files and end with `not found or corrupted`.",
             remedy=_remedy(program),
             because=[
                 *(("called from here", call) for call in first.context.calls[-2:]),

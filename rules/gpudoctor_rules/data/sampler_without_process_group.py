@@ -73,7 +73,7 @@ class SamplerWithoutProcessGroup(Rule):
             yield self.found(
                 at=sampler.place,
                 message=f"`{sampler.label}` takes one of {_count(sampler)} shards of "
-                f"{first_name(sampler.dataset, 'the data')}, and there is no other process to take the rest: it is "
+                f"{first_name(sampler.dataset, 'the data')}, and there is no other process to take the rest: that is "
                 "never seen.",
                 remedy="Leave the sampler out and give the loader `shuffle=True`, or start one process for each GPU "
                 "with torchrun and wrap the model in DistributedDataParallel.",

@@ -5,7 +5,7 @@
 A `DistributedSampler` draws the order of an epoch at the moment when a loop over its loader begins, from its seed and
 the last number that `set_epoch` was given, and each rank (each process, one for each GPU) takes its shard of that
 order. Called before the loop over the epochs, or each time with the same number, `set_epoch` changes nothing: all
-epochs have one order. Called inside the loop over the batches it comes too late for this epoch, and the first two
+epochs have the same order. Called inside the loop over the batches it comes too late for this epoch, and the first two
 have the same order. Called on the sampler of the validation data, it leaves the training data as it was. Called with
 different numbers on different ranks, the shards overlap. A loader has no such method:
 `AttributeError: 'DataLoader' object has no attribute 'set_epoch'`.
@@ -104,8 +104,8 @@ class SetEpochMisplaced(Rule):
         return self.found(
             at=event.location,
             message=f"`set_epoch` {flaw}.",
-            remedy=f"Call {each.call} as the first statement of the loop over the epochs, with its number, on all "
-            "ranks.",
+            remedy=f"Call {each.call} as the first statement of the loop over the epochs, with the epoch number, on "
+            "all ranks.",
             because=[
                 ("the sampler of the training data is made", each.sampler.place),
                 ("the loop over the epochs", each.epochs.location),
@@ -136,7 +136,9 @@ def _flaw(each: Repeated) -> str:
     in_epoch = [event for event in each.told if any(loop.identity in around for loop in event.loops)]
     if not in_epoch:
         late = each.told[0].order > each.training.start.order
-        return f"is called once, {'after' if late else 'before'} the loop over the epochs: all of them have one order"
+        return (
+            f"is called once, {'after' if late else 'before'} the loop over the epochs: every epoch has the same order"
+        )
     # The order is drawn when `iter(loader)` runs, so anything inside takes effect an epoch later.
     in_time = [event for event in in_epoch if not any(_over_its_batches(loop, each) for loop in event.loops)]
     if not in_time:
@@ -151,7 +153,7 @@ def _flaw(each: Repeated) -> str:
         return (
             f"runs on {ranks_in_words(in_time[0])}: the ranks shuffle differently, and their shards of the data overlap"
         )
-    return "gets the same number in each epoch: all of them have one order" if _is_constant(each, in_time) else ""
+    return "gets the same number in each epoch: every epoch has the same order" if _is_constant(each, in_time) else ""
 
 
 def _over_its_batches(loop: Loop, each: Repeated) -> bool:

@@ -135,8 +135,8 @@ def _is_seeded_by_framework(program: Program, split: Split) -> bool:
 
 def _harm(split: Split) -> tuple[str, str]:
     if split.keeps_all:
-        return "shuffles", "as each takes its share of another order, some samples come twice and others never"
-    return "splits", "samples that one rank evaluates with are trained on by others"
+        return "shuffles", "each takes its shard of a different order, so some samples come twice and others never"
+    return "splits", "some ranks train on what others evaluate with"
 
 
 def _seed(split: Split) -> Repair:
@@ -150,7 +150,7 @@ def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
         return ("the seed of its generator is a different one", None) if _differs(split.seed) else None
     seed = _last_seed(program, split)
     if seed is not None:
-        return ("its seed is another one", seed.location) if _differs(seed.seed) else None
+        return ("its seed is a different one", seed.location) if _differs(seed.seed) else None
     return None if may_set_seed(program) else ("no seed is set", None)
 
 

@@ -71,11 +71,11 @@ class UnevenBatches(Rule):
                 continue
             yield self.found(
                 training.start.location,
-                f"Each rank reads pieces of its own from `{loader.label}`, and may have fewer batches than another: "
-                "the others then wait for it in the all-reduce of their next batch.",
+                f"Each rank reads its own pieces of the data from `{loader.label}`, and may have fewer batches than "
+                "another: the others then wait for it in the all-reduce of their next batch.",
                 remedy=REMEDY,
                 because=[
-                    ("this stream gives each rank pieces of its own", stream.place),
+                    ("this stream gives each rank its own pieces", stream.place),
                     ("the ranks wait for each other in this model", averaged.location),
                 ],
                 # Files may happen to hold as many samples each.

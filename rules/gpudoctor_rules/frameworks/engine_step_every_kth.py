@@ -69,8 +69,8 @@ class EngineStepEveryKth(Rule):
                 told.add(step.location)
                 yield self.found(
                     step.location,
-                    f"`step()` of the engine is called after every {in_numbers(number)} batches, and counts its calls "
-                    f"as `{STEPS}` says: the optimizer steps that many times less often still.",
+                    f"`step()` of the engine is called after every {in_numbers(number)} batches, and itself waits "
+                    f"for as many calls as `{STEPS}` says: the optimizer steps less often by that factor again.",
                     remedy="Call the engine's `step()` after each of its `backward(loss)`: the engine counts.",
                     because=[
                         ("the backward of each batch", backward.location),

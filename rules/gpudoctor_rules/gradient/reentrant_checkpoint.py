@@ -70,8 +70,8 @@ class ReentrantCheckpoint(Rule):
             told.add(event.location)
             yield self.found(
                 event.location,
-                f"This part is computed again in the backward, in the reentrant way, and `{wrapper.label}` takes its "
-                "parameters for unused: `RuntimeError: Expected to mark a variable ready only once`.",
+                f"This part is computed again in the backward by reentrant checkpointing, and `{wrapper.label}` "
+                "takes its parameters for unused: `RuntimeError: Expected to mark a variable ready only once`.",
                 remedy="Pass `use_reentrant=False` to the checkpointing.",
                 because=[("the wrapper looks for unused parameters", wrapper.place)],
                 repair=Repair(

@@ -166,5 +166,5 @@ def _remedy(program: Program) -> str:
     make = 'all `torch.distributed.init_process_group("nccl")` before this, at the start of each process.'
     # What trains nothing is seldom launched: the test at the end of a module runs in one process.
     if not program.has(Backward) and program.has_entry:
-        return f"Ask `torch.distributed.is_initialized()` first, for who runs it in one process; else c{make}"
+        return f"Ask `torch.distributed.is_initialized()` first, so that one process can run it, too; otherwise c{make}"
     return f"C{make}"
