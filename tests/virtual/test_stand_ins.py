@@ -23,6 +23,7 @@ PROGRAMS = Path(__file__).parent / "programs"
         ("sharded", 2),
         ("data_parallel", 1),
         ("sent_tensors", 1),
+        ("spawned", 1),
         ("surface", 1),
         ("layouts", 1),
         ("random_numbers", 1),
