@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.interning import interned, rank_of, ranked
+from gpudoctor.lint.flow.interning import conditions, interned, rank_of, ranked
 from gpudoctor.record import dataclass
 
 
@@ -150,11 +150,16 @@ class Literal(NamedTuple):
         return repr(self.atom) if self.holds else f"not ({self.atom!r})"
 
 
+Refutations = tuple[list[frozenset[Literal]], list[frozenset[Literal]]]
+_BY_NOTHING: Refutations = ([], [])
+
+
 class Condition:
     """A conjunction of literals; the empty one always holds. Immutable."""
 
     __slots__ = (
-        "_bounded", "_composed", "_depends", "_excluded", "_hash", "_in_order", "_kinds", "_opposite", "literals",
+        "_bounded", "_composed", "_depends", "_excluded", "_hash", "_in_order", "_kinds", "_opposite", "_refuted_by",
+        "literals",
     )  # fmt: skip
 
     def __init__(self, literals: frozenset[Literal] = frozenset()) -> None:
@@ -165,6 +170,7 @@ class Condition:
         self._depends: Divergence | None = None
         self._bounded: tuple[Literal, ...] | None = None
         self._composed: tuple[Literal, ...] | None = None
+        self._refuted_by: Refutations | None = None
         self._kinds: tuple[Literal, ...] | None = None
         self._in_order: tuple[Literal, ...] | None = None
 
@@ -192,7 +198,7 @@ class Condition:
         """This and one more literal, with all that follows from it."""
         if literal in self.literals:
             return self
-        return Condition(self.literals | frozenset(_consequences(literal)))
+        return _of(self.literals | frozenset(_consequences(literal)))
 
     def answer(self, literal: Literal) -> bool | None:
         """Whether the literal holds here: True, False, or None where this does not say."""
@@ -244,22 +250,26 @@ class Condition:
         """This and the other."""
         if other.literals <= self.literals:
             return self
-        return other if self.literals <= other.literals else Condition(self.literals | other.literals)
+        return other if self.literals <= other.literals else _of(self.literals | other.literals)
 
     def excludes(self, other: Condition) -> bool:
         """The two can never hold together."""
         if not self.literals or not other.literals:
             return False
         if self._opposite is None:
-            self._opposite = frozenset(literal.negated() for literal in self.literals)
+            self._opposite = frozenset([literal.negated() for literal in self.literals])
         if not self._opposite.isdisjoint(other.literals):
             return True
+        mine = self.refuted_by if self._refuted_by is None else self._refuted_by
+        theirs = other.refuted_by if other._refuted_by is None else other._refuted_by
         # Asked all the time, and mostly of conditions without such tests.
-        mine = self.composed if self._composed is None else self._composed
-        theirs = other.composed if other._composed is None else other._composed
-        if not (mine or theirs or (self.bounded and other.bounded)):
+        if mine is not _BY_NOTHING and any([each <= other.literals for each in mine[0]]):  # noqa: C419, a list is quicker
+            return True
+        if theirs is not _BY_NOTHING and any([each <= self.literals for each in theirs[0]]):  # noqa: C419
+            return True
+        if not (mine[1] or theirs[1] or (self.bounded and other.bounded)):
             return False
-        # Of the others, a program has few, and asks of the same ones.
+        # Of numbers and texts a program has few, and asks of the same ones.
         if self._excluded is None:
             self._excluded = {}
         known = self._excluded.get(other)
@@ -268,18 +278,27 @@ class Condition:
         return known
 
     def _is_settled_by(self, other: Condition) -> bool:
-        """A comparison, or a test that is made of several, could not come out in one as it did in the other."""
+        """A comparison, or a test that is made of some, could not come out in one as it did in the other."""
         if self.bounded and any(self._compared(each) is False for each in other.bounded):
             return True
-        return any(self._settles_all(each, other) for each in (*self.composed, *other.composed))
+        return any(all(map(other.answer, each)) for each in self.refuted_by[1]) or any(
+            all(map(self.answer, each)) for each in other.refuted_by[1]
+        )
 
-    def _settles_all(self, literal: Literal, other: Condition) -> bool:
-        """The parts of a test all came out so, here or in the other, that it could not come out as it did."""
-        for part in literal.atom.none or literal.atom.every:
-            answer = self.answer(part)
-            if (other.answer(part) if answer is None else answer) is not (not literal.holds):
-                return False
-        return True
+    @property
+    def refuted_by(self) -> Refutations:
+        """With what a test that is made of several could not have come out as it did: of each such test, what is left
+        open here. Those come last that hold a comparison, which others may answer."""
+        if self._refuted_by is None:
+            plain, compared = list[frozenset[Literal]](), list[frozenset[Literal]]()
+            for whole in self.composed:
+                parts = [each.negated() if whole.holds else each for each in whole.atom.none or whole.atom.every]
+                answers = [self.answer(each) for each in parts]
+                if False not in answers:
+                    left = frozenset([each for each, answer in zip(parts, answers, strict=True) if answer is None])
+                    (plain if all(each.atom.bound is None for each in left) else compared).append(left)
+            self._refuted_by = (plain, compared) if plain or compared else _BY_NOTHING
+        return self._refuted_by
 
     @property
     def composed(self) -> tuple[Literal, ...]:
@@ -298,13 +317,13 @@ class Condition:
             return self
         if self is other:
             return ALWAYS
-        return Condition(self.literals - other.literals)
+        return _of(self.literals - other.literals)
 
     def intersection(self, other: Condition) -> Condition:
         """What both ask."""
         if self is other:
             return self
-        return Condition(self.literals & other.literals)
+        return _of(self.literals & other.literals)
 
     def depending_on(self, what: Divergence) -> tuple[Literal, ...]:
         """The literals that depend on `what`, in an order that is the same in each run."""
@@ -340,6 +359,15 @@ class Condition:
 ALWAYS = Condition()
 
 
+def _of(literals: frozenset[Literal]) -> Condition:
+    """The one condition of these literals: a program comes to the same ones again and again, and asks them the same."""
+    known = conditions()
+    found = known.get(literals)
+    if found is None:
+        found = known[literals] = Condition(literals) if literals else ALWAYS
+    return found
+
+
 def _consequences(literal: Literal) -> Iterator[Literal]:
     yield literal
     # Of `distributed and rank == 0` both follow when it holds, neither when it fails.
@@ -355,10 +383,13 @@ def disjunction(one: Condition, other: Condition) -> Condition | None:
         return other
     if other.implies(one):
         return one
-    left, right = one.literals - other.literals, other.literals - one.literals
     # Both answers of one test: the test no longer matters.
-    if len(left) == len(right) == 1 and next(iter(left)) == next(iter(right)).negated():
-        return one.intersection(other)
+    if len(one.literals) == len(other.literals):
+        common = one.literals & other.literals
+        if len(common) == len(one.literals) - 1:
+            (left,), (right,) = one.literals - common, other.literals - common
+            if left.atom == right.atom:
+                return _of(common)
     return None
 
 

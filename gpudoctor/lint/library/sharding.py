@@ -155,7 +155,7 @@ def refusal(do: LibraryContext, module: Module) -> tuple[str, Tensor | None]:
     contains = module.made_by in _CONTAINERS or (bases & _CONTAINERS and find_method(do, module, "forward") is None)
     if contains:
         return "container", None
-    parts = [module]
+    parts, seen = [module], {module}
     for each in parts:
         # What an earlier call has taken is left out.
         if each is not module and do.flag(each, ModuleState.sharded) is not NO:
@@ -163,7 +163,9 @@ def refusal(do: LibraryContext, module: Module) -> tuple[str, Tensor | None]:
         scalar = _scalar_in(do, each)
         if scalar is not None:
             return "scalar parameter", scalar
-        parts += [child for child in children_of(do, each) if isinstance(child, Module) and child not in parts]
+        fresh = [child for child in children_of(do, each) if isinstance(child, Module) and child not in seen]
+        parts += fresh
+        seen.update(fresh)
     return "", None
 
 

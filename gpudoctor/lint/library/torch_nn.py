@@ -247,20 +247,30 @@ def _common(answers: Iterable[bool | None]) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
-def has_buffers(do: LibraryContext, value: Value) -> bool | None:
-    """Whether a module has buffers; None where that is not known."""
+def has_buffers(do: LibraryContext, value: Value, known: dict[Module, bool | None] | None = None) -> bool | None:
+    """Whether a module has buffers; None where that is not known. What was found of its parts is kept in `known`."""
     core = value.core
     if not isinstance(core, Module):
         return None
     if core.buffers is not None:
         return core.buffers
+    # A part may be there in many lists, and each of its own parts in as many of its.
+    known = {} if known is None else known
+    if core not in known:
+        # What holds itself is asked once.
+        known[core] = None
+        known[core] = _has_buffers(do, core, known)
+    return known[core]
+
+
+def _has_buffers(do: LibraryContext, core: Module, known: dict[Module, bool | None]) -> bool | None:
     if core.members:
-        return _common(has_buffers(do, each) for each in core.members)
+        return _common(has_buffers(do, each, known) for each in core.members)
     if do.flag(core, ModuleState.own_buffers) is not NO or _derives_from(core, layers("buffers")):
         return True
     # Layers that only a setting adds are there in one of several lists.
     lists = [getattr(held, "items", ()) for held in do.state(core, ModuleState.children) or (NONE,)]
-    answers = [[has_buffers(do, child) for item in each for child in item if child != core] for each in lists]
+    answers = [[has_buffers(do, child, known) for item in each for child in item if child != core] for each in lists]
     if all(True in each for each in answers):
         return True
     return None if any(True in each or None in each for each in answers) or _has_unseen(do, core) else False
