@@ -24,6 +24,7 @@ from gpudoctor.lint.discovery.select import list_files
 from gpudoctor.lint.interp import entry_execution
 from gpudoctor.lint.request import Request
 from gpudoctor.lint.runtime.cache import Cache
+from gpudoctor.lint.runtime.garbage import SeldomCollecting, collect_if_many
 from gpudoctor.lint.source.file import Sources
 from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.registry import find_rules
@@ -49,10 +50,13 @@ def main(argv: list[str]) -> int:
     )
     sources = Sources()
     listed = list_files(find_files(request), request, sources, Cache(request, sources)).seen
-    for file in listed:
-        if file.role is not Role.PART:
-            # Nothing of another program is known.
-            _look(file.path, file.shown, request, Sources(), options.over)
+    # As lint does: what Python's collector takes else is half of all.
+    with SeldomCollecting():
+        for file in listed:
+            if file.role is not Role.PART:
+                # Nothing of another program is known.
+                _look(file.path, file.shown, request, Sources(), options.over)
+                collect_if_many()
     return 0
 
 
