@@ -62,12 +62,20 @@ def missing_from(facts: Sequence[LogFact]) -> MissingRanks | None:
         return MissingRanks(
             silent, operation, f"{_ranks(silent)} said nothing of {operation}, in which the others waited", False
         )
-    return MissingRanks(
-        (),
-        operation,
-        "the ranks in this log waited: a rank whose log is missing, a kernel or the network hung",
-        False,
-    )
+    because = "the ranks in this log waited: a rank whose log is missing, a kernel or the network hung"
+    return MissingRanks((), operation, _apart(timeouts) or because, False)
+
+
+def _apart(timeouts: Sequence[Timeout]) -> str:
+    """Ranks that waited under unlike numbers, else nothing. Old versions of torch do not tell the group."""
+    stood: dict[int, int] = {}
+    for each in timeouts:
+        if each.by.rank is not None and each.number is not None:
+            stood[each.by.rank] = min(each.number, stood.get(each.by.rank, each.number))
+    if len(set(stood.values())) < 2:
+        return ""
+    said = ", ".join(f"rank {rank} in number {number}" for rank, number in sorted(stood.items())[:8])
+    return f"they waited in different collectives, or for different groups of ranks: {said}"
 
 
 def _of_one_group(facts: Sequence[LogFact]) -> list[Timeout]:

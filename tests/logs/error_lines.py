@@ -398,6 +398,7 @@ OF_A_KIND: tuple[tuple[str, str], ...] = (
     ("torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])", "some ranks"),
     ("ValueError: max() arg is an empty sequence", "is empty"),
     ("RuntimeError: torch.cat(): expected a non-empty list of Tensors", "is empty"),
+    ("RuntimeError: view size is not compatible with input tensor's size and stride (at least", "without a copy"),
     ("ValueError: invalid literal for int() with base 10: 'last'", "read as a number"),
     ("ValueError: Input contains NaN, infinity or a value too large for dtype('float32').", "NaN"),
     ("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0", "NaN"),

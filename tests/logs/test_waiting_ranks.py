@@ -42,6 +42,13 @@ def test_a_line_that_is_cut_off_tells_no_other_collective(tmp_path: Path) -> Non
     assert (found.missing.ranks, found.missing.operation, found.missing.mismatch) == ((), "allreduce", False)
 
 
+def test_ranks_that_waited_under_unlike_numbers(tmp_path: Path) -> None:
+    found = read(tmp_path, "\n".join([timeout(0, 96), timeout(0, 97), timeout(1, 64)]))
+    assert found.missing is not None
+    assert (found.missing.ranks, found.sure) == ((), False)
+    assert found.because.endswith("rank 0 in number 96, rank 1 in number 64")
+
+
 def test_a_rank_that_is_silent_is_missing_perhaps(tmp_path: Path) -> None:
     found = read(tmp_path, "\n".join([timeout(0, 880), timeout(1, 880), timeout(3, 880)]))
     assert found.missing is not None

@@ -55,6 +55,13 @@ PROGRAM_TEXTS: tuple[ErrorText, ...] = (
         library="python",
     ),
     ErrorText(
+        r"view size is not compatible with input tensor's size and stride",
+        _OWN,
+        "A tensor was to be seen in another shape without a copy, and does not lie in memory in that order: after a "
+        "transpose, a slice, or in `channels_last`.",
+        "Use `.reshape(...)` in the place of `.view(...)`.",
+    ),
+    ErrorText(
         r"invalid literal for int\(\)|could not convert string to float|malformed node or string",
         _OWN,
         "A text was to be read as a number or another value, and is none: the name of a file, a setting or a cell of "
