@@ -115,7 +115,7 @@ def _shown(card: RuleCard, example: Path, matrix: Mapping[str, tuple[str, str]])
     """How lint, run and probe show the mistake."""
     blocks = ["## How it shows"]
     if not card.run_only and (found := _found(card, example)):
-        blocks += [f"`gpudoctor lint` says of the bad example:\n\n{code_block(found, 'text')}"]
+        blocks += [f"`gpudoctor lint` says of the bad example:\n\n{code_block(found, 'output')}"]
     if card.code in matrix:
         named, steps = matrix[card.code]
         blocks.append(
