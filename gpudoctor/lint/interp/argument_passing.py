@@ -125,6 +125,9 @@ def among_the_rest(
             found.append(
                 singleton(Unknown(term, only.why, name, only.dependence, True, only.shards, only.escaped_from))
             )
+        # `criterion(*model(x))`: what has a default is seldom among them.
+        elif default is None and type(only) in HOOKS.iterations:
+            found.append(m.items_of(values, node))
         # `build(**settings)` of a dictionary with attributes: what it holds is not known by name.
     return union(found) if found else None
 

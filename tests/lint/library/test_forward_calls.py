@@ -47,3 +47,25 @@ def test_a_class_says_itself_what_calling_it_does(paper: Execute) -> None:
 def test_it_may_call_its_forward_after_all(paper: Execute) -> None:
     program = paper(POLICY.format(base="Net", body="return super().__call__(x).sum()"))
     assert {forward.module.label for forward in program.events(Forward)} == {"model"}
+
+
+def test_what_a_model_returns_is_handed_on_item_by_item(paper: Execute) -> None:
+    program = paper("""
+        import torch
+        from torch import nn
+
+        class Views(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(2, 2)
+
+            def forward(self, x):
+                return library.views_of(self.layer(x))
+
+        def distance(one, other, scale=2.0):
+            return (one - other).square().mean() * scale
+
+        distance(*Views()(torch.randn(4, 2))).backward()
+        """)
+    (backward,), (forward,) = program.events(Backward), program.events(Forward)
+    assert forward.identity in backward.forwards
