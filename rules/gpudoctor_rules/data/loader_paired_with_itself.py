@@ -1,0 +1,94 @@
+"""A loop goes through one sharded loader twice at a time, and pairs each batch with itself.
+
+## What goes wrong
+
+`zip(loader, loader)` is meant to pair each batch with another one, as for mixup or CutMix. In one process it does: the
+loader draws an order for each of its two iterators. A `DistributedSampler` computes the order from its seed and the
+epoch, and gives both iterators the same one: on every rank (each process, one for each GPU) each sample meets itself.
+No error is raised. What is mixed is one sample, and what is told apart is the same thing.
+
+## Fix
+
+Make a second loader with a sampler of its own, and tell it another epoch: `mixed_sampler.set_epoch(epoch + epochs)`. No
+automatic fix, since the second loader needs workers of its own.
+
+## Silent when
+
+The sampler is not torch's `DistributedSampler`, or does not shuffle; the loop trains nothing; the two are loaders of
+their own, or may be; a framework is in charge of the data.
+
+## Sources
+
+LiheYoung/UniMatch (its medical scenario has a second loader, for the same loop),
+https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler; run on two CPU ranks
+with torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.domain.value import FALSE
+from gpudoctor.lint.events.data_loading import Iterate
+from gpudoctor.rule import Rule
+from gpudoctor_rules.data._passes import samplers_of, training_passes
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader, Sampler
+    from gpudoctor.lint.program import Program
+
+
+class LoaderPairedWithItself(Rule):
+    """A loop goes through one sharded loader twice at a time, and pairs each batch with itself."""
+
+    code = "GPU323"
+    name = "loader-paired-with-itself"
+    severity = Severity.WARNING
+    since = "0.1"
+    of_ranks = True
+    needs = (Iterate,)
+
+    def in_code(self, program: Program) -> Iterator[Finding]:
+        if not program.presence():
+            return
+        paired = _paired(program)
+        learnt_from = {each.start for each in training_passes(program)} if paired else set()
+        for first in paired:
+            sampler = _of_seed_and_epoch(first)
+            if sampler is None or first not in learnt_from:
+                continue
+            name = first.loader.label or "the loader"
+            yield self.found(
+                first.location,
+                f"This pairs `{name}` with itself, and its `DistributedSampler` gives both iterators one order, that "
+                "of the epoch: on every rank each batch meets itself.",
+                remedy="Make a second loader with a sampler of its own, and tell that another epoch.",
+                because=[("the order comes from this sampler", sampler.place), ("the loader", first.loader.place)],
+            )
+
+
+def _paired(program: Program) -> list[Iterate]:
+    """The loops that surely begin two iterators of one loader, each once."""
+    found: dict[object, Iterate] = {}
+    begun: dict[tuple[object, Loader], Iterate] = {}
+    for event in program.events(Iterate):
+        if event.loop is None:
+            continue
+        key = (event.loop.identity, event.loop.entered), event.loader
+        other = begun.setdefault(key, event)
+        # `zip(a if b else c, c if b else a)`: on each path another one of the two.
+        if other is not event and not other.condition.excludes(event.condition):
+            found.setdefault(event.location, other)
+    return list(found.values())
+
+
+def _of_seed_and_epoch(event: Iterate) -> Sampler | None:
+    """The sampler that computes the order of an epoch, where that is all that picks the samples."""
+    samplers = samplers_of(event.loader, event.condition)
+    only = samplers[0] if samplers is not None and len(samplers) == 1 else None
+    if only is None or not only.distributed or only.own is not None or event.loader.managed or event.loader.sharded:
+        return None
+    fixed = only.shuffle is not None and not only.shuffle.all(lambda value: value != FALSE)
+    return None if fixed else only
