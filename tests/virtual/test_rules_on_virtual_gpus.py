@@ -118,6 +118,36 @@ def test_a_slow_backend_that_trains_to_its_end_is_not_cleared(tmp_path: Path) ->
     ], seen.err[-3000:]
 
 
+BY_HAND = f"""\
+import os
+import torch
+import torch.distributed as dist
+
+gpu = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(gpu)
+dist.init_process_group("nccl")
+torch.manual_seed(SEED)
+model = torch.nn.Sequential(torch.nn.Linear(8, 64), torch.nn.ReLU(), torch.nn.Linear(64, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.manual_seed(gpu)
+for _ in range(4):
+    optimizer.zero_grad()
+    model(torch.randn(4, 8).cuda()).pow(2).mean().backward()
+    for each in model.parameters():
+        dist.all_reduce(each.grad, op=dist.ReduceOp.AVG)
+    optimizer.step()
+{REST}dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("seed", "codes"), [("gpu", {"GPU101"}), ("0", set())])
+def test_gradients_that_are_averaged_by_hand_need_equal_weights(tmp_path: Path, seed: str, codes: set[str]) -> None:
+    (tmp_path / "train.py").write_text(BY_HAND.replace("SEED", seed))
+    seen = watch(tmp_path, "--virtual-gpus=2", "--no-lint", "train.py")
+    assert seen.codes == codes, seen.err[-3000:]
+    assert all(each["line"] == 14 for each in seen.report["findings"])
+
+
 def test_virtual_gpus_are_told_apart(tmp_path: Path) -> None:
     """An option that nobody reads keeps its default on all ranks, and they share no GPU."""
     option = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--local_rank', type=int)\n"

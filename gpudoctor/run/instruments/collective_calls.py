@@ -197,12 +197,15 @@ class Exchanges:
             self._state.write("gathered into one", call=name, place=self._state.recorder.place())
 
     def _look_for_gradients(self, tensor: Any) -> None:
-        """Write a line for a gradient that a wrapper has averaged over the ranks already."""
-        if not isinstance(tensor, torch.Tensor) or not self._state.wrappers or not self._state.backwards:
+        """Write a line for a gradient that a wrapper has averaged over the ranks already; note what may be one else."""
+        if not isinstance(tensor, torch.Tensor) or not self._state.backwards:
+            return
+        if not self._state.wrappers:
+            self._state.reduced.add(memory_of(tensor))
             return
         if self._averaged[0] != self._state.backwards:
             self._averaged = self._state.backwards, _averaged_gradients(self._state)
-        if _memory(tensor) in self._averaged[1] and self._again < _MOST_GRADIENTS:
+        if memory_of(tensor) in self._averaged[1] and self._again < _MOST_GRADIENTS:
             self._again += 1
             self._state.write("averaged again", step=self._state.steps, place=self._state.recorder.place())
 
@@ -234,11 +237,11 @@ class Exchanges:
             if len(self.under_way) >= _MOST_UNDER_WAY:
                 self.under_way = {at: entry for at, entry in self.under_way.items() if entry[0]() is not None}
             if place is not None and len(self.under_way) < _MOST_UNDER_WAY:
-                self.under_way[_memory(first)] = weakref.ref(result), name, place
+                self.under_way[memory_of(first)] = weakref.ref(result), name, place
 
     def unfinished(self, tensor: torch.Tensor) -> tuple[str, list[Any]] | None:
         """The collective that may be writing this tensor now, and that nobody has waited for."""
-        at = _memory(tensor)
+        at = memory_of(tensor)
         work, name, place = self.under_way.get(at, (None, "", []))
         handle = work() if work is not None else None
         # Whose handle is gone cannot be asked any more.
@@ -252,10 +255,11 @@ def _averaged_gradients(state: State) -> set[int]:
     """Where those of wrappers are that have just averaged them, in the way that they do without a hook."""
     every = (each for each in state.wrappers if getattr(each, "require_backward_grad_sync", False))
     plain = (each for each in every if not getattr(each, "_comm_hooks", None))
-    return {_memory(one.grad) for each in plain for one in each.parameters() if one.grad is not None}
+    return {memory_of(one.grad) for each in plain for one in each.parameters() if one.grad is not None}
 
 
-def _memory(tensor: torch.Tensor) -> int:
+def memory_of(tensor: torch.Tensor) -> int:
+    """Where its numbers lie."""
     return int(tensor.untyped_storage().data_ptr())
 
 

@@ -66,6 +66,8 @@ class State:
         """Such tables are known to be sequences of tokens."""
         self.exchanges = 0
         """Collectives that the program has called."""
+        self.reduced: set[int] = set()
+        """Where tensors lie that all ranks have added up since the last step, in the first ones without a wrapper."""
         self.exchanges_before_backward = 0
         """The same at the first backward."""
         self.at_end: list[Callable[[], None]] = []

@@ -15,6 +15,7 @@ from torch.optim import optimizer as optim
 
 from gpudoctor.run import clock
 from gpudoctor.run.instruments.clips import Clips
+from gpudoctor.run.instruments.collective_calls import memory_of
 from gpudoctor.run.instruments.command_line import tell_local_rank
 from gpudoctor.run.instruments.crashes import tell_the_rest
 from gpudoctor.run.instruments.fingerprints import sums_of
@@ -292,9 +293,11 @@ class _Steps:
             names=labels[: len(chosen)] if self._state.steps == 1 else None,
             without_gradient=len(idle),
             idle=idle[:_MOST_NAMES],
+            reduced=_reduced(parameters, self._state.reduced),
             losses=self._losses.marked,
             graphs=self._losses.graphs,
         )
+        self._state.reduced.clear()
         self._losses.write()
 
 
@@ -312,6 +315,11 @@ def debug_switches() -> list[str]:
     """What is switched on in this process that is meant for finding bugs, not for training."""
     variables = [name for name in _DEBUG if os.environ.get(name, "") not in ("", "0", "OFF", "WARN", "INFO")]
     return [*variables, *(["torch.autograd.set_detect_anomaly"] if torch.is_anomaly_enabled() else [])]
+
+
+def _reduced(parameters: list[torch.Tensor], reduced: set[int]) -> int:
+    """How many have a gradient that lies in this memory."""
+    return sum(memory_of(each.grad) in reduced for each in parameters if each.grad is not None) if reduced else 0
 
 
 def _parameters(optimizer: Any) -> list[torch.Tensor]:

@@ -381,6 +381,8 @@ class ParameterCheck:
     """That have gone backward up to here, in steps that were looked at."""
     graphs: int = 0
     """Of those, kept alive by something."""
+    reduced: int = 0
+    """Parameters whose gradient the program had all ranks add up before the step; looked at in the first ones."""
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,9 @@ ranks during `backward()`. Unsafe, because the training changes; that is the poi
 
 No process group is made; the model or its optimizer is passed to code that could not be read; a framework such as
 Accelerate is in charge (Ray and DeepSpeed wrap only what they are given); the program sends gradients or parameters
-between the ranks itself, or the results of models that are made anew again and again; only some ranks train; nothing is
-stepped, or only once; the model's own `forward` calls collectives, as where each rank holds a part of it.
+between the ranks itself (a run names those that do so and began with different weights), or the results of models that
+are made anew again and again; only some ranks train; nothing is stepped, or only once; the model's own `forward` calls
+collectives, as where each rank holds a part of it.
 
 ## Sources
 
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.run.recording import Drift, Recording
 
 
 class ModelNotWrapped(Rule):
@@ -122,9 +123,19 @@ class ModelNotWrapped(Rule):
         )
         drift = recording.drift
         # Tensors that the ranks exchange by themselves speak of another way to train one model.
-        if drift is None or recording.averages_by_hand or any(rank.wraps for rank in recording.ranks):
+        if drift is None or any(rank.wraps for rank in recording.ranks):
             return
-        if (at := drift.optimizer.backward or drift.optimizer.place) is not None:
+        at = drift.optimizer.backward or drift.optimizer.place
+        if at is not None and _begin_apart(recording, drift):
+            yield self.found(
+                at,
+                f"The gradients of all ranks are added up by hand, and after step {drift.step} the ranks held "
+                f"different values in parameter {drift.name}: they did not begin with the same weights, and apply "
+                "the gradients of several models to each.",
+                remedy="Broadcast the parameters and buffers from rank 0 before the first step, or wrap the model in "
+                "`DistributedDataParallel`, which does both.",
+            )
+        elif at is not None and not recording.averages_by_hand:
             yield self.found(
                 at,
                 f"After step {drift.step} the ranks held different values in parameter {drift.name}, and nothing was "
@@ -135,6 +146,14 @@ class ModelNotWrapped(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.trained
+
+
+def _begin_apart(recording: Recording, drift: Drift) -> bool:
+    """They differ from the first step on, before which the ranks have added up each gradient."""
+    checks = [each for each in recording.ranks[0].checks if each.optimizer == drift.optimizer.number]
+    first = checks[:2]
+    whole = all(0 < each.reduced >= len(each.sums) - each.without_gradient for each in first)
+    return len(first) > 1 and whole and drift.step == first[0].step
 
 
 def _wrap(program: Program, model: Module, call: Forward) -> Repair:
