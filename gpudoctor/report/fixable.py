@@ -30,5 +30,5 @@ def fixable(findings: Iterable[Finding], *, unsafe: bool = False) -> str:
     if number:
         asked = not unsafe and any(each.unwritten is Safety.UNSAFE for each in every)
         more = "more" if told else "fixable"
-        told.append(f"{PERHAPS} up to {number} {more}: `--diff{' --unsafe-fixes' if asked else ''}` shows")
+        told.append(f"{PERHAPS} up to {number} {more}: `--diff{' --unsafe-fixes' if asked else ''}` shows which")
     return f"{', '.join(told)}." if told else ""

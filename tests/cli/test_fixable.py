@@ -150,7 +150,7 @@ def test_the_line() -> None:
     assert fixable([unsafe]) == "[!] 1 fixable with `--fix --unsafe-fixes`."
     assert fixable([safe, unsafe, perhaps]) == (
         "[*] 1 fixable with `--fix`, [!] 1 more fixable with `--fix --unsafe-fixes`, "
-        "[?] up to 1 more: `--diff --unsafe-fixes` shows."
+        "[?] up to 1 more: `--diff --unsafe-fixes` shows which."
     )
     assert fixable([safe, unsafe], unsafe=True) == "[*] [!] 2 fixable with `--fix`."
     assert fixable([unsafe], unsafe=True) == "[!] 1 fixable with `--fix`."

@@ -106,7 +106,7 @@ class PathOfOwnClock(Rule):
             what, event, before = harm
             yield self.found(
                 place,
-                f"Each rank asks for itself here, and one that is a moment later gets a different name: {what}.",
+                f"Each rank asks for itself here, and those that ask a moment later get a different name: {what}.",
                 remedy="Let rank 0 make the name, and send it to all ranks with `dist.broadcast_object_list`.",
                 because=[
                     ("asked for here", reading.location),

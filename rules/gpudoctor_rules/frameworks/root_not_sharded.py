@@ -74,7 +74,7 @@ class RootNotSharded(Rule):
                 yield self.found(
                     shard.location,
                     f"`fully_shard` takes parts of {name_of(model)} here, and nothing takes {_listed(whole, model)}: "
-                    "there the gradients are averaged over no other rank, so the ranks' models drift apart.",
+                    "their gradients are not averaged over the ranks, whose models drift apart.",
                     remedy=f"Call `fully_shard` with {name_of(model)} itself after its parts, before the optimizer is "
                     "made.",
                     because=[

@@ -157,7 +157,7 @@ class NoSyncMisplaced(Rule):
         return self.found(
             opened.location,
             f"{often}{name_of(step.optimizer, 'the optimizer')} steps right after a batch under `no_sync()`: its "
-            "gradients were averaged over no other rank, so the ranks' models drift apart.",
+            "gradients are not averaged over the ranks, whose models drift apart.",
             remedy="Run the last batch before each step, forward and backward, outside of `no_sync()`.",
             because=[("the backward", backward.location), ("the step", step.location)],
         )
