@@ -17,7 +17,7 @@ from .harness import ROOT, Proof, Prover
 PROGRAMS = ROOT / "fixtures" / "programs" / "one_gpu"
 SAMPLES = 64
 """What each of them trains on: as one batch, whose order no sampler changes."""
-NAMES = ["script.py", "functions.py", "trainer.py", "regularised.py", "two_files/train.py"]
+NAMES = ["script.py", "functions.py", "trainer.py", "regularised.py", "where_it_can.py", "two_files/train.py"]
 
 
 @pytest.mark.parametrize("name", NAMES)

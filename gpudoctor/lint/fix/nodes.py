@@ -158,13 +158,23 @@ class FileNodes:
 
     def outermost_test(self, at: Location) -> ast.stmt:
         """The outermost test around a place in its function."""
-        statement = self.statement(at)
-        function = self.function_of(statement)
-        around = [each for each in self.enclosing(statement, ast.If) if self.function_of(each) is function]
-        tests = [each for each in around if isinstance(each, ast.If) and not self.is_main_guard(each)]
+        tests = self._tests_around(self.statement(at))
         if not tests:
             raise NoFix("no test around it here")
         return tests[-1]
+
+    def behind_tests(self, at: Location, until: Sequence[Location]) -> ast.stmt:
+        """The outermost test around a place that ends before these places, or the statement itself."""
+        statement = self.statement(at)
+        lines = [each.line for each in until if each.path == at.path]
+        tests = self._tests_around(statement)
+        ended = (each for each in tests if not any(each.lineno <= line <= (each.end_lineno or 0) for line in lines))
+        return [statement, *ended][-1]
+
+    def _tests_around(self, statement: ast.stmt) -> list[ast.If]:
+        function = self.function_of(statement)
+        around = [each for each in self.enclosing(statement, ast.If) if self.function_of(each) is function]
+        return [each for each in around if isinstance(each, ast.If) and not self.is_main_guard(each)]
 
     def last_around(self, at: Location) -> ast.stmt:
         """The last statement of the function around a place, or of what is done as the main program."""
@@ -180,6 +190,8 @@ class FileNodes:
         match step:
             case repair.Before(at=at, outside=True):
                 return self.outermost_test(at)
+            case repair.After(at=at, until=until) if until:
+                return self.behind_tests(at, until)
             case repair.AtEnd(at=at):
                 return self.last_around(at)
             case repair.First(at=at):

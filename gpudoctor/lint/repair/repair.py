@@ -135,10 +135,12 @@ class Before:
 
 @dataclass(frozen=True)
 class After:
-    """Insert lines after the statement here."""
+    """Insert lines after the statement here, and after each test around it in its function that holds none of what
+    comes later, at the places `until`."""
 
     at: Location
     lines: tuple[Code, ...]
+    until: tuple[Location, ...] = ()
 
 
 @dataclass(frozen=True)

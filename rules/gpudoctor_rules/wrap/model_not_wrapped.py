@@ -47,7 +47,18 @@ from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, is_repeated, stepped_after
-from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair, RepairStep, Replace, Source
+from gpudoctor.lint.repair.repair import (
+    After,
+    Always,
+    Code,
+    Either,
+    Holds,
+    Imported,
+    Repair,
+    RepairStep,
+    Replace,
+    Source,
+)
 from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
 from gpudoctor.rule import Rule
 
@@ -162,10 +173,13 @@ def _wrap(program: Program, model: Module, call: Forward) -> Repair:
     at = moves[-1].location if moves else model.place
     # A program that also runs on CPUs moves to a device that it has chosen; without ids the wrapper serves both.
     for_gpus = bool(moves) and moves[-1].call == "cuda" and on_gpu(call.device)
-    ids: Code = (", device_ids=[", local_rank(spawned=program.spawned), "]") if for_gpus else ()
+    named: Code = (Always(at), ", device_ids=[", local_rank(spawned=program.spawned), "]")
+    ids: Code = (Either((named, "")),) if for_gpus else ()
     wrapper = Imported("torch.nn.parallel.DistributedDataParallel")
     line: Code = (Holds(model), " = ", wrapper, "(", Holds(model), *ids, ")")
-    return Repair("Wrap the model once it is on its GPU", (After(at, (line,)), *_keep_names(program, model, at)))
+    # `if torch.cuda.is_available(): model.cuda()`: where there is no GPU, the ranks train one model, too.
+    wrap = After(at, (line,), until=(*call.context.calls, call.location))
+    return Repair("Wrap the model once it is on its GPU", (wrap, *_keep_names(program, model, at)))
 
 
 def _keep_names(program: Program, model: Module, wrapped: Location) -> Iterator[RepairStep]:
