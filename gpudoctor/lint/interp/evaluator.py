@@ -317,7 +317,8 @@ class Evaluator(ExecutionState, LibraryContext):
 
     def hydra_config(self, folder: str, name: str) -> object:
         """What hydra composes of the setting files in a folder beside this file."""
-        return self.project.hydra_config(self.frame.file.source.path, folder, name)
+        words = {key[1:]: each for key, each in self.given.items() if key.startswith("=") and isinstance(each, str)}
+        return self.project.hydra_config(self.frame.file.source.path, folder, name, words)
 
     def yielded(self, values: Values, node: ast.AST) -> None:
         """A generator hands out a value."""

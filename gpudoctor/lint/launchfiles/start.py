@@ -123,13 +123,18 @@ class ProgramStart:
 
     @property
     def given(self) -> dict[str, str | bool]:
-        """The options that the program gets: the text that follows, or True where another one follows."""
+        """The options that the program gets: the text that follows, or True where another one follows. A word as
+        `model=large` has `=` before its name."""
         found: dict[str, str | bool] = {}
         for word, following in zip(self.arguments, (*self.arguments[1:], None), strict=False):
             text = word.text
-            if text is None or not is_option(text):
+            if text is None:
                 continue
             name, equals, value = text.lstrip("-").partition("=")
+            if not is_option(text):
+                if equals:
+                    found[f"={name.lstrip('+')}"] = value
+                continue
             after = following.text if following is not None else "--"
             if equals:
                 found[name.replace("_", "-")] = value

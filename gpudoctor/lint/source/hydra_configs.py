@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpudoctor.lint.source.file_queries import question
@@ -39,12 +40,20 @@ def option_names(folder: str) -> list[str]:
         return []
 
 
-def composed(folder: str, name: str, text_of: Callable[[str], str | None]) -> object:
-    """The configuration of this name; None where it is not known. `text_of` reads a file."""
+def composed(
+    folder: str, name: str, text_of: Callable[[str], str | None], chosen: Mapping[str, str] = types.MappingProxyType({})
+) -> object:
+    """The configuration of this name; None where it is not known. `text_of` reads a file, and `chosen` is what the
+    command line says: `model=large`, `model.width=3`."""
+    composer = _Composer(folder, text_of, chosen)
     try:
-        found = _Composer(folder, text_of).tree(name.removesuffix(_ENDING), "", 0)
+        found = composer.tree(name.removesuffix(_ENDING), "", 0)
     except UnknownConfig:
         return None
+    for key, text in chosen.items():
+        if not option_names(os.path.join(folder, key)):
+            *above, last = key.split(".")
+            found = _merged(found, _below("/".join(above), {last: document_in(text, _ENDING)}))
     return _resolved(found, found, 0)
 
 
@@ -52,6 +61,7 @@ def composed(folder: str, name: str, text_of: Callable[[str], str | None]) -> ob
 class _Composer:
     folder: str
     text_of: Callable[[str], str | None]
+    chosen: Mapping[str, str]
 
     def tree(self, name: str, group: str, depth: int) -> dict[str, object]:
         """A file of a group with all that its defaults name, as it lies in the whole."""
@@ -85,6 +95,8 @@ class _Composer:
             key = str(key).removeprefix(word)
         inner, _, package = key.partition("@")
         inner = inner.removeprefix("/") if inner.startswith("/") else os.path.join(group, inner)
+        if inner in self.chosen:
+            return self.tree(self.chosen[inner].removesuffix(_ENDING), inner, depth + 1)
         # What hydra itself goes by, and what is left to the user.
         if inner.partition("/")[0] == "hydra" or option in (None, "???", []):
             return {}

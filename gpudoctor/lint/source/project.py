@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from gpudoctor.lint.size_limits import MAX_PROJECT_BYTES, MAX_PROJECT_FILES
 from gpudoctor.lint.source.file import SourceFile, Sources, Unreadable
@@ -197,8 +197,9 @@ class Project:
                 return None
             folder = os.path.dirname(folder)
 
-    def hydra_config(self, file: str, folder: str, name: str) -> object:
-        """What hydra composes of the files in this folder beside a file; None where that is not known."""
+    def hydra_config(self, file: str, folder: str, name: str, chosen: Mapping[str, str]) -> object:
+        """What hydra composes of the files in this folder beside a file, with what the command line says; None where
+        that is not known."""
         # Imported late: few programs are configured so.
         from gpudoctor.lint.source.hydra_configs import composed
 
@@ -207,7 +208,8 @@ class Project:
             found = self._sources.read(path, late=True) if self._is_ours(path) and is_file(path) else None
             return found.text if isinstance(found, SourceFile) else None
 
-        return composed(os.path.normpath(os.path.join(os.path.dirname(real_path(file)), folder)), name, text_of)
+        whole = os.path.normpath(os.path.join(os.path.dirname(real_path(file)), folder))
+        return composed(whole, name, text_of, chosen)
 
     def _with_packages(self, dotted: str, module: ModuleFile) -> list[ModuleFile | Package | None]:
         """A module, and the packages around it, which Python executes first."""

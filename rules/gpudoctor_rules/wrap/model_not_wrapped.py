@@ -174,7 +174,7 @@ def _wrap(program: Program, model: Module, call: Forward) -> Repair:
     # A program that also runs on CPUs moves to a device that it has chosen; without ids the wrapper serves both.
     for_gpus = bool(moves) and moves[-1].call == "cuda" and on_gpu(call.device)
     named: Code = (Always(at), ", device_ids=[", local_rank(spawned=program.spawned), "]")
-    ids: Code = (Either((named, "")),) if for_gpus else ()
+    ids: Code = (Either((named, ("",))),) if for_gpus else ()
     wrapper = Imported("torch.nn.parallel.DistributedDataParallel")
     line: Code = (Holds(model), " = ", wrapper, "(", Holds(model), *ids, ")")
     # `if torch.cuda.is_available(): model.cuda()`: where there is no GPU, the ranks train one model, too.

@@ -91,3 +91,13 @@ def _codes(folder: Path, files: dict[str, str]) -> list[tuple[str, str]]:
 )
 def test_a_trainer_of_several_processes(more: dict[str, str], found: bool, tmp_path: Path) -> None:
     assert _codes(tmp_path, {**FILES, **more}) == ([("GPU312", "parts.py")] if found else [])
+
+
+@pytest.mark.parametrize(("words", "found"), [("trainer=ddp", True), ("trainer=gpu", False), ("", True)])
+def test_what_a_launch_file_says(words: str, found: bool, tmp_path: Path) -> None:
+    files = {**FILES, "conf/trainer/ddp.yaml": SEVERAL, "run.sh": f"python train.py {words}\n"}
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(dedent(text), encoding="utf-8")
+    said = linted(tmp_path, folder=tmp_path, select=("GPU312",)).seen
+    assert [each.code for each in said] == (["GPU312"] if found else [])

@@ -28,11 +28,13 @@ BASE = {
 }
 
 
-def _composed(folder: Path, files: dict[str, str], name: str = "train") -> object:
+def _composed(folder: Path, files: dict[str, str], chosen: dict[str, str] | None = None) -> object:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(dedent(text), encoding="utf-8")
-    return composed(str(folder), name, lambda path: Path(path).read_text("utf-8") if Path(path).is_file() else None)
+    return composed(
+        str(folder), "train", lambda path: Path(path).read_text("utf-8") if Path(path).is_file() else None, chosen or {}
+    )
 
 
 def test_what_options_of_a_group_say(tmp_path: Path) -> None:
@@ -98,3 +100,18 @@ def test_an_entry_of_the_defaults(
 )
 def test_files_that_configure_nothing(text: str, wanted: object, tmp_path: Path) -> None:
     assert _composed(tmp_path, {"train.yaml": text}) == wanted
+
+
+def test_what_the_command_line_says(tmp_path: Path) -> None:
+    made = _composed(tmp_path, BASE, {"model": "large", "rate": "0.5", "model.name": "mine", "extra.deep": "true"})
+    assert made == {
+        "model": {"_target_": "nets.Net", "width": 64, "name": "mine", "deep": True},
+        "rate": 0.5,
+        "name": OPEN,
+        "width": 64,
+        "where": OPEN,
+        "extra": {"deep": True},
+    }
+    first = _composed(tmp_path, {}, {"experiment": "first"})
+    assert isinstance(first, dict)
+    assert first["rate"] == 0.2
