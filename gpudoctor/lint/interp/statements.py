@@ -168,7 +168,17 @@ def _if(m: Evaluator, node: ast.If) -> None:
             m.record_imprecision("one of many branches is taken, of which one was read", m.place(node.test))
             run_block(m, node.body)
             return
+    # Where processes are started, the execution begins anew on that side: to follow the other one first is in vain.
+    if isinstance(test, Literal) and _starts_processes(node.orelse) and m.world_unasked.several_processes:
+        m.branch(test.negated(), lambda: run_block(m, node.orelse), lambda: run_block(m, node.body))
+        return
     m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
+
+
+def _starts_processes(body: list[ast.stmt]) -> bool:
+    """A statement of it looks like `mp.spawn(work)`: enough to look there first, whatever it turns out to be."""
+    calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    return any((each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")) == "spawn" for each in calls)
 
 
 def _is_choice_of_many(m: Evaluator, node: ast.If, test: Literal) -> bool:

@@ -52,18 +52,38 @@ SPAWN = """
         mp.spawn(worker, nprocs=args.gpus, args=(args,))
     """
 
+ONE_OR_MORE = """
+    import argparse, os, torch.distributed as dist, torch.multiprocessing as mp
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gpus", type=int)
+    def worker(rank, args):
+        for step in range(rank + 2):
+            print(step)
+    if __name__ == "__main__":
+        args = parser.parse_args()
+        print("RANK" in os.environ)
+        if args.gpus == 1:
+            worker(0, args)
+        else:
+            mp.spawn(worker, nprocs=args.gpus, args=(args,))
+    """
+
 
 class Executions:
     """The entry of a folder, executed as lint does, and how often that was begun."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.project, self.begun = Project(str(folder / "train.py")), 0
+        self.statements: list[int] = []
         self._file = folder / "train.py"
         run = entry_execution._run
 
         def counted(*arguments: object) -> bool:
             self.begun += 1
-            return run(*arguments)  # type: ignore[arg-type]
+            try:
+                return run(*arguments)  # type: ignore[arg-type]
+            finally:
+                self.statements.append(arguments[0].statements)  # type: ignore[attr-defined]
 
         monkeypatch.setattr(entry_execution, "_run", counted)
 
@@ -195,3 +215,11 @@ def test_noise_asks_nobody_how_many_processes_there_are(executions: Executions) 
     (program,) = executions.of(NOISE)
     assert program.world is LaunchWorld.SINGLE
     assert executions.begun == 1
+
+
+def test_what_one_process_does_is_not_followed_before_several_are_started(executions: Executions) -> None:
+    (program,) = executions.of(ONE_OR_MORE)
+    *before, last = executions.statements
+    assert program.world is LaunchWorld.SPAWN
+    # The worker is followed once, and what leads to its start each time.
+    assert max(before) < 10 < last
