@@ -14,14 +14,16 @@ _SET_NAME = 15
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are found in /proc")
-def test_a_thread_at_work_is_waited_for_and_one_that_waits_is_left() -> None:
+@pytest.mark.parametrize("name", [b"pt_gloo_runloop", None], ids=["named", "as the process"])
+def test_a_thread_at_work_is_waited_for_and_one_that_waits_is_left(name: bytes | None) -> None:
     # Each worker of pytest imports this file, and one loads torch for it.
     from gpudoctor.run.instruments.backend_threads import let_backends_rest
 
     begun, rest, done = threading.Event(), threading.Event(), []
 
     def run() -> None:
-        ctypes.CDLL(None).prctl(_SET_NAME, b"pt_gloo_runloop", 0, 0, 0)
+        if name:
+            ctypes.CDLL(None).prctl(_SET_NAME, name, 0, 0, 0)
         begun.set()
         # Both work without Python's lock.
         for _ in range(5):

@@ -18,7 +18,12 @@ _LOOKS, _BETWEEN_S = 500, 0.001
 
 def let_backends_rest() -> None:
     """Wait, with Python unlocked, until each thread of gloo waits for its next work; at most a second or so."""
-    threads = [thread for thread in _tasks() if _read(thread, "comm").strip() == _NAME]
+    names = {thread: _read(thread, "comm") for thread in _tasks()}
+    threads = [thread for thread, name in names.items() if name.strip() == _NAME]
+    if not threads:
+        # Before torch 2.11 they have no name of their own.
+        own = str(os.getpid())
+        threads = [thread for thread, name in names.items() if thread != own and name == names.get(own)]
     before = None
     for _ in range(_LOOKS if threads else 0):
         now = [_read(thread, "schedstat") for thread in threads]
