@@ -360,11 +360,16 @@ ALWAYS = Condition()
 
 
 def _of(literals: frozenset[Literal]) -> Condition:
-    """The one condition of these literals: a program comes to the same ones again and again, and asks them the same."""
+    """The one condition of these literals: a program comes to the same ones again and again, and asks them the same.
+
+    The same test elsewhere is another one to readers: findings show where it was asked."""
+    if not literals:
+        return ALWAYS
     known = conditions()
-    found = known.get(literals)
+    asked = frozenset([(each, id(each.atom.place)) for each in literals])
+    found = known.get(asked)
     if found is None:
-        found = known[literals] = Condition(literals) if literals else ALWAYS
+        found = known[asked] = Condition(literals)
     return found
 
 
