@@ -70,7 +70,7 @@ VERY_LONG_FUNCTION = 600
 """One that took more than this, and did nothing that rules ask about, is not followed a second time at all."""
 SHORT_CALL = 8
 """A call that took fewer statements costs too little to ask whether it pays."""
-MAX_QUIET_STATEMENTS = 1_500
+MAX_QUIET_STATEMENTS = 400
 """All calls of a function together: one that took more, and never did anything that rules ask about, is not followed
 again with data alone."""
 MIN_REMEMBERED_COST = 20
