@@ -97,12 +97,21 @@ def meaning_of(text: str, calls: str = "") -> ErrorText | None:
     return _first_of(text, calls, kinds=False) if found in VAGUE_NCCL_TEXTS else found
 
 
+_TRACEBACK = "Traceback (most recent call last):"
+
+
 def _surely_of(text: str) -> str:
     """The first line, and those that are indented, go on with a sentence, or are announced by a colon: nothing marks
     where the text of an exception ends, and what is printed behind it may be another's."""
     lines = text.split("\n")
-    end = 1
-    while end < len(lines) and _goes_on(lines[end - 1], lines[end]):
+    end, quotes = 1, False
+    while end < len(lines):
+        if not _goes_on(lines[end - 1], lines[end]):
+            # The error of a worker or a replica stands below its traceback, in the text of the one that tells of it.
+            if not quotes:
+                break
+            quotes = False
+        quotes = quotes or lines[end].endswith(_TRACEBACK)
         end += 1
     return "\n".join(lines[:end])
 
