@@ -106,6 +106,11 @@ class VirtualNccl(dist.ProcessGroup):  # type: ignore[misc]
         # C++ asks a group for the backend of a tensor where no method of ours stands before it.
         self._set_default_backend(dist.ProcessGroup.BackendType.NCCL)
         self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.GLOO, self._gloo)
+        try:
+            self.size()
+        except RuntimeError:
+            # Since torch 2.14 a group asks its own backend for that.
+            self._register_backend(torch.device("cuda"), dist.ProcessGroup.BackendType.NCCL, self._gloo)
         self._bound: torch.device | None = None
 
     # --- what torch asks of a group and of its backend ---

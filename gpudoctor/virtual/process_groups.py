@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT = timedelta(minutes=10)
 
+_VERSION = tuple(map(int, torch.__version__.split(".")[:2]))
+
 
 def install(gpus: VirtualGpus) -> None:
     """Let `nccl` be a backend that there is."""
@@ -36,6 +38,9 @@ def install(gpus: VirtualGpus) -> None:
     # Its functions are Python, and the mode has to be in place within them.
     vars(c10d)["has_torch_function"] = _of_other_classes
     _split_by_new_groups()
+    if _VERSION >= (2, 14):
+        # Options take nothing but a backend in C++ to split from there; a group of its own does as well.
+        vars(c10d)["_get_split_source"] = lambda pg: None
     _meet_anew()
     nccl = sys.modules["torch.cuda.nccl"]
     vars(nccl).update(version=lambda: NCCL_VERSION, is_available=lambda tensors: False)

@@ -20,9 +20,12 @@ def install() -> None:
     """Tell PyTorch how the CPU's kernels are sharded; `torch.distributed.tensor` has been imported."""
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor._op_schema import RuntimeSchemaInfo
+    from torch.distributed.tensor._ops import _matrix_ops, utils
 
-    # Where these are changes from version to version; what uses them has them.
-    from torch.distributed.tensor._ops._matrix_ops import expand_to_full_mesh_op_strategy, register_op_strategy
+    # Torch 2.10 alone has it elsewhere.
+    register = (
+        utils.register_op_strategy if hasattr(utils, "register_op_strategy") else _matrix_ops.register_op_strategy
+    )
 
     def strategy_of(results: int) -> Any:
         def strategy(*given: Any) -> Any:
@@ -32,10 +35,10 @@ def install() -> None:
             tensors = [each for each in schema.args_schema if hasattr(each, "strategies")]
             alike = results + len(tensors)
             ways = [[placement] * alike for placement in (Replicate(), Shard(1), Shard(0))]
-            return expand_to_full_mesh_op_strategy(mesh, schema, ways, input_index=results)
+            return utils.expand_to_full_mesh_op_strategy(mesh, schema, ways, input_index=results)
 
         return strategy
 
     for name, results in ((_SDPA, _RESULTS), (f"{_SDPA}_backward", _GRADIENTS)):
         operator = getattr(torch.ops.aten, name).default
-        register_op_strategy(operator, schema_info=RuntimeSchemaInfo(_NUMBERS))(strategy_of(results))
+        register(operator, schema_info=RuntimeSchemaInfo(_NUMBERS))(strategy_of(results))
