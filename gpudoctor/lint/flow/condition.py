@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.interning import conditions, interned, rank_of, ranked
+from gpudoctor.lint.flow.interning import interned, rank_of, ranked
 from gpudoctor.record import dataclass
 
 
@@ -198,7 +198,7 @@ class Condition:
         """This and one more literal, with all that follows from it."""
         if literal in self.literals:
             return self
-        return _of(self.literals | frozenset(_consequences(literal)))
+        return Condition(self.literals | frozenset(_consequences(literal)))
 
     def answer(self, literal: Literal) -> bool | None:
         """Whether the literal holds here: True, False, or None where this does not say."""
@@ -250,7 +250,7 @@ class Condition:
         """This and the other."""
         if other.literals <= self.literals:
             return self
-        return other if self.literals <= other.literals else _of(self.literals | other.literals)
+        return other if self.literals <= other.literals else Condition(self.literals | other.literals)
 
     def excludes(self, other: Condition) -> bool:
         """The two can never hold together."""
@@ -317,13 +317,13 @@ class Condition:
             return self
         if self is other:
             return ALWAYS
-        return _of(self.literals - other.literals)
+        return Condition(self.literals - other.literals)
 
     def intersection(self, other: Condition) -> Condition:
         """What both ask."""
         if self is other:
             return self
-        return _of(self.literals & other.literals)
+        return Condition(self.literals & other.literals)
 
     def depending_on(self, what: Divergence) -> tuple[Literal, ...]:
         """The literals that depend on `what`, in an order that is the same in each run."""
@@ -359,20 +359,6 @@ class Condition:
 ALWAYS = Condition()
 
 
-def _of(literals: frozenset[Literal]) -> Condition:
-    """The one condition of these literals: a program comes to the same ones again and again, and asks them the same.
-
-    The same test elsewhere is another one to readers: findings show where it was asked."""
-    if not literals:
-        return ALWAYS
-    known = conditions()
-    asked = frozenset([(each, id(each.atom.place)) for each in literals])
-    found = known.get(asked)
-    if found is None:
-        found = known[asked] = Condition(literals)
-    return found
-
-
 def _consequences(literal: Literal) -> Iterator[Literal]:
     yield literal
     # Of `distributed and rank == 0` both follow when it holds, neither when it fails.
@@ -394,7 +380,7 @@ def disjunction(one: Condition, other: Condition) -> Condition | None:
         if len(common) == len(one.literals) - 1:
             (left,), (right,) = one.literals - common, other.literals - common
             if left.atom == right.atom:
-                return _of(common)
+                return Condition(common)
     return None
 
 

@@ -27,7 +27,7 @@ _AGES = count()
 class InternPool:
     """The keys of one execution. `age` tells it from all others of this process."""
 
-    __slots__ = ("age", "answers", "conditions", "fresh", "keys", "numbers", "ranked")
+    __slots__ = ("age", "answers", "fresh", "keys", "numbers", "ranked")
 
     def __init__(self) -> None:
         self.age = next(_AGES)
@@ -36,7 +36,6 @@ class InternPool:
         self.ranked: dict[int, int] = {}
         # A number is never given twice, not by another pool either: what has one may still be there.
         self.fresh = count(self.age * _STRIDE)
-        self.conditions: dict[frozenset[Any], Any] = {}
         self.answers: dict[Callable[..., Any], Callable[..., Any]] = {}
         """Functions that remember what they found of this program."""
 
@@ -53,11 +52,6 @@ def age() -> int:
 def interned(key: Hashable) -> Hashable:
     """The one object that stands for all keys equal to this one."""
     return _POOL.get().keys.setdefault(key, key)
-
-
-def conditions() -> dict[frozenset[Any], Any]:
-    """The conditions of this execution, by their literals."""
-    return _POOL.get().conditions
 
 
 def numbered(key: Hashable) -> int:

@@ -255,11 +255,3 @@ def test_a_composed_test_is_excluded_by_what_its_parts_came_out_as():
     not_both = Condition().conjoined_with(Literal(both, False))
     assert not_both.and_(all_of(A)).excludes(all_of(B))
     assert not not_both.excludes(all_of(B))
-
-
-def test_equal_conditions_are_one_object():
-    """What one of them was found to exclude, each of them knows."""
-    both = all_of(A).and_(all_of(B))
-    assert all_of(B).and_(all_of(A)) is both
-    assert both.difference(all_of(B)) == all_of(A)
-    assert both.difference(both) is both.intersection(all_of(A.negated())) is ALWAYS
