@@ -44,6 +44,7 @@ model.eval()
 with torch.no_grad():
     assert sum(len(accelerator.gather_for_metrics(model(x))) for x, _ in validation) == 50
 accelerator.save_state("state")
+accelerator.wait_for_everyone()
 accelerator.load_state("state")
 print("done", flush=True)
 accelerator.end_training()
