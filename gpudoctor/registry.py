@@ -143,10 +143,15 @@ def cards_in(pack: str) -> Iterable[RuleCard]:
         return shipped
     kept = read_kept(folder)
     known: dict[str, Entry] = {}
+    outdated = False
     for module, stamp in rule_files(pack, folder):
         entry = kept.get(module)
-        known[module] = entry if entry is not None and entry[0] == stamp else (stamp, card_of(module, pack))
-    if known != kept:
+        if entry is not None and entry[0] != stamp:
+            # A process that has loaded it, such as an editor's server, does not read what the file says now.
+            outdated |= module in sys.modules
+            entry = None
+        known[module] = entry if entry is not None else (stamp, card_of(module, pack))
+    if known != kept and not outdated:
         keep(folder, known)
     return [card for _, card in known.values()]
 

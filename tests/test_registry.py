@@ -132,6 +132,15 @@ class TestPack:
         (pack / "toys" / "car_gone.py").unlink()
         assert [each.code for each in cards_in("toy_rules")] == ["TOY302", "TOY309"]
 
+    def test_who_has_loaded_a_rule_that_has_changed_keeps_nothing_for_others(self, write_pack: WritePack) -> None:
+        pack = write_pack(car_lost=rule("TOY301", "car-lost"))
+        load(*cards_in("toy_rules"))
+        write_pack(car_lost=rule("TOY309", "car-lost"))
+        os.utime(pack / "toys" / "car_lost.py", ns=(1, 1))
+        list(cards_in("toy_rules"))
+        forget_toys()
+        assert [each.code for each in cards_in("toy_rules")] == ["TOY309"]
+
     @pytest.mark.parametrize(
         "damage",
         [
