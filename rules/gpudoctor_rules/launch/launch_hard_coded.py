@@ -56,7 +56,7 @@ class LaunchHardCoded(Rule):
         for place, what, remedy in (*_gpus(program), *_counts(program), *_addresses(program)):
             yield self.found(
                 place,
-                f"{what} in the program: on another machine this has to be changed.",
+                f"{what}: on another machine this has to be changed.",
                 remedy=remedy,
                 because=[("the list is written here", lists.get(place))],
             )
@@ -66,11 +66,19 @@ def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
     for wrap in program.events(Wrap):
         ids = [single_of(each) for each in wrap.ids or ()]
         if wrap.kind is WrapperKind.DATA_PARALLEL and len(ids) > 1 and all(_is_gpu(each) for each in ids):
-            yield wrap.location, "The GPUs are written", "Leave `device_ids` out: all visible GPUs are used."
+            yield (
+                wrap.location,
+                "The GPUs are written in the program",
+                "Leave `device_ids` out: all visible GPUs are used.",
+            )
     for write in program.events(EnvironmentWrite):
         value = text_of(single_of(write.value))
         if write.name == "CUDA_VISIBLE_DEVICES" and value is not None and _names_several(value):
-            yield write.location, "The visible GPUs are written", "Set `CUDA_VISIBLE_DEVICES` where it is started."
+            yield (
+                write.location,
+                "The visible GPUs are written in the program",
+                "Set `CUDA_VISIBLE_DEVICES` where it is started.",
+            )
 
 
 def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
@@ -81,7 +89,7 @@ def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
         if number > 1:
             yield (
                 place,
-                f"The number of processes ({number}) is written",
+                f"The number of processes is fixed at {number}",
                 "Use `torch.cuda.device_count()` where the program "
                 "starts the processes, and otherwise what `torchrun` sets.",
             )
@@ -97,7 +105,11 @@ def _addresses(program: Program) -> Iterator[tuple[Location, str, str]]:
         # `tcp://10.1.1.20:23456`; a file or the environment is no address.
         address = (text or "").removeprefix("tcp://").partition(":")[0]
         if "." in address and "/" not in address and not address.startswith(HERE):
-            yield place, f"The address {address} is written", "Leave it to `torchrun`, or make it an option."
+            yield (
+                place,
+                f"The address {address} is written in the program",
+                "Leave it to `torchrun`, or make it an option.",
+            )
 
 
 def _names_several(gpus: str) -> bool:
