@@ -99,8 +99,11 @@ def unexplained(recording: Recording) -> str:
     who = f"Rank {process.rank}" if process.rank is not None else alone
     at = f" at {crash.place.path}:{crash.place.line}" if crash.place else ""
     text = f"{crash.type}: {crash.text}"
-    meaning = meaning_of(text) or meaning_by_kind(text)
-    told = f"{meaning.means} {meaning.do}".rstrip() if meaning else "No rule knows this error."
+    known = meaning_of(text)
+    meaning = known or meaning_by_kind(text)
+    told = f"{meaning.means} {meaning.do}".rstrip() if meaning else ""
+    if known is None:
+        told = f"No rule knows this error. {told}".rstrip()
     if (unlike := unlike_calls(each.text for _, each in recording.crashes())) is not None:
         return f"The {unlike.text}. {_places_of_calls(recording)} {meaning.do if meaning else ''}".rstrip()
     if meaning is not None and meaning.role is FailureRole.WAIT and (gone := _gone(recording)):
