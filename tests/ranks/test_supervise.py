@@ -115,6 +115,10 @@ def test_orphans_in_other_groups_end_and_strangers_live() -> None:
     )
     *orphans, statuses, stranger = run.stdout.splitlines()
     assert len(orphans) == 2
+    # They are ended, and gone once the system has come to it.
+    limit = time.monotonic() + 60
+    while any(exists(int(pid)) for pid in orphans) and time.monotonic() < limit:
+        time.sleep(0.02)
     assert not any(exists(int(pid)) for pid in orphans)
     assert (statuses, stranger) == ("[0, 0]", "stranger lives True")
 

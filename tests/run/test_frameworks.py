@@ -2,7 +2,8 @@
 
 Lightning, Accelerate and Transformers take half a minute to import on a small machine and are not asked for by the
 `test` extra. Where they are installed, these programs run. Each ends its process group: Lightning leaves one of gloo
-to the end of the process, where its threads may still be running and abort it.
+to the end of the process, where its threads may still be running and abort it. They need Python's lock for what they
+still have to do, and who destroys a group holds it: without a moment of rest before, one in ten stood still.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 LIGHTNING = """
 import sys
+import time
 import lightning
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -55,6 +57,7 @@ def main():
     )
     trainer.fit(model, DataLoader(train, batch_size=8, shuffle=True), DataLoader(held_out, batch_size=8))
     sys.stdout.write(f"{trainer.global_rank} {[p.tolist() for p in model.parameters()]} {torch.rand(1).item()}\\n")
+    time.sleep(1)
     torch.distributed.destroy_process_group()
 
 if __name__ == "__main__":
@@ -62,6 +65,7 @@ if __name__ == "__main__":
 """
 FABRIC = """
 import sys
+import time
 import torch
 from lightning.fabric import Fabric
 from torch.utils.data import DataLoader, TensorDataset
@@ -83,6 +87,7 @@ def main():
             optimizer.step()
             sys.stdout.write(f"{fabric.global_rank} {loss.item().hex()}\\n")
     sys.stdout.write(f"{fabric.global_rank} {[p.tolist() for p in net.parameters()]} {torch.rand(1).item()}\\n")
+    time.sleep(1)
     torch.distributed.destroy_process_group()
 
 if __name__ == "__main__":
