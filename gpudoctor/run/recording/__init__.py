@@ -96,6 +96,12 @@ class Crash:
         return any(frame.location.path.endswith(file) for frame in self.frames)
 
     @property
+    def raised_in(self) -> str:
+        """The file whose line raised it; of a traceback that was handed on, the one at its end."""
+        _, handed_on, rest = self.text.rpartition('File "')
+        return rest.partition('"')[0] if handed_on else self.frames[-1].location.path if self.frames else ""
+
+    @property
     def place(self) -> Location | None:
         """The innermost line of the user's own code."""
         return next((frame.location for frame in reversed(self.frames) if frame.own), None)

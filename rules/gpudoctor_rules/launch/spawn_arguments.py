@@ -28,7 +28,6 @@ the texts are those of torch 2.13 with Python 3.11, run here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -44,7 +43,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Crash, Recording
+    from gpudoctor.run.recording import Recording
 
 
 class SpawnArguments(Rule):
@@ -79,7 +78,7 @@ class SpawnArguments(Rule):
         for text in ("must be an iterable, not", "positional argument", "<locals>"):
             seen = (crash for _, crash in recording.crashes() if text in crash.text)
             # A worker that was called has failed in the program itself; what cannot be sent fails before any is.
-            if text != "<locals>" and not all(map(_was_not_called, seen)):
+            if text != "<locals>" and not all(crash.raised_in.endswith(_CALLERS) for crash in seen):
                 continue
             yield from self.crashed(
                 recording,
@@ -95,13 +94,6 @@ class SpawnArguments(Rule):
 
 _CALLERS = ("torch/multiprocessing/spawn.py", "gpudoctor/run/instruments/crashes.py")
 """What calls the worker, and what a run puts in between."""
-
-
-def _was_not_called(crash: Crash) -> bool:
-    """The call of the worker itself failed, where torch makes it; a traceback that was handed on says where it was."""
-    handed_on = re.findall(r'File "([^"]+)"', crash.text)
-    at = handed_on[-1] if handed_on else crash.frames[-1].location.path if crash.frames else ""
-    return at.endswith(_CALLERS)
 
 
 def _make_tuple(event: Spawn) -> Repair:
