@@ -621,9 +621,9 @@ class Program:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
         passed = event.condition.passed_by is PassedBy.EVERY_RANK
-        return self.whole and passed and not self.by_one_process(event) and not self._without_others(event)
+        return self.whole and passed and not self.by_one_process(event) and not self.without_others(event)
 
-    def _without_others(self, event: Event) -> bool:
+    def without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train
         in more."""
         return bool(self._starts) and all(start.condition.excludes(event.condition) for start in self._starts)

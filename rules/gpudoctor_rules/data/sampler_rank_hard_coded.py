@@ -19,7 +19,8 @@ data; that is the point. In `seed=args.seed + rank`, the part that all ranks sha
 The rank comes from the process group, a launcher's `RANK`, an argument or a computation; `mp.spawn` in a program that
 does not number its nodes, where the local rank is the rank; a mesh or a tensor-parallel group, whose ranks must read
 the same data; one replica for an evaluation, which then sees all of the data, for data of which each rank has read its
-own part, or in a group of one; numbers for both in a test, which plays several ranks in one process.
+own part, or in a group of one; what belongs to a command that trains in one process, beside one that starts the ranks;
+numbers for both in a test, which plays several ranks in one process.
 
 ## Sources
 
@@ -74,7 +75,7 @@ class SamplerRankHardCoded(Rule):
             return
         for event in program.events(MakeSampler):
             sampler = event.sampler
-            if sampler.distributed:
+            if sampler.distributed and not program.without_others(event):
                 yield from self._of(program, event)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -116,6 +116,16 @@ def one_visible(program: Program) -> bool:
     return any(not write.value.all(_is_list) for write in writes)
 
 
+def started_by_hand(program: Program) -> bool:
+    """The program writes down which rank it is: another rank is a copy of it with another number, on its own node."""
+    writes = (write for write in program.events(EnvironmentWrite) if write.name == "RANK")
+    return any(program.by_every_rank(write) and write.value.all(_is_text) for write in writes)
+
+
+def _is_text(value: Value) -> bool:
+    return text_of(value) is not None
+
+
 def _is_list(value: Value) -> bool:
     # A list of several GPUs narrows nothing to one process; one that is not known may.
     return "," in (text_of(value) or "")

@@ -17,8 +17,9 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 
 `CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU in any file, or by a `with`, even
 where that corrects an earlier choice before anything is on a GPU; only some ranks get there; the branch is for one
-process; it is passed to a framework, which chooses; the processes that a program starts make no process group, as those
-that share the memory of one model.
+process; it is passed to a framework, which chooses; the program sets `RANK` to a number, so that each rank is a copy of
+it that is started by hand; the processes that a program starts make no process group, as those that share the memory of
+one model.
 
 ## Sources
 
@@ -52,6 +53,7 @@ from gpudoctor_rules.device._choices import (
     on_own_gpus,
     one_visible,
     overruled,
+    started_by_hand,
 )
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu, several_choose
 
@@ -80,7 +82,7 @@ class AllRanksOnOneGpu(Rule):
             yield from self._beside_framework(program)
             return
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
-        if not several_choose(program) or one_visible(program):
+        if not several_choose(program) or one_visible(program) or started_by_hand(program):
             return
         # Actors and learners that share the memory of a model live where it is, and are no ranks. Nor may those be of
         # which it was not seen that they come together.

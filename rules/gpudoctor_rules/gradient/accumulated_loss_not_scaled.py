@@ -16,7 +16,7 @@ large gradients has to be multiplied by that number (with SGD).
 
 It is not certain that the loss is a mean over the batch, as where the model computes it; it is multiplied or divided by
 anything; the gradients are scaled by hand before the step; the gradients of a batch may be cleared or used before the
-next; a framework scales the loss.
+next; the backwards are those of one batch, of which each computes another loss; a framework scales the loss.
 
 ## Sources
 
@@ -33,9 +33,10 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Compares, IsTrue, Operation, asked_of
-from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Unknown, name_of
 from gpudoctor.lint.events.knowledge import Escape
+from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScaleGradients
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.repair.repair import Code, Holds, Repair, Replace, Source
@@ -141,7 +142,24 @@ def _sums_for(program: Program, backward: Backward, step: OptimizerStep) -> bool
         and feeds(program, backward, optimizer)
         and steps_less_often(program, backward, step)
         and adds_up(program, backward, step, averaging_wrapper(program, backward))
+        and not any(_looks_again(program, each) for each in _executions_of(program, backward))
         and not any(_gets_at(program, event, optimizer) for event in program.during(backward.loops[-1], Escape))
+    )
+
+
+def _executions_of(program: Program, backward: Backward) -> Iterator[Backward]:
+    # A loop that is entered again, in a later round of the one around it, has but one round on paper.
+    return (each for each in program.events(Backward) if each.location == backward.location)
+
+
+def _looks_again(program: Program, backward: Backward) -> bool:
+    """Each round computes another loss of one batch, as of parts of the model that train together: a sum is meant."""
+    rounds = list(program.during(backward.loops[-1], Forward))
+    return any(
+        each.location == call.location and each.identity != call.identity and each.inputs == call.inputs
+        for call in program.calls_in_graph(backward)
+        if call.inputs and all(given.origin is TensorOrigin.BATCH for given in call.inputs)
+        for each in rounds
     )
 
 
