@@ -136,8 +136,15 @@ def _call_method(m: Evaluator, value: Method, arguments: Arguments, node: ast.AS
     return call_method(m, value.receiver, value.name, arguments, node)
 
 
+_SPELLED = {"__iter__": "builtins.iter", "__next__": "builtins.next", "__len__": "builtins.len"}
+"""What functions of Python do, asked of a value by the name of the method that they call."""
+
+
 def call_method(m: Evaluator, receiver: Value, name: str, arguments: Arguments, node: ast.AST) -> Values:
     """A method that no class of the project defines: its model answers, else it is unknown."""
+    spelled = _SPELLED.get(name)
+    if spelled is not None:
+        return library.call_library(m, spelled, arguments.behind(singleton(receiver)), node)
     # `super().state_dict()`: the class of the project was asked already.
     name = name.removeprefix("super.")
     model = MODELS.methods.get((type(receiver), name)) or MODELS.any_method.get(type(receiver))

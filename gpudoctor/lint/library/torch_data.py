@@ -422,7 +422,7 @@ def _batch(do: LibraryContext, value: Loader | LoaderIterator, node: ast.AST) ->
     return batch(do, loader, do.place(node), do.text(node, 40))
 
 
-@MODELS.method(LoaderIterator, "__next__", "next")
+@MODELS.method(LoaderIterator, "next")
 def _next(call: Call[LoaderIterator]) -> Values:
     return call.do.items_of(singleton(call.receiver), call.node)
 

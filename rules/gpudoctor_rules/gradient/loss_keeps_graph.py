@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import parting
-from gpudoctor.lint.events.training_step import Accumulated, Backward, TakeGradient
+from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
@@ -101,9 +101,9 @@ def _detach(at: Location) -> Repair:
 
 
 def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Hashable] | None:
-    """A loop over batches, and a module call of an earlier round of it whose graph is kept until this one."""
+    """A loop over batches, or that trains, and a module call of an earlier round of it whose graph is kept until this."""
     # A sum that begins anew in each iteration holds no call of an earlier one, so no name needs to be followed.
-    now = {loop.identity: loop for loop in event.loops if loop.over is not None}
+    now = {loop.identity: loop for loop in event.loops if loop.over is not None or _trains(program, loop)}
     calls = [(identity, program.forwards[identity]) for identity in event.held if identity in program.forwards]
     for identity, call in sorted(calls, key=lambda each: each[1].order):
         for then in call.loops:
@@ -112,6 +112,10 @@ def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Has
             if loop is not None and then.pass_ < loop.pass_:
                 return then, identity
     return None
+
+
+def _trains(program: Program, loop: Loop) -> bool:
+    return next(program.during(loop, OptimizerStep), None) is not None
 
 
 def _differentiated_later(program: Program, loop: Loop, identity: Hashable) -> bool:
