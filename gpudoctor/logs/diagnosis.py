@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from gpudoctor.logs.endings import (
+    CLOSED,
     CUT,
     LEFT_BEHIND,
     LOADER_THREAD,
@@ -50,10 +51,12 @@ _TIMED_OUT_ELSEWHERE = re.compile(r"due to a collective timeout from\s+rank (\d+
 """Whose watchdog gave up first, as it tells the others."""
 _LOCAL_RANK_IN_TEXT = re.compile(r"--local[-_]rank[= ](\d+)")
 """Options with which a launcher tells a process its local rank."""
-_OF_RAY = re.compile(
-    r"(?:Worker IP address: (?P<host>[\d.]+) .*)?Worker PID: (?P<pid>\d+)|^\s*pid: (?P<actor>\d+)$", re.M
-)
+_OF_RAY = re.compile(r"(?:Worker IP address: (?P<host>[\d.]+) .*)?Worker PID: (?P<pid>\d+)")
 """How Ray names a worker that has ended."""
+_ACTOR_OF_RAY = re.compile(r"^\s*pid: (\d+)$", re.M)
+"""The one that has ended, in the error of whoever had called it."""
+_RANK_THAT_IS_GONE = re.compile(r"(?:waiting for send/recv from|application crash on) (rank \d+)")
+_LAUNCHER_THAT_IS_LEFT = re.compile(r"The node '(?P<host>[\w.-]+?)(?:_\d+_\d+)?' has failed to send")
 _NO_HOST = (None, "0.0.0.0", "127.0.0.1")
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
@@ -162,14 +165,19 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     told = [each for each in told if each.meaning is not LOADER_THREAD] or told
     if any(each.meaning not in (AT_THE_END, ABORTED) and not (each.exit or each.cut) for each in told):
         told = [each for each in told if each.meaning is not AT_THE_END]
+    told = [each for each in told if each.meaning is not CLOSED] or told
     failures = _joined(told) or told[:1]
+    if all(each.role is FailureRole.PEER for each in failures) and (local := _unheard(known, failures)) is not None:
+        failures += [each for each in told if each.exit and each.by == Speaker(local_rank=local)][:1]
     # Who could not connect tries again.
     failures = [each for each in failures if not (each.cut and each.role is FailureRole.WAIT)] or failures
     missing = missing_from(known)
     if all(each.exit for each in failures) and (apart := _standing_apart(known)) is not None:
         failures, missing = apart
     own = [each for each in failures if each.role is FailureRole.OWN]
-    if any(not each.cut for each in own) or any(each.role is FailureRole.WAIT for each in failures):
+    if any(not each.cut for each in own) or any(
+        each.role is FailureRole.WAIT or _RANK_THAT_IS_GONE.search(each.text) for each in failures
+    ):
         # An error of which the log has only a part may follow those of which it has all.
         own = [each for each in own if not each.cut]
     if any(_is_why(each) for each in own):
@@ -177,6 +185,8 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     if any(each.meaning not in (None, ABORTED) for each in own):
         # What native code had told before it ended the process.
         own = [each for each in own if each.meaning is not ABORTED]
+    if all(each.exit and each.meaning is None for each in own) and any(_cancelled(each, own) for each in failures):
+        own = []
     if any(isinstance(fact, Timeout) for fact in known):
         # So ends a process whose watchdog gave up.
         own = [each for each in own if each.exit or each.meaning is not ABORTED]
@@ -215,6 +225,12 @@ def _unheard(facts: Sequence[LogFact], failures: Sequence[LoggedFailure]) -> int
     return None if any(_may_have(each.by, local) for each in failures) else local
 
 
+def _cancelled(stopped: LoggedFailure, own: Sequence[LoggedFailure]) -> bool:
+    """The scheduler had ended the job, and said why, before these processes ended."""
+    why = stopped.role is FailureRole.STOPPED and "DUE TO " in stopped.text
+    return why and all(_stands_before(stopped, each) for each in own)
+
+
 def _may_have(by: Speaker, local: int) -> bool:
     """The rank has this local rank on nodes of some size."""
     rank = by.rank or 0
@@ -242,6 +258,8 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
                 by, tries = _ranked(fact.by, fact.text), "client socket has failed to connect" in fact.text
                 if elsewhere := _TIMED_OUT_ELSEWHERE.search(fact.text):
                     by = Speaker(rank=int(elsewhere[1]))
+                elif (left := _LAUNCHER_THAT_IS_LEFT.search(fact.text)) and not by.is_known:
+                    by = replace(by, host=left["host"])
                 yield LoggedFailure(by, fact.at, fact.text, meaning.role, meaning, cut=tries)
 
 
@@ -295,7 +313,7 @@ def _ranked(by: Speaker, text: str) -> Speaker:
         return replace(by, local_rank=int(local[1]))
     if worker := _OF_RAY.search(text):
         host = worker["host"] if worker["host"] not in _NO_HOST else by.host
-        return replace(by, tag=f"pid={worker['pid'] or worker['actor']}", host=host)
+        return replace(by, tag=f"pid={worker['pid']}", host=host)
     return by
 
 
@@ -601,8 +619,18 @@ def _first_waiting(
         if any(each.root for each in gone):
             # A launcher tells each process that fails.
             return _left_behind(gone), "the launcher saw no other process fail", True
-        return gone[0], "the process that ended first is not in this log", False
+        return gone[0], f"the process that ended first{_named_as_gone(gone)} is not in this log", False
     return (stopped[0], "nothing failed before", True) if stopped else (None, "", True)
+
+
+def _named_as_gone(gone: Sequence[LoggedFailure]) -> str:
+    """What those that lost another process call it."""
+    for each in gone:
+        if rank := _RANK_THAT_IS_GONE.search(each.text):
+            return f" ({rank[1]})"
+        if actor := _ACTOR_OF_RAY.search(each.text):
+            return f" (pid={actor[1]})"
+    return ""
 
 
 def _stands_before(one: LoggedFailure, other: LoggedFailure) -> bool:

@@ -79,6 +79,8 @@ LOADER_THREAD = next(each for each in ERROR_TEXTS if each.inside.startswith(r"pi
 """How a thread that serves a loader ends after its workers or its process."""
 OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oom[-_]kill"))
 """How the kernel and SLURM tell that they have killed for memory."""
+CLOSED = next(each for each in ERROR_TEXTS if each.pattern.startswith("closing signal"))
+"""What a launcher says when it ends its processes, whyever."""
 UNLIKE_CALLS = next(each for each in ERROR_TEXTS if each.pattern.startswith("Detected mismatch"))
 """What ranks say that compare their calls."""
 VAGUE = (

@@ -45,7 +45,7 @@ class LoggedFrame:
         """Whose file it is, where that is not the user's: the name of a package, or Python; else empty."""
         if self._package or self.own:
             return self._package.partition(".")[0]
-        if self._of_python or "/lib/python3" in self._straight:
+        if self._of_python or any(part in self._straight for part in _PYTHON):
             return "Python"
         if self._straight.endswith(_COMPILED):
             return self._straight.rpartition("/")[2].partition(".")[0]
@@ -71,8 +71,9 @@ class LoggedFrame:
         return path.startswith(("<string>", "<frozen")) or name in sys.stdlib_module_names
 
 
+_PYTHON = ("/lib/python3", "/lib64/python3")
 _FOREIGN = (
-    "/site-packages/", "/dist-packages/", "/lib/python3", "/torch/_", "/torch/nn/", "/torch/distributed/",
+    "/site-packages/", "/dist-packages/", *_PYTHON, "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
     "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
 )  # fmt: skip
@@ -81,13 +82,13 @@ _COMPILED = (".pyx", ".pxd", ".pxi")
 _OF_WINDOWS = re.compile(r"[A-Za-z]:/.*/[Ll]ib/(?P<module>\w+)(?:\.py$|/)")
 """Python's own files there: no folder tells its version."""
 _STARTED_BY = re.compile(
-    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?v?env|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$"
+    r"\.exe[/_]\S*main\S*\.py$|/(?:envs/[^/]+|\.?\w*env\w*|(?:virtual|v)envs?/[^/]+|\.local|usr(?:/local)?|\w*conda3?|\w*forge3?)/bin/[\w-]+$"
 )
 """What an installer writes to start a package."""
 _ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
 """Where torch lies, other packages do, too, whatever the folder is called."""
 _TOOLS = frozenset(
-    "torch torchvision torchaudio torch_xla torchmetrics torchdata accelerate deepspeed lightning "
+    "torch torchvision torchaudio torch_xla torchmetrics torchdata torchelastic accelerate deepspeed lightning "
     "pytorch_lightning lightning_fabric transformers ray horovod hydra omegaconf fire click typer absl numpy "
     "scipy pandas sklearn pyarrow triton megatron colossalai fairscale apex xformers peft bitsandbytes "
     "flash_attn vllm datasets evaluate diffusers huggingface_hub tokenizers sentencepiece safetensors "
@@ -132,7 +133,8 @@ class LoggedCrash:
         """The innermost line of the user's own code, or of the package in which the program is installed."""
         beside = tuple(found[1] for frame in self.frames if (found := _ROOT.match(frame.path)))
         # Of lines that ran into each other, those that come again are of another process, which stands less far.
-        inner = (tuple(dict.fromkeys(self.frames)) if self.mixed else self.frames)[::-1]
+        once = {(frame.path, frame.line): frame for frame in self.frames} if self.mixed else {}
+        inner = (tuple(once.values()) or self.frames)[::-1]
         own = (frame for frame in inner if frame.own and not frame.path.startswith(beside))
         return next(own, next((frame for frame in inner if frame.installed), None))
 

@@ -49,7 +49,10 @@ _TELLING = re.compile(
             r"ranks:|waiting for remainder of ranks",
             r"\*\*\* SIG[A-Z]+ received at time",
             r"A worker died or was killed",
-            r"\.(?:cu|hip):\d+: .*[Aa]ssertion",
+            r"\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
+            r"memory allocation of \d+ bytes failed",
+            r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
+            r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout",
             r"watchdog thread terminated with exception",
             r"size mismatch for ",
             r"mlx[45]: \S+: got completion with error",
@@ -148,6 +151,8 @@ _STRETCHES = tuple(
             "corrupted ",
             "fatal signal",
             "insufficient shared",
+            "memory allocation of",
+            "application crash on",
             "status.FAILED",
             "OMP_NUM_THREADS",
             "nohup: ",
@@ -198,6 +203,8 @@ _MISSING = re.compile(r"^\s*(?:\[\d+\]\s*)?(\d+): \[")
 """A rank in Horovod's list of those that are missing, with what they have not submitted."""
 _ALONE = re.compile(r"CalledProcessError.*--local[-_]rank[= ]0\b|--local[-_]rank[= ]0\b.*exits with return code")
 """Launchers show the command of the last process that they started, whichever failed: the first one is the only one."""
+_ONE_RANK = re.compile(r"\bglobal_ranks=\[(\d+)\]$")
+"""A launcher of a node that has one process: all that its log tells is of this one."""
 _MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
@@ -320,6 +327,8 @@ class LogReader:
             yield Notice(spoken.by, at, f"[missing ranks: {listed[1]}]")
             return
         self._listing = "Missing ranks:" in text
+        if (alone := _ONE_RANK.search(text)) is not None and not self._file.is_known:
+            self._file = replace(self._file, rank=int(alone[1]))
         if _BEGIN.search(text):
             yield RunBegin(spoken.by, at)
         elif "Stack trace of the failed collective:" in text:
@@ -355,8 +364,11 @@ _NOTICE = re.compile(
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ received at time|"
-    r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|watchdog thread terminated with exception|"
-    r"Memory access fault by GPU|"
+    r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
+    r"watchdog thread terminated with exception|"
+    r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
+    r"closing signal SIG|raised from checkTimeout|failed to send a keep-alive|waiting on exit barrier|"
+    r"application crash on rank|"
     r"size mismatch for |"
     r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"
     r"Horovod has been shut down|Watchdog caught co|connectFullMesh failed|has been marked as ready twice|"

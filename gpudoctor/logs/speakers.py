@@ -66,8 +66,8 @@ _FRONTS = (
     # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
     re.compile(r"\[(?!rank)(?P<role>[A-Za-z_][\w-]*?)(?P<local>\d+)\]:\s?"),
     re.compile(r"\[std(?:err|out)\]\s?"),
-    # horovodrun
-    re.compile(r"\[(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
+    # horovodrun, which may write the time in front
+    re.compile(r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # mpirun --tag-output
     re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # Ray

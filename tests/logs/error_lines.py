@@ -4,6 +4,25 @@ from __future__ import annotations
 
 LINES: tuple[tuple[str, str], ...] = (
     ("OMP: Error #13: Assertion failure at z_Linux_util.cpp(2361).", "OpenMP"),
+    # --- what stands outside of a traceback ---
+    ("misc/nvmlwrap.cc:187 NCCL WARN nvmlDeviceGetHandleByPciBusId() failed: Not Found", "does not tell NCCL"),
+    ("Exception raised from checkTimeout at ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:618", "in its time"),
+    ("W0806 20:07:54.5 14 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 15 closing signal "
+     "SIGTERM", "launcher ended its"),
+    ("slurmstepd: error: *** JOB 608 ON node1 CANCELLED AT 2022-08-12T02:06:12 DUE TO JOB REQUEUE ***", "queue"),
+    ("Error CUDA driver version is insufficient for CUDA runtime version at line 167 in file ops.cu", "older than"),
+    ("The node 'node1_3_0' has failed to send a keep-alive heartbeat to the rendezvous 'job' due to",
+     "keeps the"),
+    ("ERROR:torch.distributed.elastic.agent.server.api:Error waiting on exit barrier. Elapsed: 315 s", "was done"),
+    ("RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
+     "rank 0. Please check rank 0 logs for faulty rank.\n Original exception:\n[x.cc:534] Connection closed by peer",
+     "had ended"),
+    ("memory allocation of 2097152 bytes failed", "Rust"),
+    ("/tmp/c.py:9: unknown: block: [7,0,0], thread: [3,0,0] Assertion `index out of bounds: 0 <= x < 9` failed.",
+     "index"),
+    ("RuntimeError: One or more background workers are no longer alive. Exiting.", "prepares data"),
+    ("lightning.fabric.utilities.exceptions.MisconfigurationException: You requested GPUs: [0]\n"
+     " But your machine only has: []", "More GPUs"),
     # --- frameworks ---
     ("ValueError: Tried to step 1002 times. The specified number of total steps is 1000", "fewer steps"),
     ("ValueError: Couldn't instantiate the backend tokenizer from one of:", "sentencepiece"),

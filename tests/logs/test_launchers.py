@@ -218,6 +218,66 @@ def test_a_worker_of_ray_that_ended_is_not_the_driver(tmp_path: Path) -> None:
     assert (found.first.by.tag, found.first.by.host, found.first.place) == ("pid=912", "10.0.0.7", None)
 
 
+def test_who_had_called_a_worker_of_ray_does_not_have_its_number(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, "ray.exceptions.ActorDiedError: The actor died unexpectedly.\n    class_name: Actor\n    pid: 87\n"
+    )
+    assert found.first is not None
+    assert (found.first.role, found.first.by) == (FailureRole.PEER, Speaker())
+    assert found.because == "the process that ended first (pid=87) is not in this log"
+
+
+def test_ranks_that_lost_one_which_the_launcher_saw_fail(tmp_path: Path) -> None:
+    lost = "".join(prefixed(f"[rank{rank}]: ", PEER) for rank in (3, 5))
+    saw = "E1 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 1) local_rank: 7 (pid: 9) of x\n"
+    first = read(tmp_path, lost + saw).first
+    assert first is not None
+    assert (first.by.local_rank, first.summary) == (7, "exit code 1")
+
+
+@pytest.mark.parametrize("cut", ["", prefixed("[rank3]: ", TRACEBACK.rpartition("KeyError")[0])])
+def test_a_rank_that_another_one_says_is_gone(cut: str, tmp_path: Path) -> None:
+    told = "[rank2]: . This may indicate a possible application crash on rank 0 or a network set up issue.\n"
+    found = read(tmp_path, told + cut)
+    assert found.first is not None
+    assert (found.first.by.rank, found.first.role) == (2, FailureRole.PEER)
+    assert found.because == "the process that ended first (rank 0) is not in this log"
+
+
+def test_a_job_that_the_scheduler_took_back_before_its_tasks_ended(tmp_path: Path) -> None:
+    back = "slurmstepd: error: *** JOB 6 ON n1 CANCELLED AT 2022-08-12T02:06:12 DUE TO JOB REQUEUE ***\n"
+    end = "srun: error: n1: tasks 2-3: Exited with exit code 1\n"
+    stopped, failed = read(tmp_path, back + end).first, read(tmp_path, end + back).first
+    assert stopped is not None
+    assert failed is not None
+    assert (stopped.role, failed.role) == (FailureRole.STOPPED, FailureRole.OWN)
+
+
+def test_what_a_launcher_says_when_it_ends_its_processes(tmp_path: Path) -> None:
+    ends = "W1 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 15 closing signal SIGTERM\n"
+    alone, after = read(tmp_path, ends).first, read(tmp_path, ends + TRACEBACK).first
+    assert alone is not None
+    assert after is not None
+    assert (alone.role, after.summary) == (FailureRole.STOPPED, "KeyError: 'label'")
+
+
+def test_the_only_rank_of_a_node(tmp_path: Path) -> None:
+    said = "INFO:torch.distributed.elastic.agent.server.api:[default] Rendezvous complete for workers. Result:\n"
+    first = read(tmp_path, f"{said}  local_ranks=[0]\n  global_ranks=[5]\n{TRACEBACK}").first
+    assert first is not None
+    assert first.by.rank == 5
+
+
+def test_a_launcher_that_has_lost_the_first_node(tmp_path: Path) -> None:
+    lost = (
+        "WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'node1.local_34_0' has failed to "
+        "send a keep-alive heartbeat to the rendezvous 'job' due to an error of type RendezvousConnectionError.\n"
+    )
+    first = read(tmp_path, lost).first
+    assert first is not None
+    assert (first.by.host, first.role) == ("node1.local", FailureRole.PEER)
+
+
 def test_an_exit_that_came_later_is_not_alike(tmp_path: Path) -> None:
     one = "  time      : 2024-08-13_10:20:5{0}\n  rank      : {1} (local_rank: {1})\n  exitcode  : 1 (pid: 7)\n"
     text = f"[1]:\n{one.format(9, 3)}Root Cause (first observed failure):\n[0]:\n{one.format(4, 1)}"

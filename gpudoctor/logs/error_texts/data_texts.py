@@ -50,6 +50,14 @@ DATA_TEXTS: tuple[ErrorText, ...] = (
         code="GPU314",
     ),
     ErrorText(
+        r"background workers? (?:are|is) no longer alive|MultiThreadedAugmenter\.abort_event was set",
+        _OWN,
+        "A process that prepares data for this one has ended: mostly it was killed, because the node or the job's "
+        "share of it had no memory left.",
+        "Lower the number of these processes, or ask for more memory; an error of its own stands further up.",
+        library="batchgenerators",
+    ),
+    ErrorText(
         r"sampler option is mutually exclusive with shuffle",
         _OWN,
         "A loader was given a sampler and `shuffle`.",

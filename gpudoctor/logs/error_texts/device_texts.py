@@ -143,7 +143,7 @@ DEVICE_TEXTS: tuple[ErrorText, ...] = (
         likely=("GPU406", "GPU216"),
     ),
     ErrorText(
-        r"device-side assert triggered|\.(?:cu|hip):\d+: .*[Aa]ssertion",
+        r"device-side assert triggered|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*, thread: \[.*\] Assertion",
         _OWN,
         "A kernel was given an invalid value, mostly an index out of its range: labels, tokens, positions.",
         "Run again with `CUDA_LAUNCH_BLOCKING=1`, or on the CPU: the line that is named then is the right one.",

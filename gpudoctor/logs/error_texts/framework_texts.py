@@ -269,7 +269,7 @@ FRAMEWORK_TEXTS: tuple[ErrorText, ...] = (
         library="lightning",
     ),
     ErrorText(
-        r"You requested (?:gpu|to find)[\s\S]*[Bb]ut (?:your|this) machine only has|"
+        r"You requested (?:gpu|GPU|to find)[\s\S]*[Bb]ut (?:your|this) machine only has|"
         r"You requested to find \d+ devices but there are no visible|GPUs requested but none are available|"
         r"No supported gpu backend found|accelerator is not available",
         _OWN,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudoctor.logs.error_texts.error_text import ErrorText, FailureRole
 
-_OWN, _WAIT = FailureRole.OWN, FailureRole.WAIT
+_OWN, _PEER, _WAIT = FailureRole.OWN, FailureRole.PEER, FailureRole.WAIT
 
 GROUP_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
@@ -208,9 +208,16 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         "Install the same on all nodes.",
     ),
     ErrorText(
+        r"received errors while waiting for send/recv from rank \d+[\s\S]*(?:Connection (?:closed|reset)|Broken pipe)|"
+        r"possible application crash on rank \d+",
+        _PEER,
+        "The rank that the text names had ended, or the connection to it broke, when this one wanted something of it.",
+        "Look into the log of that rank.",
+    ),
+    ErrorText(
         r"failed to pass monitoredBarrier|but received errors while waiting for send/recv from rank",
         _WAIT,
-        "Some ranks did not reach the barrier in its time; the text names them.",
+        "Some ranks, which the text names, did not reach the barrier: they came late, stand elsewhere or have ended.",
         "Look at what those ranks did instead.",
         likely=("GPU501", "GPU412"),
     ),

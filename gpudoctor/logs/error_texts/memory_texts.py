@@ -35,6 +35,13 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
+        r"memory allocation of \d+ bytes failed",
+        _OWN,
+        "The node, or the job's share of it, had no memory left for a library written in Rust, such as tokenizers.",
+        "Ask for more memory (`--mem`, the container's limit), or lower `num_workers` and what each rank loads.",
+        library="rust",
+    ),
+    ErrorText(
         r"Too many open files|received 0 items of ancdata",
         _OWN,
         "The process had as many files open as it is allowed to: tensors of loader workers are passed as files.",

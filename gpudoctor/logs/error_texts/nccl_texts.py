@@ -50,6 +50,15 @@ NCCL_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
+        r"NCCL WARN nvml\w+\(\) failed",
+        _OWN,
+        "The driver does not tell NCCL of a GPU that it is to use: the container sees others than those that CUDA "
+        "shows, or its NVML is not the one of the driver.",
+        "Give the container all GPUs of the node, and choose by `CUDA_VISIBLE_DEVICES`; `nvidia-smi -L` inside of it "
+        "must list them.",
+        library="nccl",
+    ),
+    ErrorText(
         r"MNNVL .* is available but not working",
         _OWN,
         "The NVLink between nodes is there and not usable: the service or the channel for it (IMEX) is not set up.",

@@ -36,6 +36,19 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="nccl",
     ),
     ErrorText(
+        r"failed to send a keep-alive heartbeat to the rendezvous",
+        _PEER,
+        "The launcher of this node lost the launcher that keeps the rendezvous, on the first node: that one had ended, "
+        "or the connection to it broke.",
+        "Look into the log of the first node.",
+    ),
+    ErrorText(
+        r"Error waiting on exit barrier",
+        _WAIT,
+        "The launcher of this node was done, and waited for those of the others, which had not come to their end.",
+        "Look into the logs of the other nodes.",
+    ),
+    ErrorText(
         r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
         r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
         r"No route to host|Name or service not known|getaddrinfo|Connection refused",
@@ -54,7 +67,8 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Some NCCL operations have failed or timed out|"
-        r"Watchdog caught co|collective operation timeout|Timed out waiting \d+ms for|"
+        r"Watchdog caught co|collective operation timeout|Exception raised from checkTimeout|"
+        r"Timed out waiting \d+ms for|"
         r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
         r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
         _WAIT,
@@ -151,6 +165,14 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
+        r"DUE TO JOB REQUEUE",
+        _STOPPED,
+        "SLURM took the nodes away, and has put the job back into its queue: it was preempted, or somebody asked for "
+        "it.",
+        "Save a checkpoint on the signal that comes before (`--signal=B:USR1@120`), and go on from it.",
+        library="slurm",
+    ),
+    ErrorText(
         r"DUE TO TIME LIMIT",
         _STOPPED,
         "The time that the job was given was over, and SLURM ended it.",
@@ -163,6 +185,13 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         _STOPPED,
         "Somebody has stopped it (Ctrl-C).",
         library="python",
+    ),
+    ErrorText(
+        r"closing signal SIG(?:TERM|INT)",
+        _STOPPED,
+        "The launcher ended its processes: one of them had failed, or it was told to end itself. The log does not say "
+        "which.",
+        "Read the whole log, and what the scheduler says of the job.",
     ),
     ErrorText(
         r"SignalException: Process \d+ got signal|got signal: 15|SIGTERM|"
