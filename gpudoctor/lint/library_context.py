@@ -234,6 +234,9 @@ class Execution(Protocol):
     def outlives_round(self, owner: Hashable) -> bool:
         """It was there before the round of a loop that goes round any number of times."""
 
+    def is_older(self, one: Hashable, other: Hashable) -> bool:
+        """It was made before the other."""
+
     @property
     def augmenting(self) -> bool:
         """What is written now is the result of an augmented assignment."""

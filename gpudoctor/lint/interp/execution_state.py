@@ -239,6 +239,10 @@ class ExecutionState(Position):
         """It was there before the round of a loop that goes round any number of times."""
         return any(loop.of_any_number and self.age((owner, "")) < loop.begun for loop in self.open_loops)
 
+    def is_older(self, one: Hashable, other: Hashable) -> bool:
+        """It was made before the other."""
+        return self.age((one, "")) < self.age((other, ""))
+
     @property
     def clock(self) -> int:
         """How much has been made: things and frames."""

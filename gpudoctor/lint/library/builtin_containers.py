@@ -136,7 +136,9 @@ def _append(call: Call[ListOf]) -> Values:
         if isinstance(value, Tensor) and value.graph is True and surely_has_graph(call.do, value):
             kept = [each for each in flatten(call.do, [call.receiver]) if each.graph is True]
             held = frozenset().union(*(each.forwards for each in (value, *kept)))
-            call.emit(Accumulated, tensor=value, into=call.receiver.label or "a list", held=held)
+            # What was computed before there was this list is kept by something else, which may let go of it.
+            own = frozenset(each for each in held if call.do.execution.is_older(call.receiver, each))
+            call.emit(Accumulated, tensor=value, into=call.receiver.label or "a list", held=own)
     return singleton(NONE)
 
 
