@@ -631,11 +631,11 @@ def _called(call: Call[Tensor]) -> Values:
 
 def note_accumulation(do: LibraryContext, target: str, new: Values, place: Location) -> None:
     """Something takes a tensor with its graph: `total += loss`."""
-    for value in new:
-        # Only definite graphs: a metric summed under `no_grad` holds nothing.
-        if isinstance(value, Tensor) and value.graph is True and surely_has_graph(do, value):
-            do.emit(Accumulated, at=place, tensor=value, into=target, held=value.forwards)
-            return
+    # Only definite graphs: a metric summed under `no_grad` holds nothing.
+    sums = [value for value in new if isinstance(value, Tensor) and value.graph is True and surely_has_graph(do, value)]
+    if sums:
+        # It starts anew on some paths, every hundred steps: those on the others go on growing.
+        do.emit(Accumulated, at=place, tensor=sums[0], into=target, held=frozenset().union(*(s.forwards for s in sums)))
 
 
 def note_printed(do: LibraryContext, values: Values, place: Location) -> None:

@@ -65,7 +65,7 @@ class LossKeepsGraph(Rule):
             place = parting(event, made)
             yield self.found(
                 place,
-                f"`{event.into}` keeps the graph of every step: memory grows until it runs out.",
+                f"`{event.into}` keeps the graph of every step: memory grows with each of them.",
                 remedy="Add `.detach()` to what is kept: the same value, without the graph.",
                 because=[("the graph is made here, in each step", made.location), ("and kept here", event.location)],
                 repair=_detach(place) if place == event.location else None,
