@@ -209,6 +209,18 @@ class SeedEffect(Effect):
 
 
 @dataclass
+class DrawEffect(Effect):
+    """It draws random numbers: each process has others, unless all were seeded alike."""
+
+    fills: Parameter = ""
+    """The tensor that has the numbers then; without one they are returned."""
+    repeats: bool = False
+    """It may draw one and the same of what it chooses from more than once."""
+    orders: bool = False
+    """It draws an order."""
+
+
+@dataclass
 class OpenEffect(Effect):
     """It returns a context manager."""
 
@@ -348,6 +360,7 @@ calls = CallEffect
 clips = ClipEffect
 changes_folder = FolderEffect
 downloads = DownloadEffect
+draws = DrawEffect
 followed = FollowEffect
 gives_back = GiveBackEffect
 layer = LayerEffect
@@ -463,6 +476,8 @@ PointInTime: TypeAlias = object
 """Another one in each process: what a clock says, as a text or a date."""
 OwnGpu: TypeAlias = object
 """The GPU of this process."""
+OwnGenerator: TypeAlias = object
+"""A generator of random numbers with a seed of its own."""
 Setting: TypeAlias = object
 """What the user or a framework has chosen: the same on all ranks."""
 ModelOptimizer: TypeAlias = object
@@ -473,7 +488,10 @@ OptimizerSchedule: TypeAlias = object
 """The scheduler of that optimizer."""
 RANKS = ("GlobalRank", "LocalRank", "NodeRank", "WorldSize", "LocalWorldSize", "Nodes", "FirstRank")
 BESIDE_WRAPPER = ("ModelOptimizer", "ShardedLoader", "OptimizerSchedule")
-KINDS = (*RANKS, "GpuCount", "IsThere", "PointInTime", "OwnGpu", "Setting", "Literal", "None", *BESIDE_WRAPPER)
+KINDS = (
+    *(*RANKS, "GpuCount", "IsThere", "PointInTime", "OwnGenerator", "OwnGpu", "Setting", "Literal", "None"),
+    *BESIDE_WRAPPER,
+)
 """The annotations that say more than a type. `Literal["linux"]` is what it is wherever several GPUs train."""
 
 

@@ -40,6 +40,8 @@ class LibraryEntry:
     """Decorators that call their function at once where the file is the program: no main guard is needed."""
     settings: NameParts = ()
     """Reads what the user has configured: one answer for all ranks."""
+    draws: NameParts = ()
+    """Draws random numbers."""
     shares: NameParts = ()
     """Knows the rank or deals out work, or runs beside the program."""
     modules: NameParts = ()
@@ -404,7 +406,9 @@ def _settings() -> Iterator[LibraryEntry]:
 def _computing() -> Iterator[LibraryEntry]:
     """Numbers and tables."""
     yield LibraryEntry("einops", shadowed=True, harmless=ALL, computes=ALL)
-    yield LibraryEntry("numpy pandas scipy sklearn", wins=True, harmless=ALL, computes=ALL)
+    yield LibraryEntry("numpy", wins=True, harmless=ALL, computes=ALL, draws=("random.",))
+    yield LibraryEntry("pandas scipy sklearn", wins=True, harmless=ALL, computes=ALL)
+    yield LibraryEntry("random secrets", draws=ALL)
     yield LibraryEntry("functools itertools math operator statistics", computes=ALL)
 
 
@@ -444,7 +448,7 @@ LIBRARIES: tuple[LibraryEntry, ...] = (
 BY_ROOT = ("harmless", "shows", "computes")
 """Fields that are mostly about libraries as a whole: they are asked by the root first."""
 BY_PREFIX = (
-    *("runs_commands", "settings", "shares", "modules", "models", "losses", "tools", "begins_evaluating"),
+    *("runs_commands", "settings", "draws", "shares", "modules", "models", "losses", "tools", "begins_evaluating"),
     *("modules_say_so", "starts"),
 )
 

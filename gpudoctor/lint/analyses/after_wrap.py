@@ -13,15 +13,11 @@ from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values
 from gpudoctor.lint.events.model import PartAdded, PartExchanged, WeightsDrawn
 from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.manifest.effects import DrawEffect
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.library_context import LibraryContext
-
-RANDOM = (
-    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
-    "orthogonal_", "sparse_",
-)  # fmt: skip
 
 
 def note_wrapped(do: LibraryContext) -> None:
@@ -71,11 +67,11 @@ def part_added(
 def _draw(call: Call) -> Values:
     """`nn.init.normal_(p)`: the same tensor with other numbers."""
     # Constants are the same on all ranks, whoever writes them.
-    last = call.name.rpartition(".")[2]
-    for value in call.args[0] if call.args and last in RANDOM and any_wrapped(call.do) else ():
+    drawn = call.effect(DrawEffect) if any_wrapped(call.do) else None
+    for value in (call.given(drawn.fills) or ()) if drawn is not None else ():
         owner = _owner(value)
         if owner is not None:
-            call.emit(WeightsDrawn, module=owner, call=last)
+            call.emit(WeightsDrawn, module=owner, call=call.name.rpartition(".")[2])
     return MODELS.prefixes["torch."](call)
 
 

@@ -25,7 +25,8 @@ from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library_call import singleton
 from gpudoctor.lint.source.syntax_walk import nodes_of
-from gpudoctor.manifest.compiled import prefixes
+from gpudoctor.manifest.compiled import declared, functions, prefixes
+from gpudoctor.manifest.effects import DrawEffect
 from gpudoctor.record import dataclass, field
 
 if TYPE_CHECKING:
@@ -35,16 +36,8 @@ if TYPE_CHECKING:
 WORKER_INFO = "torch.utils.data.get_worker_info"
 SHARES = prefixes("shares")
 """Code under these names knows the rank or deals out work, or it runs beside the stream."""
-DRAWN_BY_TORCH = ("torch.rand", "torch.multinomial", "torch.normal", "torch.bernoulli")
-DRAWN = ("random.", "numpy.random.", "secrets.", *DRAWN_BY_TORCH)
+DRAWS = prefixes("draws")
 """Chance gives each process something else."""
-DRAWN_AGAIN = (
-    "random.randint", "random.choice", "random.randrange", "numpy.random.randint", "numpy.random.choice",
-    "torch.randint", "torch.multinomial",
-)  # fmt: skip
-"""These may draw one and the same item more than once."""
-GENERATOR_METHODS = ("numpy.random.RandomState.", "numpy.random.default_rng.", "random.Random.")
-"""What generators draw with that are no torch's."""
 NOTHING: Values = ValueSet(())
 ENDLESS = frozenset({"itertools.cycle", "itertools.repeat", "itertools.count"})
 OWN = Divergence.RANK | Divergence.LOCAL
@@ -174,9 +167,7 @@ def analyze_iteration(do: LibraryContext, source: Dataset | Sampler, node: ast.A
     straight = known and not heard.endless and not heard.calls & ENDLESS
     picked = heard.picks or do.flag(source, DatasetState.picks_given) is not NO
     same = straight and not picked and _gives_all(given, heard) and not _knows_rank(read, events)
-    # A sampler that draws each item once gives all ranks all of them, in whatever order.
-    drawn = DRAWN_AGAIN if isinstance(source, Sampler) else DRAWN
-    same = same and not any(name.startswith(drawn) for name in heard.calls)
+    same = same and not any(_draws(name, source) for name in heard.calls)
     pieces = straight and not heard.leaves and find_in_class(do, cls, "__len__") is None and _by_pieces(do, given, node)
     by_epoch = isinstance(source, Sampler) and _shuffles(heard.calls) and _seeds_by_epoch(cls)
     do.emit(
@@ -207,6 +198,16 @@ def _follow(
         given.sources.append([made])
         given.items.append(do.items_of(made, node))
     return union(given.items) if given.items else NOTHING
+
+
+def _draws(name: str, source: Dataset | Sampler) -> bool:
+    """What this function returns decides which items a process gets."""
+    function = declared(name)
+    effect = function.effect(DrawEffect) if function is not None else None
+    # A sampler that draws each item once gives all ranks all of them, in whatever order.
+    if isinstance(source, Sampler):
+        return effect is not None and effect.repeats
+    return effect is not None or name.startswith(DRAWS)
 
 
 def _gives_all(given: Produced, heard: IterationProbe) -> bool:
@@ -263,8 +264,8 @@ def _by_pieces(do: LibraryContext, given: Produced, node: ast.AST) -> bool:
 def _shuffles(calls: set[str]) -> bool:
     """The order is drawn at random, from a generator of its own."""
     # One may be made and not used: `if self.shuffle:`. torch's functions are given the generator.
-    methods = any(name.startswith(GENERATOR_METHODS) for name in calls)
-    return methods or ("torch.Generator" in calls and any(name.startswith(DRAWN_BY_TORCH) for name in calls))
+    methods = any(name.rpartition(".")[0] in functions("OwnGenerator") for name in calls)
+    return methods or ("torch.Generator" in calls and not calls.isdisjoint(functions("draws")))
 
 
 def _is_generator(value: Value) -> bool:
@@ -292,4 +293,4 @@ def _seeds_by_epoch(cls: Class) -> bool:
 
 def _is_seeding(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return name in ("manual_seed", "RandomState", "default_rng", "Random")
+    return name == "manual_seed" or any(each.endswith(f".{name}") for each in functions("OwnGenerator"))

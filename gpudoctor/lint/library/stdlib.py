@@ -69,15 +69,6 @@ def _random(call: Call) -> Values:
     return call.unknown(drawn, "a random number", call.do.launch.found_apart)
 
 
-@MODELS.callable(
-    "random.Random", "numpy.random.default_rng", "numpy.random.Generator", "numpy.random.RandomState",
-)  # fmt: skip
-def _generator(call: Call) -> Values:
-    """What it draws on another rank depends on its seed; what it is given it keeps to itself."""
-    drawn, depends = Anonymous("generator", call.allocation_site()), Divergence.LOCAL | Divergence.UNREAD
-    return call.unknown(drawn, "a generator of random numbers", depends, escaped_from=call.name)
-
-
 @MODELS.callable("functools.partial")
 def _partial(call: Call) -> Values:
     function = call.first

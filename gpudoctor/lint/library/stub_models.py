@@ -111,6 +111,10 @@ def returns_kind(call: Call) -> Values:
         identity = call.allocation_site()
         call.emit(ReadOwn, call=call.name, identity=identity)
         return call.unknown(OwnReading(identity), "a clock", call.do.launch.found_apart, escaped_from=call.name)
+    if kind == "OwnGenerator":
+        # What it draws on another rank depends on its seed; what it is given it keeps to itself.
+        drawn, depends = Anonymous("generator", call.allocation_site()), Divergence.LOCAL | Divergence.UNREAD
+        return call.unknown(drawn, "a generator of random numbers", depends, escaped_from=call.name)
     if kind == "Setting":
         setting = Unknown(Anonymous("configuration", call.name), "a configuration", call.label, config=True)
         hide_rank(call.do, setting, call.args)

@@ -40,12 +40,20 @@ from gpudoctor.lint.library.tensors import (
     without_graph,
 )
 from gpudoctor.lint.library_call import MODELS, Call, definite_values, flatten, singleton
+from gpudoctor.manifest.compiled import functions
+from gpudoctor.manifest.effects import DrawEffect
 from gpudoctor.record import replace
 
-RANDOM = frozenset(["randn", "rand", "randint", "randperm", "normal", "bernoulli", "multinomial"])
-LIKE = frozenset(["randn_like", "rand_like", "randint_like"])
-FACTORIES = RANDOM | frozenset(
+DRAWING = frozenset(functions("draws"))
+FACTORIES = frozenset(
     [
+        "randn",
+        "rand",
+        "randint",
+        "randperm",
+        "normal",
+        "bernoulli",
+        "multinomial",
         "zeros",
         "ones",
         "empty",
@@ -88,11 +96,12 @@ def _made_of(call: Call, value: Value) -> Values:
 def _made(call: Call) -> Values:
     kind = call.name.rpartition(".")[2]
     given = flatten(call.do, call.all_values())
-    if kind in RANDOM:
+    drawn = call.name in DRAWING
+    if drawn:
         _note_noise(call, given)
     tensors = tensors_in(given)
     # Each process draws its own numbers unless all were seeded alike.
-    divergence = Divergence.LOCAL if kind in RANDOM else Divergence.NONE
+    divergence = Divergence.LOCAL if drawn else Divergence.NONE
     shards: frozenset[Value] = frozenset()
     for value in given:
         # `torch.tensor(loss_sum)` for an all-reduce still stands for this rank's share.
@@ -135,7 +144,8 @@ def _extent(call: Call, kind: str) -> Extent | None:
 def _note_noise(call: Call, given: list[Value]) -> None:
     """`torch.randn(x.shape)`, `torch.randint(0, steps, (x.size(0),))`: noise for a batch of this rank."""
     # Another order of the same samples is no noise, but augmentation.
-    if "generator" in call.keywords or call.name.endswith("randperm"):
+    drawn = call.effect(DrawEffect)
+    if "generator" in call.keywords or drawn is None or drawn.orders:
         return
     made_of = (part for value in given for part in provenance_of(value))
     batch = next((part for part in made_of if isinstance(part, Tensor) and part.shards), None)
@@ -160,7 +170,7 @@ def _operation(call: Call) -> Values:
     # `torch.cat`, `where`, `einsum` and hundreds more differ only in numbers.
     if any(tensors_in(given)):
         last = call.name.rpartition(".")[2].removeprefix("_foreach_")
-        if last in LIKE:
+        if call.name in DRAWING:
             _note_noise(call, given)
         operands = _operands(call)
         result = combined(call.do, given, call.place, call.label, operands)
