@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.lint.events",
         "gpudoctor.lint.flow",
         "gpudoctor.lint.program",
+        "gpudoctor.manifest",
     },
     # --- from files to trees ---
     # What is borrowed of the process, with a lock: who parses and who follows long chains of imports.

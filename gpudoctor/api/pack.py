@@ -181,6 +181,7 @@ from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, 
 from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
 from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
+from gpudoctor.lint.questions.layers import minds_mode, normalises_batch, recurs
 from gpudoctor.lint.questions.loop_rounds import (
     batch_loop,
     in_every_round,
@@ -493,10 +494,12 @@ __all__ = [
     "may_lower_precision",
     "may_mix_data",
     "may_set_seed",
+    "minds_mode",
     "missing",
     "moved_to",
     "name_of",
     "names_day",
+    "normalises_batch",
     "on_cpu",
     "on_gpu",
     "only_some_ranks",
@@ -507,6 +510,7 @@ __all__ = [
     "provenance_of",
     "ranks_in_words",
     "recording",
+    "recurs",
     "replace",
     "same_round",
     "shares_nothing",

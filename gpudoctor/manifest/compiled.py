@@ -11,7 +11,7 @@ import os
 from functools import cache, lru_cache
 from typing import Any, TypeVar
 
-from gpudoctor.manifest.effects import WORDS, Effect, kind_of
+from gpudoctor.manifest.effects import WORDS, Effect, LayerEffect, kind_of
 
 E = TypeVar("E", bound=Effect)
 
@@ -95,7 +95,7 @@ def _methods() -> dict[str, list[str]]:
 
 
 def layers(what: str) -> frozenset[str]:
-    """The names of layers of `torch.nn` that have `weights` or `buffers`, or that only hold (`holds`) others."""
+    """The names of layers of `torch.nn` of which a field of `LayerEffect` is true."""
     found: frozenset[str] = table()["layers"][what]
     return found
 
@@ -290,7 +290,7 @@ def _compiled() -> dict[str, Any]:
                 for name, (*_, effects) in said["functions"].items()
                 if effects.get("layer", {}).get(what)
             )
-            for what in ("weights", "buffers", "holds")
+            for what in LayerEffect.__annotations__
         },
         # Each for itself: a program calls few of them.
         "signatures": {name: signatures[id(entry)] for name, entry in known.items()},

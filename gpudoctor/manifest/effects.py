@@ -102,6 +102,10 @@ class LayerEffect(Effect):
     """It has running statistics, which DDP broadcasts at each forward: one on rank 0 alone waits."""
     holds: bool = False
     """It holds other layers, and has nothing of its own."""
+    modes: bool = False
+    """It may compute something else in evaluation mode."""
+    recurs: bool = False
+    """It may be given again what it has returned."""
 
 
 @dataclass
@@ -204,6 +208,8 @@ class FolderEffect(Effect):
 class SeedEffect(Effect):
     """It seeds the random numbers of the process."""
 
+    of: str = ""
+    """Whose: of `torch`, `cuda`, `numpy` or `python`, or of several of them."""
     by: Parameter = ""
     """The parameter with the seed; without one it is drawn."""
 

@@ -16,7 +16,7 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _ACTING = (ast.Expr, ast.Raise, ast.For, ast.While, ast.AsyncFor, ast.Assign, ast.AnnAssign)
 _COMPOUND = (ast.If, ast.For, ast.While, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 _MAY_CALL = (ast.Call, ast.Await, ast.BoolOp, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp)
-_GRADIENTS = frozenset({"backward", "manual_backward"})
+GRADIENTS = frozenset({"backward", "manual_backward"})
 
 
 def at_top(body: Iterable[ast.stmt], *, with_handlers: bool = False) -> Iterator[ast.stmt]:
@@ -158,7 +158,7 @@ def _trains(value: ast.expr, defined: Mapping[str, ast.AST], dull: set[str]) -> 
     seen = set(dull)
     while todo:
         for each in walk(todo.pop()):
-            if isinstance(each, ast.Attribute) and each.attr in _GRADIENTS:
+            if isinstance(each, ast.Attribute) and each.attr in GRADIENTS:
                 return True
             if isinstance(each, ast.Name) and each.id in defined and each.id not in seen:
                 seen.add(each.id)

@@ -12,10 +12,11 @@ from gpudoctor.record import dataclass
 @dataclass(frozen=True, kw_only=True)
 class HostSync(Event):
     """The host waits for the GPU: `.item()`, `.cpu()`, `print(tensor)`, `torch.cuda.synchronize()` (`call`), or a test
-    of a tensor (`bool`)."""
+    of a tensor (`bool`). `for_all` where it waits for whatever the GPU was asked to do."""
 
     call: str
     subject: Tensor | None = None
+    for_all: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

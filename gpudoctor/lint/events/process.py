@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Parser
@@ -218,8 +218,10 @@ class SettingRead(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSet(Event):
-    """A random generator is seeded. `guarded` where a new process does not do it when it imports the program."""
+    """Random generators of the process are seeded: those `of` torch, cuda, numpy or python. `guarded` where a new
+    process does not do it when it imports the program."""
 
     call: str
+    of: Sequence[str]
     seed: Values | None
     guarded: bool = False

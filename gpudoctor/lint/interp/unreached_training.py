@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import ancestry
 from gpudoctor.lint.discovery.classify import is_test
+from gpudoctor.lint.discovery.top_level import GRADIENTS
 from gpudoctor.lint.domain.function import Function, class_of
 from gpudoctor.lint.events.knowledge import Chosen, NotReached, Stop
 from gpudoctor.lint.interp.reachable_code import BY_A_TRAINER, FITS, FUNCTIONS, is_started, parts_of, reachable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.reachable_code import CodePart, CodeParts
     from gpudoctor.lint.source.project import ModuleFile
 
-_GRADIENTS = frozenset({"backward", "manual_backward"})
 _LONGEST_WAY = 4
 """Calls between the one that was not followed and the training: names prove less with each."""
 _MOST_LINES = 60_000
@@ -145,7 +145,7 @@ def _gradients(part: CodePart) -> list[ast.expr | ast.stmt]:
     if part.owner and part.name == BY_A_TRAINER:
         return [part.node] if isinstance(part.node, FUNCTIONS) else []
     # A backward of one's own is a part of one.
-    if part.name in _GRADIENTS or _GRADIENTS.isdisjoint(part.used.called):
+    if part.name in GRADIENTS or GRADIENTS.isdisjoint(part.used.called):
         return []
     calls = (call for root in part.code for call in nodes_of(ast.Call, root))
-    return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in _GRADIENTS]
+    return [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in GRADIENTS]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _seed(call: Call, effect: SeedEffect) -> Values:
     drawn = Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
     seed = call.given(effect.by) if effect.by else singleton(drawn)
-    call.emit(SeedSet, call=call.name, seed=seed, guarded=call.do.launch.under_main_guard)
+    call.emit(SeedSet, call=call.name, of=effect.of.split(), seed=seed, guarded=call.do.launch.under_main_guard)
     return singleton(Unknown(Anonymous("generator"), "a generator", call.label) if effect.by else drawn)
 
 

@@ -79,7 +79,7 @@ def _asks_gpu(call: Call, effect: AskGpuEffect) -> Values:
 
 @MODELS.effect(WaitForGpuEffect)
 def _waits_for_gpu(call: Call, effect: WaitForGpuEffect) -> Values:
-    call.emit(HostSync, call=call.name)
+    call.emit(HostSync, call=call.name, for_all=True)
     return singleton(NONE)
 
 

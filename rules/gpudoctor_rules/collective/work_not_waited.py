@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-SYNCHRONIZE = ("torch.cuda.synchronize", "torch.accelerator.synchronize")
-
 
 class WorkNotWaited(Rule):
     """A collective goes on in the background, and nobody waits for it before its tensor is used."""
@@ -134,7 +132,7 @@ def _synchronized(program: Program, work: Work, before: int) -> bool:
     """The host waited for the GPU between the start of the work and an event."""
     starts = [start.order for start in program.events(StartWork) if start.work == work and start.order < before]
     begun = max(starts, default=before)
-    return any(begun < sync.order < before and sync.call in SYNCHRONIZE for sync in program.events(HostSync))
+    return any(begun < sync.order < before and sync.for_all for sync in program.events(HostSync))
 
 
 def _is_never_done(program: Program, start: StartWork) -> bool:
@@ -147,4 +145,4 @@ def _is_never_done(program: Program, start: StartWork) -> bool:
         same = done.work is not None and done.work.place == work.place
         if same or (done.work is None and done.order > start.order):
             return False
-    return not any(sync.call in SYNCHRONIZE and sync.order > start.order for sync in program.events(HostSync))
+    return not any(sync.for_all and sync.order > start.order for sync in program.events(HostSync))

@@ -58,7 +58,6 @@ _GENERATORS = {
     "numpy": "numpy's generator",
     "python": "Python's generator",
 }
-OF_TORCH = ("torch.manual_seed", "torch.random.manual_seed")
 
 
 class SameAugmentationOnAllRanks(Rule):
@@ -190,4 +189,4 @@ def _common_seed(program: Program) -> SeedSet | None:
         return None
     if any(value.divergence for each in seeds for value in each.seed or ()):
         return None
-    return next((each for each in reversed(seeds) if each.call in OF_TORCH), None)
+    return next((each for each in reversed(seeds) if "torch" in each.of), None)

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-SEEDS = ("torch.manual_seed", "torch.random.manual_seed", "torch.seed", "torch.random.seed")
-OF_NUMPY = ("numpy.random.seed",)
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 
 SEEDED: Code = (Imported("torch.Generator"), "().manual_seed(42)")
@@ -156,7 +154,8 @@ def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
 
 def _last_seed(program: Program, split: Split) -> SeedSet | None:
     """The seed that is in force where the split is made, of the generator that it draws from."""
-    seeds = [each for each in program.events(SeedSet) if each.call in (OF_NUMPY if split.by_numpy else SEEDS)]
+    drawn = "numpy" if split.by_numpy else "torch"
+    seeds = [each for each in program.events(SeedSet) if drawn in each.of]
     before = [each for each in seeds if each.order < split.order and not each.condition.excludes(split.condition)]
     return before[-1] if before else None
 

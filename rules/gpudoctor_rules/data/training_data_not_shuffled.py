@@ -38,6 +38,7 @@ from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, NONE, Value, Values
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, SetEpoch
 from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.questions.layers import recurs
 from gpudoctor.lint.questions.unseen_deeds import may_mix_data
 from gpudoctor.lint.repair.repair import Counter, Either, First, Holds, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
-RECURRENT = frozenset(f"torch.nn.{name}{part}" for name in ("LSTM", "GRU", "RNN") for part in ("", "Cell"))
 PARTS = ("random_split", "Subset", "shuffle", "train_test_split", "select")
 
 
@@ -215,7 +215,7 @@ def _recurs(program: Program, training: LearningPass) -> bool:
     for call in program.calls_in_graph(training.backward):
         parts = program.within(call.module)
         # Its state is carried from batch to batch, often in a tuple that is not followed.
-        if any(isinstance(part, Module) and part.made_by in RECURRENT for part in parts):
+        if any(isinstance(part, Module) and recurs(part) for part in parts):
             return True
         for each in call.inputs:
             if not isinstance(each, Tensor) or each.origin is not TensorOrigin.OUTPUT:

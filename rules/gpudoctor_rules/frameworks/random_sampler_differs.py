@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 KEEPS_SAMPLERS = "use_distributed_sampler"
-SEEDS = ("torch.", "lightning.")
-"""Libraries that seed what the samplers of PyTorch draw with."""
 
 
 class RandomSamplerDiffers(Rule):
@@ -120,7 +118,7 @@ def _trains(program: Program, event: Prepare) -> bool:
 
 def _have_common_seed(program: Program, event: Prepare) -> bool:
     """The last seed before is one for all ranks, or may be."""
-    seeds = [each for each in program.events(SeedSet) if each.call.startswith(SEEDS) and each.order < event.order]
+    seeds = [each for each in program.events(SeedSet) if "torch" in each.of and each.order < event.order]
     if not seeds:
         # A helper that was not read may set one.
         return may_set_seed(program)

@@ -33,6 +33,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.questions.layers import minds_mode
 from gpudoctor.lint.repair.repair import After, First, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._counters import only_at_the_end
@@ -42,9 +43,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
-
-DIFFERS = ("Dropout", "BatchNorm", "RReLU", "InstanceNorm", "MultiheadAttention", "Transformer", "LSTM", "GRU", "RNN")
-"""Layers of torch for which the mode can make a difference."""
 
 
 class TrainModeNotRestored(Rule):
@@ -159,12 +157,4 @@ def _ends_loop_of(event: ModeChange, call: Forward) -> bool:
 
 def _cares(program: Program, core: Value) -> bool:
     """The mode makes a difference for some layer, as far as the layers are known."""
-    for part in program.within(core):
-        if not isinstance(part, Module):
-            return True
-        # A model of another library is taken to have dropout or batch normalisation, as nearly all do.
-        if part.cls is None and not part.made_by.startswith("torch.nn."):
-            return True
-        if any(word in part.made_by for word in DIFFERS):
-            return True
-    return False
+    return any(not isinstance(part, Module) or minds_mode(part) for part in program.within(core))

@@ -32,6 +32,7 @@ from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value, int_of, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
+from gpudoctor.lint.questions.layers import normalises_batch
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
 FEW = 4
 """Samples of which the statistics are mostly noise."""
 REMEDY = "Convert them before the wrap: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`."
-READY = ("torchvision.models.resnet", "torchvision.models.resnext", "torchvision.models.wide_resnet")
-"""Models of torchvision that are known to normalise over the batch."""
 
 
 class BatchnormNotSynced(Rule):
@@ -115,7 +114,7 @@ def _norm_in(program: Program, model: Value) -> Module | None:
     """A layer that normalises over the batch, or a ready model that has such layers."""
     # The first one in the file: the set has no order of its own.
     parts = sorted((each for each in program.within(model) if isinstance(each, Module)), key=lambda each: each.place)
-    return next((each for each in parts if each.made_by.startswith(("torch.nn.BatchNorm", *READY))), None)
+    return next(filter(normalises_batch, parts), None)
 
 
 def _batch_of(call: Forward) -> int | None:

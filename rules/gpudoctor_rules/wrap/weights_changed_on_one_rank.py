@@ -117,7 +117,7 @@ def _elsewhere_too(program: Program, event: LoadState | WeightsDrawn) -> bool:
 
 def _seeded_apart(program: Program, event: Event) -> bool:
     """Each rank has a seed of its own."""
-    seeds = [seed for seed in program.events(SeedSet) if seed.order < event.order and seed.call.startswith("torch")]
+    seeds = [seed for seed in program.events(SeedSet) if seed.order < event.order and "torch" in seed.of]
     if not seeds:
         # Code that was not read may have chosen one.
         return not program.escaped and not program.lost

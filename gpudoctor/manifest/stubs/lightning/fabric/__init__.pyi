@@ -16,7 +16,7 @@ from gpudoctor.manifest.effects import (
     shows,
 )
 
-@seeds(by="seed")
+@seeds(of="torch cuda numpy python", by="seed")
 def seed_everything(seed=None, workers=False, verbose=True): ...
 
 class Fabric:

@@ -27,7 +27,7 @@ from gpudoctor.manifest.effects import (
     written,
 )
 
-@seeds(by="seed")
+@seeds(of="torch cuda numpy python", by="seed")
 def seed_everything(seed=None, workers=False, verbose=True): ...
 
 class LightningModule:
