@@ -162,6 +162,8 @@ class AnsweredByOne:
         """What an operator makes of an unknown number that was computed from shares of the data."""
         self.library_compared: list[Callable[[ast.cmpop, Library, Value], bool | None]] = []
         """What a comparison with a name of a library comes to; None where that is open."""
+        self.starts_ranks: list[Callable[[str], bool]] = []
+        """A function of a library starts ranks of this program."""
         self.group_lacking: list[Callable[[LibraryContext, ast.AST], None]] = []
         """A program for one process is executed as one of several: here it would make their process group."""
         self.unknown_call: list[Callable[[LibraryContext, Value, Arguments, ast.AST], Values]] = []

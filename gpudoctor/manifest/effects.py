@@ -112,6 +112,9 @@ class LayerEffect(Effect):
 class TrainEffect(Effect):
     """Whoever calls it trains, makes what trains, or starts the ranks that do. How, a model in Python says."""
 
+    in_ranks: bool = False
+    """It starts them."""
+
 
 @dataclass
 class LaunchEffect(Effect):
@@ -172,6 +175,11 @@ class MeasureEffect(Effect):
 @dataclass
 class ReadFileEffect(Effect):
     """It reads a picture, a sound or an array from a file."""
+
+
+@dataclass
+class RunForwardEffect(Effect):
+    """The wrapper of Fabric runs it through its own `forward`, as a method that is marked."""
 
 
 @dataclass
@@ -376,6 +384,7 @@ measures = MeasureEffect
 opens = OpenEffect
 prepares = PrepareEffect
 reads_file = ReadFileEffect
+runs_forward = RunForwardEffect
 saves = SaveEffect
 seeds = SeedEffect
 shows = ShowEffect

@@ -9,8 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.function import library_name_of
 from gpudoctor.lint.domain.symbols import AnyOf
-from gpudoctor.lint.domain.value import Anonymous, Value, Values, singleton
+from gpudoctor.lint.domain.value import Anonymous, Value, Values, single_of, singleton
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
@@ -169,16 +170,27 @@ def _if(m: Evaluator, node: ast.If) -> None:
             run_block(m, node.body)
             return
     # Where processes are started, the execution begins anew on that side: to follow the other one first is in vain.
-    if isinstance(test, Literal) and _starts_processes(node.orelse) and m.world_unasked.several_processes:
+    if isinstance(test, Literal) and _starts_ranks(m, node.orelse) and m.world_unasked.several_processes:
         m.branch(test.negated(), lambda: run_block(m, node.orelse), lambda: run_block(m, node.body))
         return
     m.branch(test, lambda: run_block(m, node.body), lambda: run_block(m, node.orelse))
 
 
-def _starts_processes(body: list[ast.stmt]) -> bool:
-    """A statement of it looks like `mp.spawn(work)`: enough to look there first, whatever it turns out to be."""
+def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:
+    """A statement of it is a call of `mp.spawn` or its like."""
     calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    return any((each.attr if isinstance(each, ast.Attribute) else getattr(each, "id", "")) == "spawn" for each in calls)
+    names = (_library_name(m, each) for each in calls)
+    return any(answer(name) for name in names if name for answer in HOOKS.starts_ranks)
+
+
+def _library_name(m: Evaluator, node: ast.expr) -> str:
+    """The dotted name of what is called, where that is a library's; nothing is followed for it."""
+    if isinstance(node, ast.Attribute):
+        owner = _library_name(m, node.value)
+        return owner and f"{owner}.{node.attr}"
+    keys = [(scope, node.id) for scope in m.frame.scopes] if isinstance(node, ast.Name) else []
+    held = next((found for key in keys if (found := m.held(key)) is not None), None)
+    return library_name_of(single_of(held))
 
 
 def _is_choice_of_many(m: Evaluator, node: ast.If, test: Literal) -> bool:

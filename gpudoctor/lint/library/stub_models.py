@@ -26,7 +26,9 @@ from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.events.reporting import Scored, StartLogger
 from gpudoctor.lint.events.training_step import Backward, EngineStep, GradientSync, UnscaleGradients
 from gpudoctor.lint.flow.condition import Atom, Divergence, Literal
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.hidden_ranks import hide_rank
+from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_distributed import place_in_group
@@ -38,12 +40,14 @@ from gpudoctor.manifest.effects import (
     BackpropagateEffect,
     CollectiveEffect,
     GiveBackEffect,
+    LaunchEffect,
     LoggerEffect,
     MeasureEffect,
     OpenEffect,
     ReadFileEffect,
     ShowEffect,
     StepEffect,
+    TrainEffect,
     UnscaleEffect,
 )
 from gpudoctor.record import replace
@@ -178,6 +182,14 @@ def _is_spread(call: Call, effect: CollectiveEffect) -> bool:
 def _reads_file(call: Call, effect: ReadFileEffect) -> Values:
     call.emit(ReadFile, call=call.name)
     return singleton(call.result(fresh=True))
+
+
+@told(HOOKS.starts_ranks)
+def _starts_ranks(name: str) -> bool:
+    function = declared(canonical(name))
+    trains = function.effect(TrainEffect) if function is not None else None
+    launches = function is not None and function.effect(LaunchEffect) is not None
+    return launches or (trains is not None and trains.in_ranks)
 
 
 @MODELS.effect(MeasureEffect)

@@ -10,7 +10,6 @@ from gpudoctor.lint.contents import find_method, new_dict, new_list, possible_pa
 from gpudoctor.lint.domain.abstract_state import ObjectState, OptimizerState, TensorState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import Enumerated, ListOf
-from gpudoctor.lint.domain.function import ContextManager
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
@@ -336,12 +335,6 @@ def _clip(call: Call) -> Values:
     )
     # The norm stays on the GPU; printing it each step waits for the device.
     return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
-
-
-@MODELS.callable("apex.amp.scale_loss")
-def _scale_loss(call: Call) -> Values:
-    given = call.args[0] if call.args else singleton(NONE)
-    return given.map(lambda loss: ContextManager("apex.amp.scale_loss", loss))
 
 
 @MODELS.callable("apex.amp.master_params")

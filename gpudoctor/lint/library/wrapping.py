@@ -29,7 +29,8 @@ from gpudoctor.lint.library.torch_distributed import group_exists
 from gpudoctor.lint.library.torch_nn import adopt, device_of, initialise, new_module, parts_given, put_on, take_in
 from gpudoctor.lint.library.wrapper_names import CALLABLES, GIVE_THEMSELVES, MODULE_API, OWN, wrapper_has
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.manifest.effects import WrapEffect
+from gpudoctor.manifest.compiled import declared
+from gpudoctor.manifest.effects import RunForwardEffect, WrapEffect
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -287,10 +288,6 @@ def _init(call: Call[Module]) -> Values:
     return singleton(NONE)
 
 
-_STEPS = frozenset({"training_step", "validation_step", "test_step", "predict_step"})
-"""Methods of a LightningModule that Fabric's wrapper runs through its forward, as if they were marked."""
-
-
 @MODELS.attribute(Wrapper)
 def _attribute(call: Call[Wrapper]) -> Values:
     wrapper, name = call.receiver, call.name
@@ -311,7 +308,8 @@ def _attribute(call: Call[Wrapper]) -> Values:
         return singleton(Method(wrapper, name))
     # An engine has attributes of its own: what the wrapper inside lacks, it may have.
     if wrapper.kind is WrapperKind.PREPARED:
-        if name in _STEPS:
+        method = declared(f"lightning.pytorch.LightningModule.{name}")
+        if method is not None and method.effect(RunForwardEffect) is not None:
             call.emit(ForwardMarked, wrapper=wrapper)
         if call.declared is not None:
             return singleton(Method(wrapper, name))
@@ -410,11 +408,7 @@ def _sync_layer(call: Call) -> Values:
     return singleton(layer)
 
 
-@MODELS.callable(
-    "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
-    "timm.layers.convert_sync_batchnorm",
-    "timm.models.layers.convert_sync_batchnorm",
-)
+@MODELS.callable("torch.nn.SyncBatchNorm.convert_sync_batchnorm")
 def _sync_batchnorm(call: Call) -> Values:
     given = call.arg(0, "module")
     if given is None:

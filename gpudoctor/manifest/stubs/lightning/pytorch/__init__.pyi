@@ -18,6 +18,7 @@ from gpudoctor.manifest.effects import (
     optimizes_itself,
     possibly,
     prepares,
+    runs_forward,
     saves,
     seeds,
     shows,
@@ -58,6 +59,14 @@ class LightningModule:
             self._show(dictionary)
     @shows(averages=True)
     def _show(self, value): ...
+    @runs_forward()
+    def training_step(self, *args, **more): ...
+    @runs_forward()
+    def validation_step(self, *args, **more): ...
+    @runs_forward()
+    def test_step(self, *args, **more): ...
+    @runs_forward()
+    def predict_step(self, *args, **more): ...
 
 class Trainer:
     global_rank: GlobalRank
