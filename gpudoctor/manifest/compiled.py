@@ -268,8 +268,9 @@ def _compiled() -> dict[str, Any]:
     said, listed = read_stubs(STUBS), derived()
     found = patterns(said, listed)
     known = {**said["functions"], **said["methods"]}
-    # What a class has from another one is written once.
-    signatures = {id(entry): marshal.dumps(entry, _MARSHAL_VERSION) for entry in known.values()}
+    # What is said in the same words of several is written once, as of most layers.
+    written: dict[bytes, bytes] = {}
+    signatures = {name: marshal.dumps(entry, _MARSHAL_VERSION) for name, entry in known.items()}
     by_word: dict[str, list[str]] = {}
     for name, (*_, returns, effects) in said["functions"].items():
         for word in (*effects, *filter(None, [kind_of(returns)])):
@@ -293,7 +294,7 @@ def _compiled() -> dict[str, Any]:
             for what in LayerEffect.__annotations__
         },
         # Each for itself: a program calls few of them.
-        "signatures": {name: signatures[id(entry)] for name, entry in known.items()},
+        "signatures": {name: written.setdefault(entry, entry) for name, entry in signatures.items()},
         # A script has no functions that could be left out.
         "words": marshal.dumps(found, _MARSHAL_VERSION),
     }
