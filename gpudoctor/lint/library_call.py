@@ -17,7 +17,19 @@ from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Anonymous, Const, Term, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Anonymous,
+    Const,
+    Term,
+    Unknown,
+    Value,
+    Values,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.domain.value import singleton as singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
@@ -197,6 +209,14 @@ class Call(Generic[R]):
     def is_true(self, index: int, name: str) -> bool:
         """The argument is definitely the constant True."""
         return self.constant(index, name) is True
+
+    def switch(self, index: int, name: str, *, usual: bool = False) -> bool | None:
+        """Whether an argument is on: True, False, or None where that is not known. Left out, it is as usual."""
+        given = self.arg(index, name)
+        if given is None:
+            return usual
+        only = given.single
+        return True if only == TRUE else False if only in (FALSE, NONE) else None
 
     def all_values(self) -> list[Value]:
         """Every value of every argument."""

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
@@ -763,8 +763,7 @@ def _of_bare_parameters(backward: Backward) -> bool:
 
 
 def _has_one_member(group: InitGroup) -> bool:
-    size, backend = group.world_size, group.backend
-    return (size is not None and size.single == Const(1)) or (backend is not None and backend.single == Const("fake"))
+    return single_of(group.world_size) == Const(1) or group.only_backend == "fake"
 
 
 def only_some_ranks(event: Event) -> bool:

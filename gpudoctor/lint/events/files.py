@@ -75,7 +75,8 @@ class LoadState(Event):
 
     target: Value
     state: Values | None
-    strict: Values | None = None
+    strict: bool | None = True
+    """True, False, or None where that is not known."""
     loaded: Unknown | None = None
     """The result of the `Load` that it is, or is an entry of."""
     entry: str | None = None

@@ -28,23 +28,28 @@ class Wrap(Event):
     """The items of `device_ids`, None where they are not known one by one."""
     trainable: bool | None = None
     """Some parameter takes a gradient. False where surely none does, None where that is not known."""
-    find_unused: Values | None = None
-    """`find_unused_parameters`, as given."""
-    static: Values | None = None
-    """`static_graph`, as given."""
+    find_unused: bool | None = False
+    """`find_unused_parameters`: True, False, or None where that is not known."""
+    static: bool | None = False
+    """`static_graph`, likewise."""
     certain: bool = True
     """It can be no other module that is wrapped here."""
     opaque: bool = False
     """Arguments were given that could not be followed."""
     uncut: bool = False
     """Each rank may hold all parameters: it was told so, or something that is not known."""
-    keeps_parameters: Values | None = None
-    """`use_orig_params`, as given: the parameters of the model stay the objects that they were."""
+    keeps_parameters: bool | None = False
+    """`use_orig_params`, likewise: the parameters of the model stay the objects that they were."""
 
     @property
     def in_place(self) -> bool:
         """The model itself was changed: `fully_shard` puts nothing around it."""
         return self.kind is WrapperKind.FSDP and self.wrapper == self.inner
+
+    @property
+    def on_one_gpu(self) -> bool:
+        """A single device is named, so that there is nothing to divide. Left out, it takes all visible GPUs."""
+        return self.ids is not None and len(self.ids) == 1
 
     @property
     def nested(self) -> bool:

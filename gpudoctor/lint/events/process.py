@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
@@ -29,6 +29,11 @@ class InitGroup(Event):
     timeout: Values | None = None
     again: bool | None = None
     """A process group was there already: True, False, or None where that is not known."""
+
+    @property
+    def only_backend(self) -> str:
+        """The backend that is surely meant; empty where it is not known, or none is named: gloo beside NCCL then."""
+        return (text_of(single_of(self.backend)) or "").lower()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +58,10 @@ class Spawn(Event):
     start_method: Values | None = None
     """As Python calls them; `remote` where the new process neither is a copy nor imports the program."""
     by: str = "mp.spawn"
+
+    def starts_by(self, method: str) -> bool:
+        """The new process is surely started in this way."""
+        return self.start_method is not None and self.start_method.all(lambda each: text_of(each) == method)
 
     @property
     def imports(self) -> bool:

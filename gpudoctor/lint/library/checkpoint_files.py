@@ -186,7 +186,8 @@ def _load_state(call: Call[Module | Wrapper]) -> Values:
     state = call.arg(0, "state_dict")
     loaded, entry = origin(call, state)
     call.emit(
-        LoadState, target=call.receiver, state=state, strict=call.arg(1, "strict"), loaded=loaded, entry=entry
+        LoadState, target=call.receiver, state=state, strict=call.switch(1, "strict", usual=True), loaded=loaded,
+        entry=entry,
     )  # fmt: skip
     note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None)
     call.do.set_flag(call.receiver.core, ModuleState.restored)

@@ -97,9 +97,9 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids,
         model_device=device.restrict(when) if device is not None else None,
         group_exists=group_exists(call.do), ids=_items(call, ids),
-        trainable=is_trainable(call.do, inner), find_unused=call.keywords.get("find_unused_parameters"),
-        static=call.keywords.get("static_graph"), certain=certain, opaque=call.open_ended,
-        keeps_parameters=call.keywords.get("use_orig_params"), uncut=_may_stay_whole(call, effect),
+        trainable=is_trainable(call.do, inner), find_unused=call.switch(-1, "find_unused_parameters"),
+        static=call.switch(-1, "static_graph"), certain=certain, opaque=call.open_ended,
+        keeps_parameters=call.switch(-1, "use_orig_params"), uncut=_may_stay_whole(call, effect),
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_flag(wrapper, WrapperState.finds_unused)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import FALSE, Value, in_code
+from gpudoctor.lint.domain.value import Value, in_code
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
@@ -81,7 +81,7 @@ class WrapperPrefixInCheckpoint(Rule):
                     remedy=_remedy(program, state.owner),
                     because=[("it is written here", save.location), ("it is loaded here", use.location)],
                     # An error that stops the program is noticed; weights that silently stay random are not.
-                    severity=Severity.ERROR if _lenient(use) else None,
+                    severity=Severity.ERROR if use.strict is False else None,
                     # Launched in another way, the same line may save what another wrapper loads.
                     repair=_unwrap(state) if len(program.worlds) < 2 and not program.frameworks else None,
                 )
@@ -153,10 +153,9 @@ def _bare(target: Value) -> bool:
     return isinstance(target, Module)
 
 
-def _lenient(use: LoadState) -> bool:
-    # Left out, `strict` is True.
-    return use.strict is not None and use.strict.single == FALSE
-
-
 def _end(use: LoadState) -> str:
-    return "no key fits, and no error is raised." if _lenient(use) else "it ends with `Missing key(s) in state_dict`."
+    return (
+        "no key fits, and no error is raised."
+        if use.strict is False
+        else "it ends with `Missing key(s) in state_dict`."
+    )

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import Const, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.rule import Rule
@@ -84,5 +84,5 @@ def _nccl_alone(program: Program) -> InitGroup | None:
     """Where the process group is made, if its only backend is surely NCCL."""
     # A device mesh takes the group that is there.
     groups = [event for event in program.events(InitGroup) if event.by.endswith("init_process_group")]
-    sure = groups and all(event.backend is not None and event.backend.single == Const("nccl") for event in groups)
+    sure = groups and all(event.only_backend == "nccl" for event in groups)
     return groups[0] if sure else None

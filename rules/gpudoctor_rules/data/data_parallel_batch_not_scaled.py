@@ -93,7 +93,7 @@ def _divided_by(program: Program, found: LearningPass) -> Wrap | None:
         if wrapper.kind is WrapperKind.DATA_PARALLEL
     }
     for wrap in program.events(Wrap):
-        if wrap.wrapper in wrappers and not (wrap.ids is not None and len(wrap.ids) == 1):
+        if wrap.wrapper in wrappers and not wrap.on_one_gpu:
             return wrap
     return None
 

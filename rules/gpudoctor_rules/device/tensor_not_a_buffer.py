@@ -79,7 +79,7 @@ def _met(event: Event, program: Program) -> Value | None:
         return event.constant if isinstance(event, ConstantMixed) else None
     wraps = [wrap for wrap in program.events(Wrap) if wrap.wrapper == event.wrapper]
     # A single GPU holds them all.
-    alone = any(wrap.opaque or (wrap.ids is not None and len(wrap.ids) == 1) for wrap in wraps)
+    alone = any(wrap.opaque or wrap.on_one_gpu for wrap in wraps)
     return event.fixed if wraps and not alone else None
 
 

@@ -32,7 +32,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, Const, name_of
+from gpudoctor.lint.domain.value import NONE, name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
@@ -118,9 +118,9 @@ def _has_ids(wrap: Wrap) -> bool:
 
 def _gpu_only(program: Program) -> bool:
     """Every process group of the program is one of NCCL alone."""
-    backends = [init.backend for init in program.events(InitGroup)]
+    backends = [init.only_backend for init in program.events(InitGroup)]
     # No backend given means gloo for the CPU beside NCCL for GPUs, with which such a model trains.
-    return bool(backends) and all(values is not None and values.single == Const("nccl") for values in backends)
+    return bool(backends) and all(each == "nccl" for each in backends)
 
 
 def _how(wrap: Wrap) -> str:

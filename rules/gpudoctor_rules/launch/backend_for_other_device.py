@@ -33,7 +33,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Value, name_of, single_of, text_of
+from gpudoctor.lint.domain.value import Value, name_of, single_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -67,15 +67,15 @@ class BackendForOtherDevice(Rule):
         for wrap in program.events(Wrap):
             if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.condition.excludes(wrap.condition):
                 continue
-            if _is(group, "gloo") and on_gpu(wrap.model_device):
+            if group.only_backend == "gloo" and on_gpu(wrap.model_device):
                 because = ("the model on the GPU is wrapped here", wrap.location)
                 yield self._slow(group, wrap.inner.core, because)
                 return
             on_cpu = _case_on_cpu(program, wrap)
-            if _is(group, "nccl") and on_cpu is not None:
+            if group.only_backend == "nccl" and on_cpu is not None:
                 yield self._fails(group, wrap, on_cpu)
                 return
-        by_hand = _reduced_by_hand(program) if _is(group, "gloo") else None
+        by_hand = _reduced_by_hand(program) if group.only_backend == "gloo" else None
         if by_hand is not None:
             model, event = by_hand
             yield self._slow(group, model, ("they are on a GPU, and are reduced here", event.location))
@@ -119,10 +119,6 @@ class BackendForOtherDevice(Rule):
             because=[("the model is wrapped here", wrap.location)],
             confidence=Confidence.LIKELY,
         )
-
-
-def _is(group: InitGroup, name: str) -> bool:
-    return (text_of(single_of(group.backend)) or "").lower() == name
 
 
 def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.device import on_gpu
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.placement import ContextMade, DeviceUsed, Move
 from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.program import LaunchWorld
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
-FORK = Const("fork")
 CHOOSES = ("set_device", "move", "factory")
 
 
@@ -60,7 +58,7 @@ class CudaBeforeFork(Rule):
             return
         if program.world is not LaunchWorld.SPAWN or not program.whole:
             return
-        spawn = next((each for each in program.events(Spawn) if _forks(each)), None)
+        spawn = next((each for each in program.events(Spawn) if each.starts_by("fork")), None)
         if spawn is None:
             return
         touched = [each for each in program.events(ContextMade, DeviceUsed, Move) if _touches(each)]
@@ -83,10 +81,6 @@ def _remedy(spawn: Spawn) -> str:
     if spawn.by == "notebook_launcher":
         return "Use GPUs in the function that is launched only, and restart the notebook's kernel first."
     return 'Call `torch.multiprocessing.set_start_method("spawn")` first, or keep CUDA out of this process.'
-
-
-def _forks(spawn: Spawn) -> bool:
-    return spawn.start_method is not None and spawn.start_method.all(lambda method: method == FORK)
 
 
 def _touches(event: Event) -> bool:

@@ -27,7 +27,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import Const, single_of
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import DestroyGroup, InitGroup
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
@@ -80,8 +79,7 @@ def _destroy(program: Program, made: InitGroup) -> Repair:
 
 def _warns(program: Program, group: InitGroup) -> bool:
     """Made by PyTorch's own function, and with NCCL: gloo needs no clean end."""
-    backend = single_of(group.backend)
     # Where no backend is named NCCL serves what lies on a GPU, and a program may have nothing there.
-    if backend != Const("nccl") and not program.has(DeviceUsed, Move):
+    if group.only_backend != "nccl" and not program.has(DeviceUsed, Move):
         return False
-    return group.by.endswith("init_process_group") and backend != Const("gloo")
+    return group.by.endswith("init_process_group") and group.only_backend != "gloo"

@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import Escape, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -123,4 +122,4 @@ def _is_new(spawn: Spawn) -> bool:
     """The process starts anew, and does not begin as a copy of its parent."""
     if spawn.start_method is None:
         return spawn.nprocs is not None
-    return spawn.start_method.all(lambda method: method == Const("spawn"))
+    return spawn.starts_by("spawn")

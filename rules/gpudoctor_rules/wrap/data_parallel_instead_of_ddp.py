@@ -52,7 +52,7 @@ class DataParallelInsteadOfDdp(Rule):
             return
         told: dict[Location, None] = {}
         for event in program.events(Wrap):
-            if event.kind is WrapperKind.DATA_PARALLEL and event.location not in told and not _on_one(event):
+            if event.kind is WrapperKind.DATA_PARALLEL and event.location not in told and not event.on_one_gpu:
                 told[event.location] = None
                 yield self.found(
                     event.location,
@@ -63,9 +63,3 @@ class DataParallelInsteadOfDdp(Rule):
                     # The way of launching is chosen once, for all models.
                     cause=next(iter(told)),
                 )
-
-
-def _on_one(event: Wrap) -> bool:
-    """A single device is named where the wrapper is made, so that there is nothing to divide."""
-    # With `device_ids` left out it takes all visible GPUs; only a list that is known to be short is harmless.
-    return event.ids is not None and len(event.ids) == 1

@@ -93,7 +93,6 @@ def _gathered_by(program: Program, backward: Backward) -> tuple[Forward | None, 
     """The call whose results were gathered, and the wrapper that did it."""
     for call in program.calls_in_graph(backward):
         for wrap in program.events(Wrap):
-            alone = wrap.ids is not None and len(wrap.ids) == 1
-            if wrap.kind is WrapperKind.DATA_PARALLEL and not alone and is_wrapper_of(call.module, wrap):
+            if wrap.kind is WrapperKind.DATA_PARALLEL and not wrap.on_one_gpu and is_wrapper_of(call.module, wrap):
                 return call, wrap
     return None, None

@@ -70,7 +70,7 @@ class DataParallelStateLost(Rule):
 def _copied_by(program: Program) -> Wrap | None:
     """The wrapper that copies a model to several GPUs."""
     for wrap in program.events(Wrap):
-        if wrap.kind is WrapperKind.DATA_PARALLEL and not (wrap.ids is not None and len(wrap.ids) == 1):
+        if wrap.kind is WrapperKind.DATA_PARALLEL and not wrap.on_one_gpu:
             return wrap
     return None
 

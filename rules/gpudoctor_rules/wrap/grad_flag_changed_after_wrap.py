@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import ParameterName
-from gpudoctor.lint.domain.value import FALSE, NONE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
@@ -106,8 +106,8 @@ def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> st
     if flag.on:
         return "nothing averages their gradients, and the ranks drift apart." if was_frozen else ""
     # A search finds them in each step, and a static graph was recorded in the first one.
-    looks = wrap.find_unused is not None and wrap.find_unused.single not in (FALSE, NONE)
-    if was_frozen or looks or wrap.static is not None or wrap.opaque or not _only_a_part(program, flag, wrap):
+    looks = wrap.find_unused is not False or wrap.static is not False
+    if was_frozen or looks or wrap.opaque or not _only_a_part(program, flag, wrap):
         return ""
     return "the wrapper still waits for their gradients, and the second step ends with a `RuntimeError`."
 

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer
-from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
+from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, OptimizerStep, TakeGradient
 from gpudoctor.rule import Rule
@@ -157,8 +157,8 @@ def _sharded_later(program: Program, made: Event, step: Event, held: Optimizer) 
     """Where the parameters are replaced between the making of the optimizer and its step."""
     for wrap in program.events(Wrap):
         # With it, FSDP shows the parameters that it was given.
-        keeps = wrap.keeps_parameters is not None and wrap.keeps_parameters.single not in (FALSE, NONE)
-        if wrap.kind is not WrapperKind.FSDP or keeps or wrap.opaque or not made.order < wrap.order < step.order:
+        replaces = wrap.kind is WrapperKind.FSDP and wrap.keeps_parameters is False
+        if not replaces or wrap.opaque or not made.order < wrap.order < step.order:
             continue
         # Layers are sharded one by one, before the whole.
         inside = any(wrap.inner.core in program.within(each) for each in held.modules)

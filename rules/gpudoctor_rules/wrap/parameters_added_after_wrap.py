@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.value import FALSE, NONE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
@@ -101,8 +101,7 @@ def _what(added: PartAdded) -> str:
 
 def _harm(added: PartAdded, wrap: Wrap) -> str:
     # A wrapper that searches for unused parameters gets over the old ones.
-    waits = wrap.find_unused is None or wrap.find_unused.single in (FALSE, NONE)
-    if added.replaced and waits:
+    if added.replaced and wrap.find_unused is False:
         return "it waits for the gradients of the old one, and the second step ends with a `RuntimeError`."
     return "each rank starts with different values there, their gradients are not averaged, and the ranks drift apart."
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Module
-from gpudoctor.lint.domain.value import FALSE, NONE, Value, name_of
+from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import UNUSED
@@ -92,8 +92,7 @@ class UnusedParameters(Rule):
 def _waits(wrap: Wrap) -> bool:
     """The wrapper expects a gradient for every parameter."""
     # `args.find_unused` may be either.
-    looks = wrap.find_unused is not None and wrap.find_unused.single not in (FALSE, NONE)
-    return not looks and wrap.static is None and not wrap.opaque and wrap.certain
+    return wrap.find_unused is False and wrap.static is False and not wrap.opaque and wrap.certain
 
 
 def _has_parameters(program: Program, part: Value) -> bool:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import TRUE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
 from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import trained_after
@@ -69,7 +69,7 @@ class UnusedSearchAlwaysOn(Rule):
             return
         for wrap in wraps:
             # What an option decides is the business of whoever starts the program.
-            always = wrap.find_unused is not None and wrap.find_unused.single == TRUE and wrap.static is None
+            always = wrap.find_unused is True and wrap.static is False
             if not always or wrap.location in told or _is_needed(program, wrap):
                 continue
             # In a program that was not understood, nothing may be said about what is not needed.

@@ -49,7 +49,7 @@ def test_whether_a_wrapper_finds_something_to_train(paper, lines: str, trainable
 
 def test_arguments_of_the_wrapper(paper):
     (wrap,) = paper(SET_UP.format(lines="DDP(Net(), find_unused_parameters=True, static_graph=False)")).events(Wrap)
-    assert (repr(wrap.find_unused.single), repr(wrap.static.single), wrap.opaque) == ("True", "False", False)
+    assert (wrap.find_unused, wrap.static, wrap.opaque) == (True, False, False)
     (wrap,) = paper(SET_UP.format(lines="DDP(Net(), **torch.settings())")).events(Wrap)
     assert wrap.opaque
 

@@ -75,5 +75,8 @@ def test_whether_sharding_keeps_the_parameters(paper):
         import torch.nn as nn
         from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
         FSDP(nn.Linear(2, 2), use_orig_params=True)
+        FSDP(nn.Linear(2, 2), use_orig_params=company.setting())
+        FSDP(nn.Linear(2, 2), use_orig_params=None)
+        FSDP(nn.Linear(2, 2))
         """)
-    assert [str(wrap.keeps_parameters.single) for wrap in found.events(Wrap)] == ["True"]
+    assert [wrap.keeps_parameters for wrap in found.events(Wrap)] == [True, None, False, False]
