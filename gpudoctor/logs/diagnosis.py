@@ -175,11 +175,12 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     if all(each.exit for each in failures) and (apart := _standing_apart(known)) is not None:
         failures, missing = apart
     own = [each for each in failures if each.role is FailureRole.OWN]
-    if any(not each.cut for each in own) or any(
-        each.role is FailureRole.WAIT or _RANK_THAT_IS_GONE.search(each.text) for each in failures
-    ):
+    if any(not each.cut for each in own) or any(each.role is FailureRole.WAIT for each in failures):
         # An error of which the log has only a part may follow those of which it has all.
         own = [each for each in own if not each.cut]
+    gone = [each for each in failures if each.role is FailureRole.PEER]
+    # What stands behind the error of one that lost another is mostly that of the next one.
+    own = [each for each in own if not (each.cut and any(_stands_before(one, each) for one in gone))]
     if any(_is_why(each) for each in own):
         own = [each for each in own if each.meaning not in VAGUE]
     if any(each.meaning not in (None, ABORTED) for each in own):
@@ -369,6 +370,8 @@ def _joined(failures: Sequence[LoggedFailure]) -> list[LoggedFailure]:
     nameless = [index for index in nameless if told[index].role is FailureRole.OWN] or nameless
     whose = len(nameless) == 1 and (len(left) == 1 or told[nameless[0]].role is FailureRole.OWN)
     speaking = [each for each in left if not each.text.startswith(_SAYS_NOTHING)]
+    # SLURM tells of its tasks in no order.
+    whose = whose and not (len(speaking) > 1 and all(each.by.tag == TASK for each in speaking))
     if whose and len({each.text for each in speaking}) == 1:
         # Which process has said it is not in the log, but whose error it must be: of several that end alike, it is that
         # of the first one at least. Those that a launcher has stopped had no time for it.

@@ -50,7 +50,7 @@ _TELLING = re.compile(
             r"\*\*\* SIG[A-Z]+ received at time",
             r"A worker died or was killed",
             r"\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
-            r"memory allocation of \d+ bytes failed",
+            r"memory allocation of \d+ bytes failed|CUDA error: ",
             r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
             r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout",
             r"watchdog thread terminated with exception",
@@ -64,7 +64,7 @@ _TELLING = re.compile(
             r"^#\d+ ",
             r"Root Cause",
             r"(?:time|host|rank)      : |exitcode *: |traceback *: |\(local_rank: \d",
-            r"failed \(exitcode",
+            r"failed \(exitcode|[Rr]ank \d+.{0,20} with (?:exit )?code",
             r"exits with return code",
             r"NCCL WARN",
             r"slurmstepd",
@@ -153,6 +153,9 @@ _STRETCHES = tuple(
             "insufficient shared",
             "memory allocation of",
             "application crash on",
+            "with exit code",
+            "exited with code",
+            "CUDA error: ",
             "status.FAILED",
             "OMP_NUM_THREADS",
             "nohup: ",
@@ -193,6 +196,9 @@ _FAILED = re.compile(
     rf"^subprocess\.CalledProcessError: Command {STARTS_PYTHON}.* (?:died with <Signals\.(?P<died>SIG\w+)|"
     r"returned non-zero exit status (?P<status>-?\d+))|"
     # Of a shell, and of the operator of a PyTorchJob.
+    # Of Composer's launcher, and of others that tell of ranks.
+    r"\b[Rr]ank (?P<told>\d+)(?: \(PID \d+\))? (?:crashed|exited|failed|died|ended) with (?:exit )?code:? "
+    r"(?P<crashed>-?\d+)|"
     r"Worker \w+ pid (?P<worker>\d+) died, exit code: (?P<died_with>-?\d+)|"
     r": line \d+:\s+(?P<pid>\d+) (?P<ran>Killed|Segmentation fault|Bus error|Aborted|Terminated)\b|"
     r"Pod: (?:[\w-]+\.)?(?P<pod>[\w-]+) exited with code (?P<left>[1-9]\d*)|"
@@ -208,7 +214,7 @@ _ONE_RANK = re.compile(r"\bglobal_ranks=\[(\d+)\]$")
 _MOST_TASKS = 1024
 _FOLLOWING = 400
 """Lines after the begin of a traceback that are looked at."""
-_CODES = ("its_code", "code", "childs", "killed", "ended", "status", "died_with")
+_CODES = ("its_code", "code", "childs", "killed", "ended", "status", "died_with", "crashed")
 _SIGNALS = {"Out Of Memory": 9, "Killed": 9, "Segmentation fault": 11, "Bus error": 7, "Aborted": 6, "Terminated": 15}
 
 
@@ -381,7 +387,8 @@ _NOTICE = re.compile(
     r"Error response from daemon|nvidia-container-cli: |ErrImagePull|ImagePullBackOff|node was low on resource|"
     r"enough slots available|Permission denied \(publickey|Host key verification failed|"
     r"Got fatal signal from worker processes|srun: error: (?:Unable to|Node failure|task \d+ launch failed)|"
-    r"slurmstepd: error: couldn't chdir|pmixp_coll\w*: .*collective timeout|mlx[45]: \S+: got completion with error|"
+    r"CUDA error: (?!out of memory)\w|SignalException: Process \d+ got signal|"
+    r"pmixp_coll\w*: .*collective timeout|mlx[45]: \S+: got completion with error|"
     r"Parameters? (?:indices )?which did not receive grad for rank \d|^Expected to have finished reduction|"
     # Every process that comes before the first one is refused for a moment; these do not come by themselves.
     r"client socket has failed to connect to .*(?:No route to host|Network is unreachable|Name or service not known)"
@@ -430,7 +437,7 @@ def _exit(spoken: Said, at: LogPlace) -> Sequence[LogFact]:
     by: Sequence[Speaker] = [spoken.by]
     if found["local"] or found["child"]:
         by = [Speaker(local_rank=int(found["local"] or found["child"]))]
-    elif rank := found["spawned"] or found["of_horovod"] or found["noticed"] or found["aborting"]:
+    elif rank := found["spawned"] or found["of_horovod"] or found["told"] or found["noticed"] or found["aborting"]:
         by = [Speaker(rank=int(rank))]
     elif not spoken.by.is_known and _ALONE.search(spoken.text):
         by = [replace(spoken.by, local_rank=0)]

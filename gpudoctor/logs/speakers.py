@@ -71,7 +71,9 @@ _FRONTS = (
     # mpirun --tag-output
     re.compile(r"\[\d+,(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # Ray
-    re.compile(r"\((?P<tag>(?:[\w.:]+(?:\([^)]*\))? )?pid=\d+)(?:, ip=(?P<host>[\w.:]+))?\)\s?"),
+    re.compile(
+        r"\((?P<tag>(?:[\w.:]+(?:\[rank=(?P<rank>\d+)\])?(?:\([^)]*\))? )?pid=\d+)(?:, ip=(?P<host>[\w.:]+))?\)\s?"
+    ),
     # srun --label, where what follows is surely a line of its own.
     re.compile(
         r"\s{0,4}(?P<rank>\d{1,5}):\s"

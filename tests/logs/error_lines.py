@@ -328,7 +328,7 @@ LINES: tuple[tuple[str, str], ...] = (
     # --- schedulers and shells ---
     ("slurmstepd: error: execve(): /job/run.sh: Permission denied", "cannot be executed"),
     ("srun: error: Unable to create step for job 12: More processors requested than permitted", "SLURM does not give"),
-    ("slurmstepd: error: couldn't chdir to `/job': No such file or directory: going to /tmp instead", "start the task"),
+    ("srun: error: task 3 launch failed: Slurmd could not execve job", "start the task"),
     ("There are not enough slots available in the system to satisfy the 8 slots", "MPI"),
     ("bash: torchrun: command not found", "did not find a command"),
     ("docker: Error response from daemon: pull access denied for train", "not started"),

@@ -58,6 +58,12 @@ def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureF
         ),
         ("srun: error: node1: tasks 2-3,7: Exited with exit code 9", Speaker(rank=2, tag="task"), "exit code 9"),
         ("/job/go.sh: line 28:  8156 Killed      python3 main.py", Speaker(tag="pid 8156"), "killed by SIGKILL"),
+        ("ERROR:composer.cli.launcher:Rank 2 crashed with exit code -7.", Speaker(rank=2), "killed by SIGBUS"),
+        (
+            "ERROR:composer.cli.launcher:Global rank 3 (PID 20) exited with code 1",
+            Speaker(rank=3),
+            "exit code 1",
+        ),
         ("ERROR Worker VllmWorkerProcess pid 32 died, exit code: -9", Speaker(tag="pid 32"), "killed by SIGKILL"),
         ("/job/go.sh: line 28: 8156 Aborted    (core dumped) python", Speaker(tag="pid 8156"), "killed by SIGABRT"),
         (
@@ -242,6 +248,39 @@ def test_a_rank_that_another_one_says_is_gone(cut: str, tmp_path: Path) -> None:
     assert found.first is not None
     assert (found.first.by.rank, found.first.role) == (2, FailureRole.PEER)
     assert found.because == "the process that ended first (rank 0) is not in this log"
+
+
+def test_what_stands_behind_the_error_of_a_rank_that_lost_another_is_not_first(tmp_path: Path) -> None:
+    cut = prefixed("[rank5]: ", TRACEBACK.rpartition("KeyError")[0])
+    before, behind = (
+        read(tmp_path, cut + prefixed("[rank3]: ", PEER)),
+        read(tmp_path, prefixed("[rank3]: ", PEER) + cut),
+    )
+    assert before.first is not None
+    assert behind.first is not None
+    assert (before.first.by.rank, behind.first.by.rank) == (5, 3)
+
+
+def test_an_error_without_a_name_of_one_of_several_tasks(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{TRACEBACK}srun: error: n1: tasks 2-7: Exited with exit code 1\n")
+    assert found.first is not None
+    assert (found.first.by, [each.ranks for each in found.following]) == (Speaker(), [(2, 3, 4, 5, 6, 7)])
+
+
+def test_a_warning_of_the_scheduler_is_no_failure(tmp_path: Path) -> None:
+    warned = "slurmstepd: error: couldn't chdir to `/job': No such file or directory: going to /tmp instead\n"
+    assert read(tmp_path, warned).first is None
+
+
+def test_ranks_that_timed_out_where_the_line_of_the_watchdog_is_missing(tmp_path: Path) -> None:
+    line = (
+        "[1803] [rank{0}]:[E602 11:17:52.5 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank {0}] "
+        "Received a dump signal due to a collective timeout from this local rank and we will try our best to dump the "
+        "debug info. Last enqueued NCCL work: 6, last completed NCCL work: 6.\n"
+    )
+    found = read(tmp_path, line.format(1) + line.format(6))
+    assert found.first is not None
+    assert (found.alike, found.first.role) == ((1, 6), FailureRole.WAIT)
 
 
 def test_a_job_that_the_scheduler_took_back_before_its_tasks_ended(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ SCHEDULER_TEXTS: tuple[ErrorText, ...] = (
         library="slurm",
     ),
     ErrorText(
-        r"couldn't chdir to|slurmstepd: error: (?:Unable|Failed) to|launch failed: |task \d+ launch failed",
+        r"slurmstepd: error: (?:Unable|Failed) to|launch failed: |task \d+ launch failed",
         _OWN,
         "SLURM could not start the task on this node.",
-        "Look whether the folder of the job is there on this node; `scontrol show node` says what is wrong with it.",
+        "`scontrol show node` says what is wrong with it.",
         library="slurm",
     ),
     ErrorText(

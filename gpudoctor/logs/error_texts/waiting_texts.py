@@ -67,7 +67,8 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
     ),
     ErrorText(
         r"Some NCCL operations have failed or timed out|"
-        r"Watchdog caught co|collective operation timeout|Exception raised from checkTimeout|"
+        r"Watchdog caught co|collective operation timeout|due to a collective timeout from this local rank|"
+        r"Exception raised from checkTimeout|"
         r"Timed out waiting \d+ms for|"
         r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
         r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
