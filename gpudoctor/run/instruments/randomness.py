@@ -7,6 +7,7 @@ import functools
 import hashlib
 import random
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,6 +26,7 @@ _MOST = 100
 def watch(state: State) -> None:
     """Write a line for each seed, and for each random split."""
     _watch_seeds(state)
+    _watch_other_seeds(state)
     _watch_splits(state)
 
 
@@ -52,6 +54,24 @@ def _watch_seeds(state: State) -> None:
         return seed(number)
 
     torch.manual_seed = torch.random.manual_seed = watched
+
+
+def _watch_other_seeds(state: State) -> None:
+    """Notice seeds of other generators than that of torch: who sets one of these has thought of it."""
+    numpy = sys.modules.get("numpy")
+    of_numpy = ((numpy.random, "seed"),) if numpy is not None else ()
+    for module, name in ((random, "seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all"), *of_numpy):
+        setattr(module, name, _noticed(state, getattr(module, name)))
+
+
+def _noticed(state: State, seed: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(seed)
+    def watched(*args: Any, **keywords: Any) -> Any:
+        # Without a number it is the system that chooses.
+        state.seeded = state.seeded or bool(args or keywords)
+        return seed(*args, **keywords)
+
+    return watched
 
 
 def _watch_splits(state: State) -> None:

@@ -60,6 +60,8 @@ class State:
         self.backwards = 0
         self.first_seed = torch.initial_seed()
         """Of torch, before the program set one."""
+        self.seeded = False
+        """The program has set the seed of another generator."""
         self.tables: deque[Table] = deque(maxlen=2)
         """Of the last batches: some frameworks read one ahead."""
         self.reads_tokens = False

@@ -267,7 +267,7 @@ class _Steps:
             device=str(first.device) if first is not None else "",
             gpu=_gpu(first.device) if first is not None else "",
             seed=torch.initial_seed(),
-            seeded=torch.initial_seed() != self._state.first_seed,
+            seeded=self._state.seeded or torch.initial_seed() != self._state.first_seed,
             debug=debug_switches(),
             place=self._state.recorder.place(),
             backward=self._backward_at,

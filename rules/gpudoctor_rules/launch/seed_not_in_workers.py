@@ -76,7 +76,7 @@ class SeedNotInWorkers(Rule):
             workers = [each for each in recording.ranks if each.parent == parent.pid and each.optimizers]
             if not workers or not parent.seeds or (at := parent.seeds[-1].place) is None:
                 continue
-            if not any(_first_seed(each) for each in workers) and _strangers(workers, parent.seeds[-1]):
+            if not any(map(_seeded, workers)) and _strangers(workers, parent.seeds[-1]):
                 found = " and ".join(str(each.optimizers[0].seed) for each in workers[:2])
                 yield self.found(
                     at,
@@ -90,8 +90,9 @@ class SeedNotInWorkers(Rule):
         return recording.distributed and recording.trained
 
 
-def _first_seed(worker: Process) -> Seed | None:
-    return next((each for each in worker.seeds if each.step == 0), None)
+def _seeded(worker: Process) -> bool:
+    """It has set a seed, of whichever generator and in whichever way, before it trained."""
+    return worker.optimizers[0].seeded or any(each.step == 0 for each in worker.seeds)
 
 
 def _strangers(workers: list[Process], seed: Seed) -> bool:
