@@ -77,7 +77,7 @@ class AsStarted:
     starts: tuple[str, ...] = ()
     several: bool = False
     alone: bool = False
-    """One of them starts a single process, which is told no rank."""
+    """One of them starts `python` itself, which is told no `RANK`; by `srun` or `mpirun` it may do so several times."""
     given: Mapping[str, str | bool] = field(default_factory=dict)
     configured: Mapping[str, str] = field(default_factory=dict)
     """What the settings files of the launcher say, by their keys, with `engine.` before those of DeepSpeed."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Container, Iterator, Sequence
 
 from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
-from gpudoctor.lint.source.launch_names import found_by_name, in_editor_folder
+from gpudoctor.lint.source.launch_names import found_by_name, in_editor_folder, launch_kind
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 
+_FIRST_LINE = 64
+"""Bytes that are enough for `#!/usr/bin/env bash`."""
 PROGRAMS = (".py", ".ipynb")
 """How the names of programs and notebooks end."""
 _NEVER = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
@@ -117,7 +120,7 @@ def _walk(
                 elif launch_files and (started := in_editor_folder(entry.path)) and not excluded(started):
                     yield started
             elif (
-                (entry.name.endswith(PROGRAMS) or (launch_files and found_by_name(entry.name)))
+                (entry.name.endswith(PROGRAMS) or (launch_files and (found_by_name(entry.name) or _is_command(entry))))
                 and "{{" not in entry.name
                 and _is_ours(entry, project)
                 and not excluded(entry.path)
@@ -139,6 +142,20 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 def _is_ours(entry: os.DirEntry[str], project: str) -> bool:
     """A file. A link may lead to any file of the machine, lines of which a finding would show: not so here."""
     return is_file(entry) and (not entry.is_symlink() or is_inside(os.path.realpath(entry.path), project))
+
+
+def _is_command(entry: os.DirEntry[str]) -> bool:
+    """A shell script that is called by a plain name: `bin/train`."""
+    if "." in entry.name:
+        return False
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+        if not (stat.S_ISREG(mode) and mode & stat.S_IXUSR):
+            return False
+        with open(entry.path, "rb") as file:
+            return bool(launch_kind(entry.path, file.read(_FIRST_LINE)))
+    except OSError:
+        return False
 
 
 def _is_skipped(folder: os.DirEntry[str]) -> bool:

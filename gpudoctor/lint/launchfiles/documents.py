@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 256 * 1024
 MAX_NODES = 20_000
+_MOST_MERGES = 8
+"""Mappings that take over others, which take over others, are followed so deep."""
 
 
 class Document:
@@ -39,12 +41,12 @@ class Document:
             yield key, value
 
     def _pairs(self) -> Iterator[tuple[str, Node, Document]]:
-        from yaml.nodes import MappingNode
-
-        if isinstance(self._node, MappingNode):
-            for key, value in self._node.value:
-                if isinstance(key.value, str):
-                    yield key.value, key, Document(value, self._shown, self._lines)
+        seen: set[str] = set()
+        for key, value in _pairs_of(self._node):
+            # What a mapping says itself comes before what it takes over.
+            if key.value not in seen:
+                seen.add(key.value)
+                yield key.value, key, Document(value, self._shown, self._lines)
 
     def key_place(self, name: str) -> Location:
         """Where a key of the mapping stands."""
@@ -118,6 +120,22 @@ class Document:
                 yield f"{prefix}{key}", value
             else:
                 yield from value.scalars(f"{prefix}{key}.")
+
+
+def _pairs_of(node: Node, depth: int = 0) -> Iterator[tuple[Node, Node]]:
+    """The keys and values of a mapping, and then those that it takes over by `<<: *other`."""
+    from yaml.nodes import MappingNode, SequenceNode
+
+    if not isinstance(node, MappingNode) or depth > _MOST_MERGES:
+        return
+    taken: list[Node] = []
+    for key, value in node.value:
+        if key.tag == "tag:yaml.org,2002:merge":
+            taken += value.value if isinstance(value, SequenceNode) else [value]
+        elif isinstance(key.value, str):
+            yield key, value
+    for each in taken:
+        yield from _pairs_of(each, depth + 1)
 
 
 def documents(text: str, shown: str, *, is_json: bool = False) -> list[Document]:

@@ -10,6 +10,7 @@ from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.reading import found_from
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, is_option
 from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
+from gpudoctor.lint.source.launch_names import is_of_editor
 from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -73,6 +74,16 @@ class Launched:
             return launch.script is not None
         facts = self.program_of(file, launch)
         return facts is not None and facts.trains
+
+    def tries_out(self, file: LaunchFile, launch: ProgramStart) -> bool:
+        """It is for looking at a program: an editor's debugger starts it, or it starts one process of what another
+        command trains in several."""
+        if is_of_editor(file.path):
+            return True
+        path = self.path_of(file, launch)
+        if path is None or _in_several(launch):
+            return False
+        return any(_in_several(other) and self.path_of(at, other) == path for at, other in self.launches)
 
     @property
     def started(self) -> dict[str, tuple[AsStarted, ...]]:
@@ -154,14 +165,18 @@ class Launched:
     def _removal(self, at: Location) -> Edit:
         line, column, end = self._line(at), at.column, at.end_column
         before, after = line[: column - 1], line[end - 1 :]
-        if before[-1:] and before[-1:] in "\"'" and before[-1:] == after[:1]:
+        quoted = _quote_around(line, at)
+        if quoted:
             before, after = before[:-1], after[1:]
-        if before.strip() == "-" and not after.strip():
+        behind = after.strip(" \t,") if quoted else after.strip()
+        if (before.strip() == "-" or (quoted and not before.strip())) and (not behind or behind.startswith("#")):
             # A list with a line for each word.
             return Edit(Location(at.path, at.line, 1, at.line + 1, 1), "")
         rest = after.lstrip(" \t")
         if rest.startswith(",") and before.rstrip(" \t").endswith(("[", ",")):
             after = rest[1:].lstrip(" \t")
+        elif quoted and rest.startswith("]") and before.rstrip(" \t").endswith(","):
+            before, after = before.rstrip(" \t")[:-1], rest
         elif rest and not rest.startswith("#"):
             after = rest
         else:
@@ -173,12 +188,26 @@ class Launched:
         """Take words from where they are to before another word."""
         listed = list(words)
         removed = self.without_words(listed, safety, title)
-        start = before.text if before.text is not None else self._text(before.at)
-        if removed is None or start is None or not self._stands(before.at, start):
+        start = self._text(before.at)
+        # A part of the path may be the editor's to fill in.
+        ends = start is not None and (before.text is None or start.endswith(before.text))
+        if removed is None or start is None or not ends or not self._stands(before.at, start):
             return None
-        text = "".join(f"{word.text} " for word in listed)
-        place = Location(before.at.path, before.at.line, before.at.column, before.at.line, before.at.column)
-        return Fix(safety, title, (Edit(place, text), *removed.edits))
+        return Fix(safety, title, (self._insertion(before.at, [str(word.text) for word in listed]), *removed.edits))
+
+    def _insertion(self, at: Location, words: list[str]) -> Edit:
+        """These words in front of what stands there, as items of their own where it is one of a list."""
+        line, column = self._line(at), at.column
+        quote = _quote_around(line, at)
+        column -= len(quote)
+        ahead = line[: column - 1]
+        if ahead.strip() == "-":
+            text, column = "".join(f"{ahead}{quote}{each}{quote}\n" for each in words), 1
+        elif quote and not ahead.strip():
+            text, column = "".join(f"{ahead}{quote}{each}{quote},\n" for each in words), 1
+        else:
+            text = "".join(f"{quote}{each}{quote}, " if quote else f"{each} " for each in words)
+        return Edit(Location(at.path, at.line, column, at.line, column), text)
 
     def without_setting(self, name: str, bound: ShellVariable, title: str) -> Fix | None:
         """Take away what sets a variable: its line, or the part in front of a command."""
@@ -196,6 +225,12 @@ class Launched:
         blanks = len(after) - len(after.lstrip(" \t"))
         place = Location(at.path, at.line, at.column, at.line, at.end_column + blanks)
         return Fix(Safety.UNSAFE, title, (Edit(place, ""),)) if after.strip() else None
+
+
+def _quote_around(line: str, at: Location) -> str:
+    """The quotes of an item in a list of words: `["torchrun", "train.py"]`."""
+    before, after = line[: at.column - 1][-1:], line[at.end_column - 1 :][:1]
+    return before if before and before in "\"'" and before == after else ""
 
 
 IN_ACCELERATE = "deepspeed_config.deepspeed_config_file"
@@ -277,9 +312,7 @@ def _agreed(
     return AsStarted(
         starts=tuple(dict.fromkeys(each.at.start if each.file in shared else each.file for each in starts)),
         several=all(several),
-        alone=any(
-            each.launcher is StartedBy.PYTHON and not inside for each, inside in zip(starts, several, strict=True)
-        ),
+        alone=any(each.launcher is StartedBy.PYTHON for each in starts),
         given=_common(given),
         configured=_common([configured[id(each)] for each in starts]),
         surely=all(map(_surely_in_several, starts)),

@@ -188,6 +188,7 @@ _RUN = Syntax(
 )
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
+_STARTING = frozenset({"torchrun", "accelerate", "deepspeed", "python", "python3", "srun", "mpirun"})
 _MPI = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "jsrun", "aprun", "ibrun"})
 
 
@@ -338,6 +339,9 @@ class _CommandReader:
         elif name in ("singularity", "apptainer") and rest and rest[0].text in ("exec", "run"):
             _, following, _ = options_of(rest[1:], _SINGULARITY)
             yield from inner(following[1:])
+        elif not name and words[0].open and rest and _base(rest[0]) in _STARTING:
+            # `$PROFILER torchrun ...`: whatever stands before it, this is started.
+            yield from inner(rest)
         else:
             yield from self._launch(name, command, starters)
 
@@ -485,7 +489,7 @@ class _CommandReader:
 
 
 def _base(word: Word) -> str:
-    text = word.text
+    text = word.usual
     if text is None:
         # `$CONDA_PREFIX/bin/torchrun`
         last = word.parts[-1]

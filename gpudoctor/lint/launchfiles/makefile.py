@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _ASSIGNS = re.compile(r"^(?:(export|override)\s+)?([\w.-]+)\s*(\?=|:=|::=|\+=|=)\s*(.*)$")
+_BEHIND_TARGET = re.compile(r"[^\s#:=][^#:=;]*:[^#:=;]*;")
+"""`train: data ; torchrun ...`"""
+_SIMPLE = re.compile(r"[\w./,:=@%+-]+")
 _EXPANSION = re.compile(r"\$\$|\$\((\w+)\)|\$\{(\w+)\}|\$(.)|\$\([^)]*\)")
 
 
@@ -26,8 +29,9 @@ def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scrip
     comments: list[ScriptComment] = []
     for first, lines in _logical(text):
         line = lines[0]
-        if line.startswith("\t"):
-            recipe = PlacedText(shown, _recipe(first, lines, variables))
+        behind = _BEHIND_TARGET.match(line)
+        if line.startswith("\t") or behind:
+            recipe = PlacedText(shown, _recipe(first, lines, variables, behind.end() if behind else 0))
             script = read_script(recipe, dict(exported))
             launches += launches_in(script, recipe, {})
             comments += script.comments
@@ -40,9 +44,11 @@ def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scrip
         if found is None:
             continue
         export, name, sign, value = found.groups()
-        # What the command line or the environment may say is not known.
         if sign in ("=", ":=", "::=") and "$(shell" not in value:
             variables[name] = value
+        elif sign == "?=" and _SIMPLE.fullmatch(value):
+            # The environment may say something else.
+            variables.setdefault(name, f"$${{{name}:-{value}}}")
         else:
             variables.pop(name, None)
         if export and sign != "+=":
@@ -66,9 +72,10 @@ def _logical(text: str) -> Iterator[tuple[int, list[str]]]:
         yield first, lines
 
 
-def _recipe(first: int, lines: list[str], variables: dict[str, str]) -> Iterator[Piece]:
+def _recipe(first: int, lines: list[str], variables: dict[str, str], begin: int) -> Iterator[Piece]:
     for number, line in enumerate(lines, start=first):
-        start = len(line) - len(line.lstrip("\t" if number > first else "\t @-+"))
+        begins = begin if number == first else 0
+        start = len(line) - len(line[begins:].lstrip("\t" if number > first else "\t @-+"))
         at = start
         for found in _EXPANSION.finditer(line, start):
             if found.start() > at:

@@ -65,8 +65,8 @@ def _show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) ->
 def _container(name: str, at: Location, service: Document) -> Container:
     shared = next((each for key in ("shm_size", "ipc") if (each := service[key]) is not None), None)
     mounted = [each for key in ("volumes", "tmpfs") for each in _texts(service[key]) if "/dev/shm" in each]
-    # Another file or a part of this one may say more.
-    unknown = service["extends"] is not None or service["<<"] is not None
+    # Another file or another service may say more.
+    unknown = service["extends"] is not None
     said = None if unknown else ((shared.text or "") if shared is not None else ("mounted" if mounted else ""))
     return Container(f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`")
 
@@ -126,8 +126,9 @@ def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
             value = each[key]
             if value is not None and value.text is not None:
                 words += [("-m", value.pieces)] if key == "module" else []
-                words.append((value.text.removeprefix("${workspaceFolder}/"), value.pieces))
+                words.append((value.text, value.pieces))
         words += _words(each["args"])
+        words = [(text.removeprefix("${workspaceFolder}/"), pieces) for text, pieces in words]
         if len(words) > 1:
             # An editor's file lies in a folder of its own.
             text, command = command_of(shown, words, variables, "..")

@@ -518,7 +518,7 @@ class _ScriptRun:
         return (parts, spans) if found else (("",), ())
 
     def _raw(self, node: Node) -> Iterator[tuple[WordPart, int, int]]:
-        kind, start, end = node.type, node.start_byte, node.end_byte
+        kind, start, end = node.type, self._begin(node), node.end_byte
         if kind == "raw_string":
             yield self.source(node)[1:-1], start + 1, end - 1
         elif kind == "ansi_c_string":
@@ -541,14 +541,21 @@ class _ScriptRun:
         else:
             yield re.sub(r"\\(\n|.)", lambda found: "" if found[1] == "\n" else found[1], self.source(node)), start, end
 
+    def _begin(self, node: Node) -> int:
+        """Where it begins: for the parser, an expansion takes in the blanks between it and another one."""
+        source = self.data[node.start_byte : node.end_byte]
+        blanks = len(source) - len(source.lstrip()) if node.type == "simple_expansion" else 0
+        return node.start_byte + blanks
+
     def _string(self, node: Node) -> Iterator[tuple[WordPart, int, int]]:
         at = node.start_byte + (2 if node.type == "translated_string" else 1)
         end = node.end_byte - 1
         for child in node.children:
             if child.type in ("string_content", '"', "$"):
                 continue
-            if child.start_byte > at:
-                yield self._literal(at, child.start_byte), at, child.start_byte
+            begins = self._begin(child)
+            if begins > at:
+                yield self._literal(at, begins), at, begins
             yield from self._raw(child)
             at = child.end_byte
         if at < end:
@@ -561,7 +568,7 @@ class _ScriptRun:
         return re.sub(_ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
 
     def _value_of(self, node: Node) -> tuple[tuple[WordPart, ...], Location | None]:
-        source = self.source(node)
+        source = self.source(node).lstrip()
         match = re.fullmatch(r"\$(\w+|[@*#?$!-])|\$\{(\w+)\}", source)
         if match is None:
             return self._with_default(source), None
@@ -577,19 +584,17 @@ class _ScriptRun:
 
     def _with_default(self, source: str) -> tuple[WordPart, ...]:
         match = re.match(r"\$\{#?(\w+)(?:(:?[-+=?])(.*)\}$)?", source, re.DOTALL)
-        name = match[1] if match else ""
+        name, sign = (match[1], (match[2] or "").lstrip(":")) if match else ("", "")
         bound = self.state.variables.get(name)
-        if (
-            match is not None
-            and match[2] in (":-", "-", ":=", "=", ":?", "?")
-            and bound is not None
-            and bound.word.text
-        ):
+        if sign and sign in "-=?" and bound is not None and bound.word.text:
             return bound.word.parts
         counts = re.fullmatch(r"\$\{#(\w+)\[[@*]\]\}", source)
         if counts and bound is not None and bound.array and not any(word.open for word in bound.words):
             return (str(len(bound.words)),)
-        return (Hole(name),)
+        default: str | None = None
+        if match is not None and sign and sign in "-=":
+            default = (bound.word.usual if bound is not None else None) or _plain(match[3])
+        return (Hole(name, default=default),)
 
     def _inner(self, node: Node) -> Iterator[tuple[str, ...]]:
         """The commands whose output is taken."""
@@ -653,6 +658,12 @@ def _computed(sign: str, left: int | None, right: int | None) -> int | None:
 
 def _is_list(source: str) -> bool:
     return bool(re.match(r"\$[@*]|\$\{[@*]|\$\{\w+\[[@*]\]", source))
+
+
+def _plain(text: str) -> str | None:
+    """A default that says itself what it is, without the quotes around it."""
+    bare = text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+    return None if re.search(r"[$`\"'\\\n]", bare) else bare
 
 
 def _unescaped(text: str) -> str:

@@ -19,6 +19,8 @@ class Hole:
     variable: str = ""
     commands: tuple[tuple[str, ...], ...] = ()
     """Their words, with nothing for a word that is not known."""
+    default: str | None = None
+    """What it is where the machine says nothing: `${NPROC:-8}`."""
 
 
 WordPart: TypeAlias = "str | Hole"
@@ -43,6 +45,12 @@ class Word:
         if len(self.parts) == 1 and isinstance(self.parts[0], str):
             return self.parts[0]
         return None if any(isinstance(part, Hole) for part in self.parts) else "".join(map(str, self.parts))
+
+    @property
+    def usual(self) -> str | None:
+        """What it says where nothing is set from outside; None where that is not known."""
+        parts = [part if isinstance(part, str) else part.default for part in self.parts]
+        return None if None in parts else "".join(map(str, parts))
 
     @property
     def number(self) -> int | None:

@@ -179,6 +179,13 @@ class ProgramStart:
         return told.number if told is not None else 1 if self.closed else None
 
     @property
+    def usual_processes(self) -> int | None:
+        """How many it makes on each machine where nothing else is said from outside: `${NPROC:-8}`."""
+        option = self.option("nproc-per-node", "num-gpus")
+        usual = option.value.usual if option is not None and option.value is not None else None
+        return int(usual) if usual is not None and usual.isdecimal() else self.processes
+
+    @property
     def world_size(self) -> int | None:
         """How many processes there are on all machines; None where that is not known."""
         on_each, tasks = self.processes, self.tasks_per_node
@@ -226,6 +233,10 @@ class ProgramStart:
         if srun is None:
             return None
         nodes, tasks = self._slurm(srun, "nodes"), self._slurm(srun, "ntasks")
+        own = srun.options.get("ntasks")
+        # One task runs on one node, of however many the batch file has.
+        if own is not None and own.number == 1 and "nodes" not in srun.options:
+            return 1
         # A batch file that asks for none gets one, unless its tasks take more.
         if nodes is None and self.directives and (tasks is None or tasks.number == 1):
             return 1

@@ -70,7 +70,9 @@ def take_charge(call: Call) -> Values:
 
     name = _without_constructor(call.name)
     last, known = name.rpartition(".")[2], framework_of(_framework(name))
-    settings, runs = _engine_settings(call, known.name), name in TAKE_CHARGE or RUNS_TRAINING.fits(last)
+    runs = name in TAKE_CHARGE or RUNS_TRAINING.fits(last)
+    # Options alone configure nothing.
+    settings = EngineSettings() if name == _ADDS_OPTIONS else _engine_settings(call, known.name)
     managed: ManagedObject | None = None
     if runs and name in classes():
         managed = ManagedObject(call.allocation_site(), call.place, call.label, known.name, call.name, name)

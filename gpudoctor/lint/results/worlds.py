@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.diagnostic import Severity
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.program_facts import AsStarted, said_of
 from gpudoctor.manifest.framework_roles import framework
@@ -20,8 +21,13 @@ def with_starts(found: Iterable[tuple[AsStarted, tuple[Finding, ...]]]) -> tuple
     """The findings of all ways of starting it, each with those in which it happens."""
     first: dict[object, Finding] = {}
     starts: dict[object, list[str]] = {}
-    for way, findings in found:
+    ways = list(found)
+    together = any(way.several for way, _ in ways)
+    for way, findings in ways:
         for each in findings:
+            # Whoever trains in several processes tries the program out in one, where nothing need be fast.
+            if together and not way.several and each.severity is Severity.PERF:
+                continue
             key = each.code, each.location, each.message
             first.setdefault(key, each)
             starts.setdefault(key, []).extend(way.starts if _may_happen(each, way) else ())

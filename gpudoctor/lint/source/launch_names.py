@@ -55,6 +55,11 @@ def may_start_training(kind: str, data: bytes) -> bool:
     return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data)
 
 
+def is_of_editor(path: str) -> bool:
+    """VS Code starts it, for debugging."""
+    return launch_kind(path) == EDITOR
+
+
 _NAMED_SO = ("deepspeed", "ds_", "ds-", "zero", "accelerate")
 
 

@@ -14,8 +14,9 @@ Remove the line. Unsafe: some machines need it, such as GPUs that cannot reach e
 
 ## Silent when
 
-The value turns the check off; what is started is no training; `accelerate launch` starts it, which sets the variables
-of NCCL itself where a GPU needs them.
+The value turns the check off; what is started is no training, or is started for looking at it: by the debugger of an
+editor, or as one process where another command trains in several; `accelerate launch` starts it, which sets the
+variables of NCCL itself where a GPU needs them.
 
 ## Sources
 
@@ -63,7 +64,7 @@ class DebugVariableLeftOn(Rule):
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         told: set[Location] = set()
         for file, launch in launched.launches:
-            if not launched.is_training(file, launch):
+            if not launched.is_training(file, launch) or launched.tries_out(file, launch):
                 continue
             for name, bound in launch.environment.items():
                 if bound.at in told or bound.word.text is None:

@@ -267,9 +267,11 @@ class LaunchConfigMismatch(Rule):
         if found is None:
             return
         count = launch.world_size
-        if count is not None and launch.launcher is not StartedBy.PYTHON:
-            yield from self._of_batch(found, count, launch)
         facts, steps = launched.program_of(file, launch), found.number(_STEPS)
+        read = facts.settings_read if facts is not None else ()
+        told = any(found in each.settings and os.path.realpath(each.path) in read for each in launched.files)
+        if count is not None and launch.launcher is not StartedBy.PYTHON and not told:
+            yield from self._of_batch(found, count, launch)
         if facts is not None and "transformers" in facts.frameworks:
             yield from self._disagree(found, told_on_line(launch.given), launch.word.at)
         users = facts.engine_users if facts is not None else ()

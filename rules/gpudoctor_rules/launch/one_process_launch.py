@@ -5,7 +5,8 @@
 `torchrun train.py` without `--nproc-per-node` starts one process, whatever GPUs there are: the training runs on one of
 them, without a word. `python train.py` starts no launcher at all. A program that joins a process group then ends with
 `ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not
-set`.
+set`. So do all processes of `srun python train.py` and `mpirun python train.py`: SLURM and MPI tell each its rank, but
+under names of their own.
 
 ## Fix
 
@@ -28,7 +29,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, Starter
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_RANK
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
@@ -36,8 +37,11 @@ from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_s
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
     from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.lint.program_facts import ProgramFacts
 
 _TELL_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+_OWN_RANK = {"srun": "SLURM_PROCID", "mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec": "OMPI_COMM_WORLD_RANK"}
+"""Where each tells a process its rank; `mpirun` is Open MPI's."""
 
 
 class OneProcessLaunch(Rule):
@@ -50,6 +54,9 @@ class OneProcessLaunch(Rule):
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         for file, launch in launched.launches:
+            starter = launch.started_by("srun", "mpirun")
+            if starter is not None and launch.launcher is StartedBy.PYTHON:
+                yield from self._of_tasks(launched, file, launch, starter)
             # `srun` and `mpirun` start it several times, and whoever offers one GPU wants one process.
             if launch.starters or _on_one_gpu(launch) or launch.script is None:
                 continue
@@ -74,10 +81,30 @@ class OneProcessLaunch(Rule):
                 because=[("the processes meet here", facts.group if facts is not None else None)],
             )
 
+    def _of_tasks(
+        self, launched: Launched, file: LaunchFile, launch: ProgramStart, starter: Starter
+    ) -> Iterator[Finding]:
+        """They tell each process its rank, but not under the names that the group of the program asks for."""
+        if not _waits_for_ranks(launched.program_of(file, launch), launch) or launch.world_size == 1:
+            return
+        facts = launched.program_of(file, launch)
+        told = _OWN_RANK.get(starter.word.shown.rpartition("/")[2])
+        # Others have names of their own for it.
+        if told is None:
+            return
+        yield self.found(
+            starter.word.at,
+            f"`{starter.word.shown}` tells the processes of {named(launch)} their ranks as `{told}`, and the program "
+            "waits for `RANK`: each ends with `ValueError: Error initializing torch.distributed using env:// "
+            "rendezvous: environment variable RANK expected, but not set`.",
+            remedy=f"Start one `torchrun` on each node in the place of `python`, or set `RANK` from `{told}`.",
+            because=[("the process group is made", facts.group if facts is not None else None)],
+            severity=Severity.ERROR,
+        )
+
     def _of_python(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
         facts = launched.program_of(file, launch)
-        told = any(name in launch.environment for name in _TELL_RANKS)
-        if facts is None or facts.group is None or facts.group_alone or told:
+        if not _waits_for_ranks(facts, launch):
             return
         yield self.found(
             launch.word.at,
@@ -88,8 +115,14 @@ class OneProcessLaunch(Rule):
                 "Start it with a launcher: `torchrun --nproc-per-node=gpu "
                 f"{launch.script.shown if launch.script else ''}`."
             ),
-            because=[("the process group is made", facts.group)],
+            because=[("the process group is made", facts.group if facts is not None else None)],
         )
+
+
+def _waits_for_ranks(facts: ProgramFacts | None, launch: ProgramStart) -> bool:
+    """As one process the program ends, for nobody has told it who it is."""
+    told = any(name in launch.environment for name in _TELL_RANKS)
+    return facts is not None and facts.group is not None and not facts.group_alone and not told
 
 
 def _on_one_gpu(launch: ProgramStart) -> bool:

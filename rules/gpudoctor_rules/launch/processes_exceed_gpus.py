@@ -14,8 +14,9 @@ Start as many processes as the command may see GPUs.
 
 ## Silent when
 
-Either number is not known; the GPUs are hidden on purpose, with `CUDA_VISIBLE_DEVICES=` or `-1`, so that the processes
-train on the CPU; DeepSpeed is told which GPUs to take and does not look at the variable.
+Either number is not known, and has no default as in `${GPUS:-0,1}`; the GPUs are hidden on purpose, with
+`CUDA_VISIBLE_DEVICES=` or `-1`, so that the processes train on the CPU; DeepSpeed is told which GPUs to take and does
+not look at the variable.
 
 ## Sources
 
@@ -68,13 +69,15 @@ class ProcessesExceedGpus(Rule):
             # Several launchers on a machine are a mistake of their own.
             if tasks > 1 or count < 2 or "cpu" in launch.options:
                 continue
-            for gpus, said, at in _offered(launch):
+            for gpus, said, at in (*_offered(launch), *_configured(launched, file, launch)):
                 if gpus < count:
                     told.add(counted_at)
+                    known = launch.visible is not None or at is not _shown_at(launch)
+                    usual = "" if known and launch.processes is not None else "Where nothing else is said, "
                     yield self.found(
                         counted_at,
-                        f"`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those from "
-                        f"local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
+                        f"{usual}`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those "
+                        f"from local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
                         remedy=f"Start {gpus} process{'es' if gpus > 1 else ''}, or give {count} GPUs.",
                         because=[("the GPUs are given here", at)],
                     )
@@ -122,9 +125,12 @@ class ProcessesExceedGpus(Rule):
 def _processes(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tuple[int | None, Location]:
     """How many processes are started on a machine, and where that is said."""
     option = launch.option("nproc-per-node", "num-processes")
-    if option is not None:
-        return launch.processes, option.at
     settings = launched.accelerate_settings(file, launch)
+    if option is not None:
+        count = launch.usual_processes
+        if count is None and settings is not None and option.number is not None and launch.nodes is None:
+            count = option.number // (settings.number("num_machines") or 1)
+        return count, option.at
     total = settings.values.get("num_processes") if settings is not None else None
     on_cpu = settings is not None and ("CPU" in settings.text("distributed_type") or settings.text("use_cpu") == "true")
     if settings is not None and total is not None and total.number is not None and not on_cpu:
@@ -133,9 +139,14 @@ def _processes(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tu
     return launch.processes, launch.word.at if bound is None else bound.at
 
 
-def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
-    visible = launch.visible
+def _shown_at(launch: ProgramStart) -> Location | None:
     bound = launch.environment.get("CUDA_VISIBLE_DEVICES")
+    return bound.at if bound is not None else None
+
+
+def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
+    bound = launch.environment.get("CUDA_VISIBLE_DEVICES")
+    visible = _listed(bound.word.usual) if bound is not None else ()
     chosen = launch.option("gpu-ids")
     if chosen is not None and chosen.text not in (None, "all", ""):
         count = len((chosen.text or "").split(","))
@@ -147,3 +158,18 @@ def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
         count = gpus_of(option) or 0
         if option is not None and count:
             yield count, f"SLURM grants {count} GPU{'s' if count > 1 else ''} on each node", option.at
+
+
+def _configured(launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
+    """The GPUs in the settings of Accelerate, where the command asks for more processes than these do."""
+    settings = launched.accelerate_settings(file, launch)
+    chosen = settings.values.get("gpu_ids") if settings is not None else None
+    if settings is None or chosen is None or chosen.text == "all" or (settings.number("num_machines") or 1) > 1:
+        return
+    count = len(_listed(chosen.text))
+    if count and not {"gpu-ids", "num-machines"} & launch.options.keys() and launch.option("num-processes") is not None:
+        yield count, f"`gpu_ids` names {count} GPU{'s' if count > 1 else ''}", chosen.at
+
+
+def _listed(text: str | None) -> tuple[str, ...]:
+    return tuple(each.strip() for each in (text or "").split(",") if each.strip())

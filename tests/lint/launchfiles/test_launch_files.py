@@ -65,6 +65,9 @@ def test_a_folder_is_searched_for_them(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_script_without_an_ending_is_known_by_its_first_line(capsys: pytest.CaptureFixture[str]) -> None:
     lay(start=f"#!/usr/bin/env bash\n{BAD}")
     assert codes(capsys, "start") == ["start:2 GPU424"]
+    assert not codes(capsys, ".")
+    Path("start").chmod(0o755)
+    assert codes(capsys, ".") == ["start:2 GPU424"]
 
 
 def test_what_a_named_file_starts_is_linted_with_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -396,7 +399,7 @@ def test_one_task_of_slurm_is_one_process(asked: str, several: bool, tmp_path: P
     lay(train__py=PROGRAM)
     text = f"#!/bin/bash\n{asked}srun python train.py\n"
     started = Launched((read_launch_file(str(tmp_path / "job.sh"), "job.sh", text),)).started
-    assert [(each.several, each.alone) for each in started[str(tmp_path / "train.py")]] == [(several, not several)]
+    assert [(each.several, each.alone) for each in started[str(tmp_path / "train.py")]] == [(several, True)]
 
 
 def test_a_script_may_lie_deep_in_the_project(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ def read(name: str, text: str) -> LaunchFile:
         ("Dockerfile", 'FROM a\nRUN <<EOF\nCMD ["python", "x.py"]\nEOF\nCMD ["python", "b.py"]', "python | b.py"),
         ("Makefile", "N := 4\nt:\n\t@torchrun --nnodes=$(N) t.py $(A) $$B", "torchrun nnodes=4 | t.py $A? $B?"),
         ("Makefile", "N ?= 4\ntrain:\n\ttorchrun --nproc_per_node=$(N) t.py", "torchrun nproc-per-node=$N | t.py"),
+        ("Makefile", "train: data ; torchrun t.py\nA := b:c", "torchrun | t.py"),
+        ("Makefile", "P ?= python\nt:\n\t$(P) -m torch.distributed.run t.py", "torchrun | t.py"),
         ("compose.yaml", "services:\n  a:\n    command: torchrun t.py --x", "torchrun | t.py --x"),
         ("compose.yaml", "services:\n  a:\n    entrypoint: [python, -u]\n    command: [t.py]", "python u= | t.py"),
         ("compose.yaml", "services:\n  a:\n    command: >\n      torchrun\n      t.py", "torchrun | t.py"),
