@@ -195,7 +195,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     def result_name(self, node: ast.AST) -> str | None:
         """What the program calls the result of a call."""
-        return self.hints.get(id(node))
+        return self.hints.get(id(node)) or None
 
     def files_read(self) -> Iterator[ModuleFile]:
         """The modules of the project that were executed so far."""

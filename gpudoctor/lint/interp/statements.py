@@ -216,7 +216,8 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 def _return(m: Evaluator, node: ast.Return) -> None:
     # The object that a factory returns is known by the caller's name for it.
-    if node.value is not None and m.frame.hint:
+    # What an earlier call returned may have had a name, and this has none.
+    if node.value is not None and (m.frame.hint or id(node.value) in m.hints):
         hint_as(m, m.frame.hint, node.value)
     values = m.evaluate(node.value) if node.value is not None else NONE_SET
     _note_leaving(m, "return", node)

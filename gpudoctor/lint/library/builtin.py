@@ -357,8 +357,8 @@ def _open_path(call: Call[Text]) -> Values:
     return _opened(call, singleton(call.receiver), _spelled(call), call.constant(0, "mode"))
 
 
-@MODELS.method(Text, "write_bytes")
-def _write_bytes(call: Call[Text]) -> Values:
+@MODELS.method(Text, "write_bytes", "write_text")
+def _write_at_once(call: Call[Text]) -> Values:
     path = singleton(call.receiver)
     call.emit(Save, call=call.name, path=path, spelled=_spelled(call), checkpoint=False, whole=True)
     return call.unknown(MethodResult(call.receiver, call.name), "a number of bytes")
