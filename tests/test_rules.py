@@ -44,7 +44,6 @@ NOT_READ = {
     "GPU213/good_score_on_the_cpu",
     "GPU214/good_decorator_from_elsewhere",
     "GPU312/good_each_entry_reduced",
-    "GPU401/good_helpers_of_libraries",
     "GPU401/good_made_by_a_module_that_is_not_here",
     "GPU110/good_set_up_twice",
     "GPU401/good_world_size_to_unread_helper",

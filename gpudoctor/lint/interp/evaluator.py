@@ -19,6 +19,7 @@ from gpudoctor.lint.domain.launched_numbers import Sizes, asks_for_size, decided
 from gpudoctor.lint.domain.symbols import HandlerHasRun
 from gpudoctor.lint.domain.value import Value, Values, int_of
 from gpudoctor.lint.events.knowledge import Stop
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import RankTextUsed
 from gpudoctor.lint.flow.condition import Atom, Condition, Divergence, Literal
 from gpudoctor.lint.interp.execution_state import ExecutionState
@@ -383,6 +384,8 @@ class Evaluator(ExecutionState, LibraryContext):
     def replay_event(self, event: Event) -> None:
         """Log what a rehearsal has found, as it was found there."""
         if not self.muted:
+            if self.choices.waiting and type(event) is Wrap and event.kind.synchronises:
+                self.refine_or_wait()
             self.log.append(replace(event, order=len(self.log)))
 
     def names_of(self, value: Hashable) -> list[str]:

@@ -26,6 +26,7 @@ from gpudoctor.lint.domain.value import (
     singleton,
     text_of,
 )
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, EventContext
 from gpudoctor.lint.events.knowledge import Imprecision, Stop, UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -58,7 +59,7 @@ from gpudoctor.lint.interp.position import (
     Within,
     put_back,
 )
-from gpudoctor.lint.interp.restarts import NeedsWorld, RefineAndRestart, asks_for_one, is_one, rank_of
+from gpudoctor.lint.interp.restarts import Choices, NeedsWorld, RefineAndRestart, is_one, open_switches, rank_of
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld
@@ -113,6 +114,7 @@ class ExecutionState(Position):
         "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
         "at_defaults": "What the user chooses among texts is what it is where he chooses nothing.",
         "budget": "What it may take, whatever it does.",
+        "choices": "Those that are open, and what waits for their other sides.",
         "defaults_matter": "What the user chooses would have been followed otherwise with `at_defaults`.",
         "dull": "Summaries of functions: they hold where all that was read is as it was.",
         "evaluations": "Counted against the budget.",
@@ -150,6 +152,7 @@ class ExecutionState(Position):
         self.refinements: dict[Hashable, bool] = {}
         self.written_switches: WrittenSwitches = {}
         self.granted: set[Hashable] = set()
+        self.choices = Choices()
         self._ages = _Ages()
         self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
@@ -337,8 +340,13 @@ class ExecutionState(Position):
         begins = kind is Spawn or (kind is InitGroup and fields.get("again") is not True)
         # One more that an option wraps, where another is anyway or a framework takes charge, has switched nothing on;
         # nor has what makes a mesh of a group that is there.
-        if begins or (wraps and not self._has_distributed):
+        if begins:
             self.refine_and_restart(of_one=kind is InitGroup and is_one(fields.get("world_size")))
+        elif wraps and (self.choices.waiting or not self._has_distributed):
+            self.refine_or_wait()
+        elif kind is Iterate:
+            # This side of the choice is the whole program.
+            self._begin_again_with(self.choices.first)
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
 
     def start_ranks(self) -> None:
@@ -359,22 +367,30 @@ class ExecutionState(Position):
         if not self.several_processes:
             return
         fresh = self._open_switches()
-        if fresh and not (of_one and len(fresh) > 1):
-            self.refinements.update({key: on is not of_one for key, on in fresh.items()})
+        if not (of_one and len(fresh) > 1):
+            self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
+
+    def refine_or_wait(self) -> None:
+        """A model is wrapped: the open switches around it turned distribution on, unless the other sides of a choice
+        wrap it as well, which are to be followed yet."""
+        fresh = self._open_switches() if self.several_processes else {}
+        if fresh:
+            self._begin_again_with(self.choices.wrapped(self.path, fresh, self.statements, bool(self.speculations)))
+
+    def end_choice(self) -> None:
+        """All sides of a choice were followed."""
+        if self.choices.waiting:
+            self._begin_again_with(self.choices.decided(self.path))
+
+    def _begin_again_with(self, switches: dict[Hashable, bool]) -> None:
+        if switches:
+            self.refinements.update(switches)
             raise RefineAndRestart
 
     def _open_switches(self) -> dict[Hashable, bool]:
         """The answers of the user's that lead here, of which nothing is assumed."""
-        return {
-            literal.atom.key: literal.holds
-            # Who returned before is another run: `if not args.distributed: train(); return`.
-            for literal in (*self.enclosing, *self.path.literals)
-            # A rank test is no switch: all ranks initialise, or none would get on.
-            if literal.atom.switch
-            and literal.atom.key not in self.assumptions
-            # Nor is this what turns it on: `if processes == 1: worker(0)`, beside the spawn of more.
-            and not asks_for_one(literal)
-        }
+        # Who returned before is another run: `if not args.distributed: train(); return`.
+        return open_switches((*self.enclosing, *self.path.literals), self.assumptions)
 
     def assume(self, literal: Literal) -> None:
         """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
@@ -392,8 +408,7 @@ class ExecutionState(Position):
         if isinstance(only, Unknown) and only.config and self.several_processes:
             fresh = rank_of(only.term, kind)
             if fresh not in self.assumptions:
-                self.refinements[fresh] = True
-                raise RefineAndRestart
+                self._begin_again_with({fresh: True})
 
     def assume_several_processes(self, values: Values) -> None:
         """So many processes are started, which are several in a world of several."""
@@ -402,8 +417,7 @@ class ExecutionState(Position):
         if not fresh or not self.several_processes:
             return
         if any(speaks_of(key, each) for key in self.asked for each in counts):
-            self.refinements.update(dict.fromkeys(fresh, True))
-            raise RefineAndRestart
+            self._begin_again_with(dict.fromkeys(fresh, True))
         # With the answer known from the beginning all would have gone as it did.
         self.assumptions.update(dict.fromkeys(fresh, True))
 
@@ -415,8 +429,7 @@ class ExecutionState(Position):
     def assume_counted(self) -> None:
         """The loop around this place starts the processes."""
         if not self.counts_ranks:
-            self.refinements["ranks", self.open_loops[-1].event.location] = True
-            raise RefineAndRestart
+            self._begin_again_with({("ranks", self.open_loops[-1].event.location): True})
 
     def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
@@ -538,6 +551,9 @@ class ExecutionState(Position):
         # Asking for the time costs as much as a short statement.
         if self.statements % 64 == 0:
             self.budget.check()
+            # What is done on one side of a choice is done again, once it is known that the choice matters.
+            if self.choices.is_late(self.statements):
+                self._begin_again_with(self.choices.first)
 
     @property
     def lookahead_exhausted(self) -> bool:
@@ -550,8 +566,10 @@ class ExecutionState(Position):
             raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
         self.budget.check()
 
-    def branch(self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-        """Follow both outcomes of a test, then join what lives."""
+    def branch(
+        self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None], more: bool = True
+    ) -> None:
+        """Follow both outcomes of a test, then join what lives. With `more`, something is done on both sides."""
         # The test itself has ended the path.
         if self.unreachable:
             return
@@ -562,13 +580,16 @@ class ExecutionState(Position):
         base = self.path
         sides: list[PathExit] = []
         aborted, left = False, test
-        for literal, body in ((test, then), (test.negated(), otherwise)):
+        for literal, body, another in ((test, then, more), (test.negated(), otherwise, False)):
+            self.choices.open.append((base, another))
             side = self.run_branch(base, literal, body)
+            self.choices.open.pop()
             aborted = aborted or side.job_aborted
             if side.end is not None:
                 sides.append(side.end)
                 left = literal
         self.join(base, sides)
+        self.end_choice()
         if aborted and len(sides) == 1:
             # The other ranks did not go another way, the job ended there: what is left always holds from here on.
             self.path = base
@@ -648,10 +669,12 @@ class ExecutionState(Position):
         results: list[Values] = []
         sides: list[PathExit] = []
         base, aborted = self.path, 0
-        for binding in here.bindings:
+        for left, binding in enumerate(here.bindings, 1 - len(here.bindings)):
+            self.choices.open.append((base, left < 0))
             # `model = DDP(model) if distributed else model`: each is called under its own condition.
             with self.fork(base.and_(binding.condition)) as side:
                 result = visit(binding.value)
+            self.choices.open.pop()
             aborted += side.job_aborted
             if side.end is not None:
                 results.append(result.guarded_by(binding.condition))
@@ -663,6 +686,7 @@ class ExecutionState(Position):
         self.join(base, sides)
         if ended_the_job and sides:
             self.path = base
+        self.end_choice()
         return self.widen_if_large(union(results), node)
 
     def widen_if_large(self, values: Values, node: ast.AST) -> Values:

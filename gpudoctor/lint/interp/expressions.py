@@ -297,13 +297,16 @@ def _conditional(m: Evaluator, node: ast.IfExp) -> Values:
             # `model.module if wrapped else model` keeps which one it is, and when.
             results.append(values.guarded_by(base.conjoined_with(literal).difference(base)))
 
+        m.choices.open.append((base, literal is answer))
         side = m.run_branch(base, literal, body)
+        m.choices.open.pop()
         aborted = aborted or side.job_aborted
         if side.end is not None:
             sides.append(side.end)
     m.join(base, sides)
     if aborted and sides:
         m.path = base
+    m.end_choice()
     return union(results)
 
 

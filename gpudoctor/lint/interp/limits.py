@@ -47,6 +47,8 @@ MAX_UNROLLED = 6
 """A loop over so many known items is followed item by item; over more, the body is followed twice."""
 MAX_RESTARTS = 10
 """How many switches may be learnt, one restart each."""
+MAX_UNDECIDED = 1_000
+"""Statements after which a switch is learnt from a wrap, whatever the other sides of its choice would have done."""
 MAX_EVENTS = 40_000
 MAX_VALUES = 6
 """A name that may hold more values than this holds an unknown one."""

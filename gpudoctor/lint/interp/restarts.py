@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.domain.symbols import OneOf
 from gpudoctor.lint.domain.value import Const, Truth
-from gpudoctor.lint.flow.condition import Inequality, Literal
+from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, complement
 from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.interp.limits import MAX_UNDECIDED
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.rank import RankKind
@@ -25,6 +26,94 @@ class NeedsWorld(Exception):
     """The program launches its processes itself: it must be executed in another world."""
 
 
+class _WaitingWrap(NamedTuple):
+    """A model was wrapped on one side of a choice, of which others are to be followed yet."""
+
+    path: Condition
+    switches: dict[Hashable, bool]
+    """The answers of the user's that led there."""
+    choice: int
+    """How many choices are open around the one that decides."""
+    since: int
+    """The statements until then."""
+
+
+class Choices:
+    """The open choices, and the wraps under them of which is not known yet whether a switch turned them on.
+
+    Where each side of a choice wraps the model, as in `FSDP(model) if args.fsdp else DDP(model)`, it turns nothing on.
+    Which of them do is known when all sides were followed.
+    """
+
+    __slots__ = ("open", "waiting")
+
+    def __init__(self) -> None:
+        self.open: list[tuple[Condition, bool]] = []
+        """Each with the path that led there, and whether some of it is to be followed after this side."""
+        self.waiting: list[_WaitingWrap] = []
+
+    @property
+    def first(self) -> dict[Hashable, bool]:
+        """The switches around the first wrap that waits."""
+        return self.waiting[0].switches if self.waiting else {}
+
+    def wrapped(self, path: Condition, switches: dict[Hashable, bool], now: int, at_once: bool) -> dict[Hashable, bool]:
+        """A model is wrapped under these switches: those that have turned it on; none where that is to be seen."""
+        at = self._innermost(switches)
+        if at_once or not self._waits(at):
+            return self.first or switches
+        # Each layer of a model is sharded.
+        if not any(each.path == path and each.choice == at for each in self.waiting):
+            self.waiting.append(_WaitingWrap(path, switches, at, now))
+        return {}
+
+    def decided(self, path: Condition) -> dict[Hashable, bool]:
+        """All sides of the innermost choice were followed, and this is the path behind it: the switches that have
+        turned on what was wrapped on some of them."""
+        at = len(self.open)
+        before = [each for each in self.waiting if each.choice < at]
+        here = [each for each in self.waiting if each.choice >= at]
+        if not here:
+            return {}
+        left, where = _left_of(here, before, path)
+        self.waiting = before
+        around = self._innermost(left)
+        if left and (left == here[0].switches or not self._waits(around)):
+            return self.first or left
+        if left:
+            self.waiting.append(_WaitingWrap(where, left, around, here[0].since))
+        return {}
+
+    def is_late(self, now: int) -> bool:
+        """What waits has waited long enough: all that is done meanwhile is done again where the switch matters."""
+        return bool(self.waiting) and now - self.waiting[0].since > MAX_UNDECIDED
+
+    def _innermost(self, switches: dict[Hashable, bool]) -> int:
+        """The innermost choice that one of these switches makes; -1 where none does."""
+        for at in range(len(self.open) - 1, -1, -1):
+            if not switches.keys() <= {literal.atom.key for literal in self.open[at][0].literals}:
+                return at
+        return -1
+
+    def _waits(self, at: int) -> bool:
+        """Another side of this choice wraps the model, or may do so."""
+        return at >= 0 and (self.open[at][1] or any(each.choice >= at for each in self.waiting))
+
+
+def _left_of(
+    here: Sequence[_WaitingWrap], before: Sequence[_WaitingWrap], path: Condition
+) -> tuple[dict[Hashable, bool], Condition]:
+    """The switches that all sides of a choice share, and where they hold, if no side is left out; those of the first
+    one if one is."""
+    first = here[0]
+    shared = {key: on for key, on in first.switches.items() if all(each.switches.get(key) is on for each in here)}
+    chosen = {key for each in here for key in each.switches} - shared.keys()
+    asked = {*path, *[each for each in first.path if each.atom.key in shared]}
+    where = Condition(frozenset([each for each in asked if each.atom.key not in chosen]))
+    gaps = complement(where, [each.path for each in (*before, *here)])
+    return (first.switches, first.path) if gaps else (shared, where)
+
+
 def asks_for_one(literal: Literal) -> bool:
     """It holds where there is one of something: `processes == 1`, `not processes > 1`, whichever of two settings says
     how many processes there are."""
@@ -35,6 +124,19 @@ def asks_for_one(literal: Literal) -> bool:
             for each in key.values
         )
     return isinstance(bound, Inequality) and (bound.kind, bound.number, literal.holds) in _ONE
+
+
+def open_switches(literals: Iterable[Literal], assumptions: Mapping[Hashable, bool]) -> dict[Hashable, bool]:
+    """Those of these answers that are the user's, and of which nothing is assumed."""
+    return {
+        literal.atom.key: literal.holds
+        for literal in literals
+        # A rank test is no switch: all ranks initialise, or none would get on.
+        if literal.atom.switch
+        and literal.atom.key not in assumptions
+        # Nor is this what turns it on: `if processes == 1: worker(0)`, beside the spawn of more.
+        and not asks_for_one(literal)
+    }
 
 
 def is_one(number: object) -> bool:

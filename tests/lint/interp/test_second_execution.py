@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import TYPE_CHECKING
 
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.interp import entry_execution, execution_state, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
@@ -175,6 +176,69 @@ def test_a_mesh_of_a_group_that_is_there_switches_nothing_on(executions: Executi
     (program,) = executions.of(MESH.replace("GROUP", group))
     assert executions.begun == begun
     assert len(program.assumptions.switches) == begun - 1
+
+
+WRAPPED = """
+    import argparse, torch, torch.distributed as dist
+    from torch.distributed.fsdp import fully_shard, FullyShardedDataParallel as FSDP
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    parser = argparse.ArgumentParser()
+    for name in ("--fsdp", "--ddp", "--old", "--teacher"):
+        parser.add_argument(name, action="store_true")
+    args = parser.parse_args()
+    class Task:
+        def __init__(self, model):
+            self.model = model
+        def wrap(self):
+            self.model = DDP(self.model)
+    class Distillation(Task):
+        def wrap(self):
+            self.model = DDP(self.model, static_graph=True)
+    dist.init_process_group("nccl")
+    model = torch.nn.Linear(8, 8).cuda()
+    CHOICE
+    """
+
+
+@pytest.mark.parametrize(
+    ("choice", "wraps", "assumed"),
+    [
+        ("model = FSDP(model) if args.fsdp else DDP(model)", 2, []),
+        ("if args.fsdp: fully_shard(model)\n    else: model = DDP(model)", 2, []),
+        ("task = Distillation(model) if args.teacher else Task(model)\n    task.wrap()", 2, []),
+        ("if args.fsdp: model = FSDP(model)\n    elif args.ddp: model = DDP(model)", 1, [True]),
+        ("if args.fsdp: print(1)\n    elif args.ddp: model = DDP(model)\n    else: fully_shard(model)", 2, [False]),
+        ("if args.fsdp: model = FSDP(model)\n    else: print(1)", 1, [True]),
+        # One side of a choice inside of another.
+        (
+            "if args.fsdp:\n        FSDP(model) if args.old else fully_shard(model)\n    else: model = DDP(model)",
+            3,
+            [],
+        ),
+        ("if args.fsdp:\n        model = FSDP(model) if args.old else DDP(model)\n    else: print(1)", 2, [True]),
+        # Which of the two is known behind them.
+        ("if args.fsdp: wrapped = FSDP(model)\n    else: wrapped = DDP(model)\n    if args.ddp: DDP(model)", 3, []),
+    ],
+)
+def test_what_is_wrapped_on_all_sides_of_a_choice_switches_nothing_on(
+    executions: Executions, choice: str, wraps: int, assumed: list[bool]
+) -> None:
+    (program,) = executions.of(WRAPPED.replace("CHOICE", choice))
+    assert executions.begun == 1 + bool(assumed)
+    assert len([*program.events(Wrap)]) == wraps
+    assert [*program.assumptions.switches.values()] == assumed
+
+
+@pytest.mark.parametrize("goes_on", ["for x in loader: print(x)", "for n in range(4): print(n)\n" * 900])
+def test_a_side_of_a_choice_that_is_the_whole_program_is_followed_to_no_end(
+    executions: Executions, goes_on: str
+) -> None:
+    side = f"model = FSDP(model); loader = torch.utils.data.DataLoader(range(8))\n{goes_on}\nlast = 1"
+    choice = f"if args.fsdp:\n{indent(side, ' ' * 8)}\n    else: model = DDP(model)"
+    (program,) = executions.of(WRAPPED.replace("CHOICE", choice))
+    assert executions.begun == 2
+    assert executions.statements[0] < executions.statements[1]
+    assert [*program.assumptions.switches.values()] == [True]
 
 
 LONG = (
