@@ -371,8 +371,7 @@ class ExecutionState(Position):
             self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
 
     def refine_or_wait(self) -> None:
-        """A model is wrapped: the open switches around it turned distribution on, unless the other sides of a choice
-        wrap it as well, which are to be followed yet."""
+        """A model is wrapped: the open switches around it turned distribution on, unless other sides wrap it, too."""
         fresh = self._open_switches() if self.several_processes else {}
         if fresh:
             self._begin_again_with(self.choices.wrapped(self.path, fresh, self.statements, bool(self.speculations)))
@@ -396,10 +395,9 @@ class ExecutionState(Position):
         """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
         parts = literal.atom.every if literal.holds else tuple(each.negated() for each in literal.atom.none)
         fresh = {each.atom.key: each.holds for each in parts or (literal,) if each.atom.key not in self.assumptions}
-        if fresh and not self.muted:
-            self.refinements.update(fresh)
+        if not self.muted:
             self.granted.update(fresh)
-            raise RefineAndRestart
+            self._begin_again_with(fresh)
 
     def assume_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:
         """A setting that is handed to the process group as its rank is one: each process is started with its own."""
@@ -551,7 +549,6 @@ class ExecutionState(Position):
         # Asking for the time costs as much as a short statement.
         if self.statements % 64 == 0:
             self.budget.check()
-            # What is done on one side of a choice is done again, once it is known that the choice matters.
             if self.choices.is_late(self.statements):
                 self._begin_again_with(self.choices.first)
 
