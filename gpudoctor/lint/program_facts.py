@@ -36,6 +36,8 @@ class ProgramFacts:
     """It also runs as one process."""
     spawns: Location | None = None
     """It starts its processes itself, whoever starts it."""
+    starts_its_own: bool = False
+    """It starts its processes itself, perhaps only where an option says so: a launcher has no use for it."""
     workers: Location | None = None
     """A loader has worker processes, which hand over batches through shared memory."""
     by_local_rank: Location | None = None

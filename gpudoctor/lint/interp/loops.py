@@ -26,7 +26,7 @@ from gpudoctor.lint.domain.value import (
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
-from gpudoctor.lint.flow.valueset import Binding
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.interp import truthiness
 from gpudoctor.lint.interp.assignment import assign
 from gpudoctor.lint.interp.generators import generator_of, run_over_generator
@@ -194,7 +194,7 @@ class _FollowedLoop:
         before = {
             key: m.read(key)
             for key, values in written.items()
-            if m.age(key) < begun and (not live or values.all(_is_number))
+            if m.age(key) < begun and (not live or values.any(_is_number))
         }
         # What was learnt about one round does not hold for the next.
         m.join(self._base, live + loop.continues)
@@ -247,16 +247,27 @@ def _forget_counters(m: Evaluator, before: dict[Hashable, Values | None], identi
     found: set[Hashable] = set()
     for key, old in before.items():
         new = m.read(key)
-        if old is None or new is None or new == old or not new.all(_is_number):
+        if old is None or new is None or new == old or not _counts(old, new):
             continue
         # Counters agree on all ranks as long as nothing local decides whether they count.
         divergence = Divergence.BATCH_INDEX
         for binding in new.bindings:
             divergence |= binding.condition.divergence
         label = key[1] if isinstance(key, tuple) and isinstance(key[-1], str) else ""
-        m.write(key, singleton(Unknown(Anonymous("counted", (key, identity)), "changed in a loop", label, divergence)))
+        counted = Unknown(Anonymous("counted", (key, identity)), "changed in a loop", label, divergence)
+        kept = [binding for binding in new.bindings if not _is_number(binding.value)]
+        counts = [Binding[Value](counted, binding.condition) for binding in new.bindings if _is_number(binding.value)]
+        m.write(key, union([ValueSet(counts), ValueSet(kept)]) if kept else singleton(counted))
         found.add(key)
     return found
+
+
+def _counts(old: Values, new: Values) -> bool:
+    """Where a round has changed a number: everywhere, or where it was one, beside what was loaded and is unknown."""
+    if new.all(_is_number):
+        return True
+    counts = old.any(_is_number) and any(_is_number(value) and value not in old for value in new)
+    return counts and new.all(lambda value: isinstance(value, Unknown) or _is_number(value))
 
 
 def _is_number(value: Value) -> bool:

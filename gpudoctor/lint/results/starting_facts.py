@@ -61,6 +61,7 @@ def facts_of(programs: Sequence[Program]) -> ProgramFacts:
     written = next(_written_counts(started), (None, None))
     return ProgramFacts(
         spawns=_spawns(started),
+        starts_its_own=bool(started) and all(program.spawned for program in started),
         workers=next(_with_workers(started), None),
         by_local_rank=next(_by_local_rank(started), None),
         options=tuple(dict.fromkeys(flag.lstrip("-").replace("_", "-") for each in declared for flag in each.flags)),

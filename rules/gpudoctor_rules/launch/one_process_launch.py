@@ -15,7 +15,8 @@ Say how many processes to start: `torchrun --nproc-per-node=gpu train.py` starts
 ## Silent when
 
 The number is given, or comes from a variable or a configuration; one GPU is all that the command may see; several
-nodes take part; the program also runs as one process; the same file also starts the program by `torchrun` in several.
+nodes take part; the program also runs as one process, or starts its processes itself; the same file also starts the
+program by `torchrun` in several.
 
 ## Sources
 
@@ -72,7 +73,7 @@ class OneProcessLaunch(Rule):
         several = facts is None or facts.group is not None or facts.frameworks or facts.by_local_rank is not None
         # What says so behind the script is another mistake.
         behind = any(word.shown.lstrip("-").replace("_", "-").startswith("nproc-per-node") for word in launch.arguments)
-        if several and not behind and not (facts is not None and facts.spawns is not None):
+        if several and not behind and not (facts is not None and facts.starts_its_own):
             yield self.found(
                 launch.word.at,
                 f"`{launch.launcher.value}` starts one process of {named(launch)}: without `--nproc-per-node` that is "

@@ -10,22 +10,26 @@ torch.distributed using env:// rendezvous: environment variable MASTER_ADDR expe
 A port is a number from 0 to 65535. With another one, as `os.environ["MASTER_PORT"] = "80000"`, every process ends with
 `ValueError: port must have value from 0 to 65535 but was 80000`, whoever has started it.
 
+`torchrun` opens the port itself, 29500 or that of `--master-port`, and tells the ranks. Where the program writes
+another one over it, nobody listens there: all ranks wait, and end in `The client socket has timed out`.
+
 ## Fix
 
 Set the two variables before the processes are spawned, or at the start of each; pass `rank` and `world_size` to
 `init_process_group`. Unsafe: an address for one machine is assumed. No automatic fix for an invalid port: write another
-number, such as 29500.
+number, such as 29500. Under `torchrun`, set neither of the two.
 
 ## Silent when
 
 The variables are set anywhere before, by whichever function; an `init_method` with an address, or a store, is given, or
 one that cannot be known; the program asks for these variables itself, so that the user must set them; a framework
-starts the processes. A port is reported only where its number is certain.
+starts the processes. A port is reported only where its number is certain, and one that is written over that of
+`torchrun` only where no other launcher is expected.
 
 ## Sources
 
 https://docs.pytorch.org/docs/stable/distributed.html#environment-variable-initialization; the text is that of torch
-2.13, run here.
+2.13, run here, and so is a port that is written over that of torchrun.
 """
 
 from __future__ import annotations
@@ -53,6 +57,8 @@ ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 VALUES = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 PORTS = range(65536)
 MOST_DIGITS = 20
+OF_TORCH = ("", "launch")
+"""The launchers of PyTorch, which open the port themselves."""
 
 
 class RendezvousMissing(Rule):
@@ -73,10 +79,10 @@ class RendezvousMissing(Rule):
     needs = (EnvironmentWrite, Spawn)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        yield from self._refused_port(program)
+        yield from self._wrong_port(program)
         yield from self._not_told(program)
 
-    def _refused_port(self, program: Program) -> Iterator[Finding]:
+    def _wrong_port(self, program: Program) -> Iterator[Finding]:
         # A framework may choose the port itself.
         if program.managed_by:
             return
@@ -84,9 +90,12 @@ class RendezvousMissing(Rule):
         for event in program.events(InitGroup):
             written = _last_port(program, event)
             port = None if written is None else _port_of(written)
-            if written is None or port is None or port in PORTS or written.location in told:
+            if written is None or port is None or written.location in told:
                 continue
             told.add(written.location)
+            if port in PORTS:
+                yield from self._other_port(program, event, written, port)
+                continue
             yield self.found(
                 at=written.location,
                 message=f"`MASTER_PORT` is set to {port}, and ports end at {PORTS[-1]}: each process ends in "
@@ -94,6 +103,26 @@ class RendezvousMissing(Rule):
                 remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
                 because=[("the processes meet here", event.location)],
             )
+
+    def _other_port(
+        self, program: Program, event: InitGroup, written: EnvironmentWrite, port: int
+    ) -> Iterator[Finding]:
+        """The launcher itself opens the port at which its ranks meet, and these ask at another one."""
+        if program.world is not LaunchWorld.TORCHRUN or not program.whole or port == int(VALUES["MASTER_PORT"]):
+            return
+        # Whoever sets the rank as well brings what a launcher brings.
+        sets_rank = any(each.name in ("RANK", "") for each in program.events(EnvironmentWrite))
+        if program.launcher not in OF_TORCH or sets_rank or not program.by_every_rank(written):
+            return
+        yield self.found(
+            at=written.location,
+            message=f"Every rank looks for the others at port {port}, and `torchrun` has them meet at its own: nobody "
+            f"listens there, and all end in `The client socket has timed out`, unless it is given "
+            f"`--master-port={port}`.",
+            remedy="Leave `MASTER_PORT` as `torchrun` has set it.",
+            because=[("the processes meet here", event.location)],
+            severity=Severity.WARNING,
+        )
 
     def _not_told(self, program: Program) -> Iterator[Finding]:
         # `torchrun` sets all four; a single process has nobody to meet.
@@ -163,7 +192,9 @@ def _from_environment(method: Values | None) -> bool:
 
 def _last_port(program: Program, event: InitGroup) -> EnvironmentWrite | None:
     """What the port surely is when the processes meet: the last that was written before, on the way that led there."""
-    if not _from_environment(event.init_method):
+    # `--dist-url`, which is `env://` where it is left out.
+    method = event.init_method.map(program.left_out) if event.init_method is not None else None
+    if not _from_environment(method):
         return None
     names = ("MASTER_PORT", "")
     before = [each for each in program.events(EnvironmentWrite) if each.name in names and each.order < event.order]

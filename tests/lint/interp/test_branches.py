@@ -51,6 +51,18 @@ BRANCHES = {
         y = x + 1
         reveal(y)  #: 3 if args.big | 2 if not (args.big)
         """,
+    "what counts from zero, or from what was loaded, counts in a loop all the same": """
+        import argparse
+        args = argparse.ArgumentParser().parse_args()
+        step = 0
+        if args.resume:
+            step = args.first
+        while step < args.last:
+            step += 1
+            reveal()  #: step < args.last ; always
+            if step % 100 == 0:
+                reveal()  #: args.resume and step % 100 == 0 and step % 100 == 0 and step < args.last ; step % 100 == 0
+        """,
     "an object that was made on one side has its attributes wherever it is": """
         import argparse
         args = argparse.ArgumentParser().parse_args()
