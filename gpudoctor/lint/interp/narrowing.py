@@ -174,7 +174,9 @@ def _each(values: Values, when: Condition = ALWAYS) -> Iterator[Binding[Value]]:
 def _some_class_below(m: Evaluator, test: ast.expr, values: Values) -> Value | None:
     """`assert issubclass(found, Trainer)`: of a class that was looked up by a name it is known what it has from there,
     where that is a class that can do without those below."""
-    if not isinstance(test, ast.Call) or len(test.args) != 2 or not isinstance(values.restrict(m.path).single, Unknown):
+    if not isinstance(test, ast.Call) or len(test.args) != 2:
+        return None
+    if not values.restrict(m.path).all(lambda value: isinstance(value, Unknown)):
         return None
     with m.events_suppressed():
         asks, above = m.evaluate(test.func).single, m.evaluate(test.args[1]).single

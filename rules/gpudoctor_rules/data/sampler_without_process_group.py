@@ -106,8 +106,9 @@ def _takes_one_share(program: Program, sampler: Sampler) -> bool:
     for value in sampler.replicas:
         # 0 stands for "not set" in many settings, and 1 share is all of the data.
         several = isinstance(value, Size) or (isinstance(value, Const) and value.value not in (0, 1))
-        # A number from the settings is taken for several only where the program wraps for several GPUs.
-        if not several and not (value.config and program.has(Wrap)):
+        # A number from the settings is taken for several only where the program wraps for several GPUs, and is not
+        # started as several processes as well: those have the number, and a single one has 1.
+        if not several and not (value.config and program.has(Wrap) and program.worlds == {LaunchWorld.SINGLE}):
             return False
     return True
 

@@ -17,7 +17,8 @@ under the same test. No automatic fix, since what the other ranks should do ther
 ## Silent when
 
 Any test stands around the place that reads it, which may ask for the rank in other words; the function was called under
-such a test; the name is also bound in a loop, a `with` or a `try`; a handler takes the error.
+such a test, or under one of a setting that no option of the command line is; the name is also bound in a loop, a
+`with` or a `try`; a handler takes the error.
 
 ## Sources
 
@@ -68,6 +69,8 @@ class NameBoundOnSomeRanks(Rule):
             # What led here may keep the other ranks away, in words that were not understood.
             if event.condition.divergence or program.is_caught(event, event.error) or event.guard.atom.key in told:
                 continue
+            if event.is_none and _may_ask_for_the_rank(program, event):
+                continue
             # The ranks end at the first of them: what one test has left out is one mistake.
             told.add(event.guard.atom.key)
             yield self.found(
@@ -85,6 +88,13 @@ class NameBoundOnSomeRanks(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
+
+
+def _may_ask_for_the_rank(program: Program, event: NameMissing) -> bool:
+    """A test of something that the program was given leads here, and no option that a user knows: `if env.master:`."""
+    from gpudoctor.lint.events.option_defaults import comes_to
+
+    return any(comes_to(each, program.options) is None for each in event.condition.literals)
 
 
 def _told(event: NameMissing) -> str:
