@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+
 
 def choose_own(program: Program) -> tuple[Code, ...]:
     """The lines with which a rank takes its own GPU."""
@@ -109,9 +111,27 @@ def may_have_chosen_before(program: Program, event: Event) -> bool:
     return before or any(init.device_id is not None for init in program.events(InitGroup))
 
 
+def shown_to_all(program: Program) -> EnvironmentWrite | None:
+    """Where the program says that a process sees one GPU, and all its ranks the same one."""
+    writes = [write for write in program.events(EnvironmentWrite) if write.name == VISIBLE]
+    # Who starts the ranks itself, counts the GPUs that it sees.
+    if program.spawned or not writes or not all(write.value.all(_is_one_number) for write in writes):
+        return None
+    # What is set when somebody has asked for the GPUs comes too late, which another rule says.
+    asked: list[Event] = [*program.events(CudaStarted), *program.events(DeviceUsed)]
+    write = writes[0]
+    if not any(each.order > write.order for each in asked) or any(each.order < write.order for each in asked):
+        return None
+    return write if program.by_every_rank(write) else None
+
+
+def _is_one_number(value: Value) -> bool:
+    return (text_of(value) or "").isdecimal()
+
+
 def one_visible(program: Program) -> bool:
     """The program says which GPUs a process sees, other than by a list that is the same for all."""
-    writes = (write for write in program.events(EnvironmentWrite) if write.name == "CUDA_VISIBLE_DEVICES")
+    writes = (write for write in program.events(EnvironmentWrite) if write.name == VISIBLE)
     # With one visible GPU, `cuda:0` is the own GPU of each rank.
     return any(not write.value.all(_is_list) for write in writes)
 

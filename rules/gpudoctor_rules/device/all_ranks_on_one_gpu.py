@@ -8,6 +8,9 @@ all ranks share one GPU: it runs out of memory, or NCCL stops with `Duplicate GP
 CUDA device`, or training just runs on one GPU at a fraction of the speed. A model that is only evaluated, put on
 `cuda:0` beside a training that is distributed correctly, costs memory there for each rank: that is a warning.
 
+Where the program itself sets `CUDA_VISIBLE_DEVICES` to one number for all ranks, each of them sees that GPU alone:
+`cuda:1` ends in `CUDA error: invalid device ordinal`.
+
 ## Fix
 
 Read the local rank, call `torch.cuda.set_device(local_rank)` first thing, and use `cuda` or `cuda:<local rank>` from
@@ -15,11 +18,11 @@ there on. Unsafe: it changes which GPUs are used, which is the point.
 
 ## Silent when
 
-`CUDA_VISIBLE_DEVICES` is set by the program for each process; a rank chooses its GPU in any file, or by a `with`, even
-where that corrects an earlier choice before anything is on a GPU; only some ranks get there; the branch is for one
-process; it is passed to a framework, which chooses; the program sets `RANK` to a number, so that each rank is a copy of
-it that is started by hand; the processes that a program starts make no process group, as those that share the memory of
-one model.
+`CUDA_VISIBLE_DEVICES` is set by the program for each process, or to a number that is not known; a rank chooses its GPU
+in any file, or by a `with`, even where that corrects an earlier choice before anything is on a GPU; only some ranks get
+there; the branch is for one process; it is passed to a framework, which chooses; the program sets `RANK` to a number,
+so that each rank is a copy of it that is started by hand; the processes that a program starts make no process group, as
+those that share the memory of one model.
 
 ## Sources
 
@@ -36,7 +39,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import Const
+from gpudoctor.lint.domain.value import Const, text_of
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
@@ -53,6 +56,7 @@ from gpudoctor_rules.device._choices import (
     on_own_gpus,
     one_visible,
     overruled,
+    shown_to_all,
     started_by_hand,
 )
 from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu, several_choose
@@ -61,6 +65,7 @@ if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.process import EnvironmentWrite
     from gpudoctor.lint.program import Program
 
 
@@ -82,7 +87,12 @@ class AllRanksOnOneGpu(Rule):
             yield from self._beside_framework(program)
             return
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
-        if not several_choose(program) or one_visible(program) or started_by_hand(program):
+        if not several_choose(program) or started_by_hand(program):
+            return
+        shown = shown_to_all(program) if _come_together(program) else None
+        if shown is not None:
+            yield self._sees_one(shown)
+        if one_visible(program):
             return
         # Actors and learners that share the memory of a model live where it is, and are no ranks. Nor may those be of
         # which it was not seen that they come together.
@@ -106,6 +116,17 @@ class AllRanksOnOneGpu(Rule):
             # It costs memory on the first GPU, and the training itself is spread as meant.
             severity=Severity.WARNING if spread else None,
             repair=None if beside else _take_own(program, event, device),
+        )
+
+    def _sees_one(self, shown: EnvironmentWrite) -> Finding:
+        number = text_of(shown.value.single) or "one"
+        return self.found(
+            at=shown.location,
+            message=f"`CUDA_VISIBLE_DEVICES` is set to `{number}` for all ranks: each of them sees that GPU alone, so "
+            "`cuda:1` ends in `CUDA error: invalid device ordinal`, and what says `cuda` shares one GPU.",
+            remedy="Set it in the command that starts the program, or name as many GPUs as there are processes.",
+            # It may be there for the days on which one process is started.
+            severity=Severity.WARNING,
         )
 
     def _beside_framework(self, program: Program) -> Iterator[Finding]:
