@@ -11,7 +11,7 @@ from gpudoctor.lint.domain.value import NONE, term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.record import dataclass
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
@@ -77,12 +77,18 @@ def _exchanges_gradients(program: Program, event: Backward, sharded: Mapping[Val
 def missed_by(leaving: LeaveLoop, steps: Iterable[JointStep]) -> JointStep | None:
     """What the rank that leaves does not take part in: the next such step that all others come to, or the first that
     they may come to. It may be one of a later round."""
-    missed = [step for step in steps if _skips(leaving, step.event)]
+    missed = [step for step in steps if _skips(leaving, step.event) and not _in_another_run(leaving, step.event)]
     # A later step is met first; one that stands before it is reached in the next round.
     missed.sort(key=lambda step: (step.event.order < leaving.order, step.event.order))
     # `if args.evaluate: gather(...)` stands before the next backward, and may be left out.
     sure = (step for step in missed if _is_met(step.event, leaving))
     return next(sure, missed[0] if missed else None)
+
+
+def _in_another_run(leaving: LeaveLoop, step: Event) -> bool:
+    """With the options that leave there, no rank comes to the step."""
+    options = frozenset([guard for guard in leaving.condition if guard.atom.switch])
+    return Condition(options).excludes(step.condition)
 
 
 def _is_met(step: Event, leaving: LeaveLoop) -> bool:
