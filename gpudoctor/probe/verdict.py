@@ -19,9 +19,7 @@ NOISE = 0.05
 EXPOSED = 0.10
 WAITING = 0.05
 BUSY = 50.0
-FULL = 0.90
 ADVISER = "the limits of PyTorch's former profiler adviser (kineto tb_plugin)"
-BUCKET = 25 << 20
 PLATEAU = 64 << 20
 
 

@@ -7,12 +7,9 @@ an attribute of it is as weak and as safe between threads as the storage itself.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 DevicePlace = int | None
 """The index of a virtual GPU, `HOST`, or `UNKNOWN`."""
@@ -97,11 +94,6 @@ def put_storage(storage: Any, place: DevicePlace) -> Any:
     """Say where a storage lives, typed or untyped; returns it."""
     getattr(storage, "_untyped_storage", storage)._gpudoctor_place = place
     return storage
-
-
-def places_of(tensors: Iterable[torch.Tensor]) -> set[DevicePlace]:
-    """Where several tensors live."""
-    return {place_of(each) for each in tensors}
 
 
 def _held(tensor: torch.Tensor) -> torch.Tensor:

@@ -309,23 +309,9 @@ class _CommandReader:
             _, following, _ = options_of(rest[1:], _RUN)
             yield from inner(following)
         elif name in _SHELLS:
-            options, following, _ = options_of(
-                rest, Syntax(_words("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
-            )
-            flag = next((each for each in ("lc", "ec", "exc", "xc", "cl") if each in options), "")
-            if "command" in options and options["command"].value is not None:
-                yield from self._quoted(command, (options["command"].value,), starters, depth, per_node=_many(starters))
-            elif flag and following:
-                yield from self._quoted(command, following[:1], starters, depth, per_node=_many(starters))
-            elif command.heredoc and not following:
-                yield from self._heredoc(command, starters)
+            yield from self._shell(command, rest, starters, depth)
         elif name == "sbatch":
-            options, following, _ = options_of(rest, _SRUN)
-            if command.heredoc:
-                yield from self._heredoc(command, ())
-            elif "wrap" in options and options["wrap"].value is not None:
-                own = _CommandReader(self._text, {**self._directives, **options}, self._container)
-                yield from own._quoted(command, (options["wrap"].value,), (), depth, per_node=False)
+            yield from self._batch(command, rest, depth)
         elif name == "srun":
             options, following, closed = options_of(rest, _SRUN)
             yield from inner(following, (Starter("srun", words[0], options, closed),))
@@ -344,6 +330,30 @@ class _CommandReader:
             yield from inner(rest)
         else:
             yield from self._launch(name, command, starters)
+
+    def _shell(
+        self, command: ShellCommand, rest: Sequence[Word], starters: tuple[Starter, ...], depth: int
+    ) -> Iterator[ProgramStart]:
+        """`bash -c "..."`, and what a shell is given to read."""
+        options, following, _ = options_of(
+            rest, Syntax(_words("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
+        )
+        flag = next((each for each in ("lc", "ec", "exc", "xc", "cl") if each in options), "")
+        if "command" in options and options["command"].value is not None:
+            yield from self._quoted(command, (options["command"].value,), starters, depth, per_node=_many(starters))
+        elif flag and following:
+            yield from self._quoted(command, following[:1], starters, depth, per_node=_many(starters))
+        elif command.heredoc and not following:
+            yield from self._heredoc(command, starters)
+
+    def _batch(self, command: ShellCommand, rest: Sequence[Word], depth: int) -> Iterator[ProgramStart]:
+        """`sbatch --wrap="..."`, and a script that it is given to read."""
+        options, _, _ = options_of(rest, _SRUN)
+        if command.heredoc:
+            yield from self._heredoc(command, ())
+        elif "wrap" in options and options["wrap"].value is not None:
+            own = _CommandReader(self._text, {**self._directives, **options}, self._container)
+            yield from own._quoted(command, (options["wrap"].value,), (), depth, per_node=False)
 
     def _taking(self, name: str, rest: Sequence[Word], command: ShellCommand, inner: object) -> Iterator[ProgramStart]:
         _, following, _ = options_of(rest, _TAKING[name])

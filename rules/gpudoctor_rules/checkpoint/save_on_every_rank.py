@@ -85,37 +85,39 @@ class SaveOnEveryRank(Rule):
                 continue
             told.add(save.led_there)
             opened = _opened(program, save)
-            absent = missing(save.condition, save.path)
-            where = ", where it is not there yet," if absent else ","
-            # Who only opens it has emptied it.
-            around = "the `open` and all that is written" if opened is not None else "it"
             if save.by_logger and opened is not None:
                 yield self._logged(save, opened)
-                continue
-            yield self.found(
-                at=save.location,
-                message=f"Every rank adds to {shown(save)} here: the file has each line once per rank."
-                if save.adds
-                else f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up "
-                "corrupted.",
-                remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}."
-                if spawn is None
-                else f'Write it once: put `if __name__ == "__main__":` around {around}.',
-                because=[
-                    ("each process that this starts imports the program", spawn.location if spawn else None),
-                    ("opened here", opened.location if opened is not None else None),
-                    *(("called from here", call) for call in save.context.calls[-2:]),
-                ],
-                # Under "best so far" on local data, ranks may get here at different times, or not all of them.
-                confidence=Confidence.LIKELY
-                if save.local_guards or save.whole or lacking(save.condition)
-                else Confidence.DEFINITE,
-                # Pictures and settings can be made again, and are often there from the run before.
-                severity=Severity.WARNING if save.whole else None,
-                repair=_guard(program, save, opened) if spawn is None else None,
-                by=save,
-                guarded=True,
-            )
+            else:
+                yield self._written(program, save, opened, spawn)
+
+    def _written(self, program: Program, save: Save, opened: Save | None, spawn: Spawn | None) -> Finding:
+        absent = missing(save.condition, save.path)
+        where = ", where it is not there yet," if absent else ","
+        # Who only opens it has emptied it.
+        around = "the `open` and all that is written" if opened is not None else "it"
+        return self.found(
+            at=save.location,
+            message=f"Every rank adds to {shown(save)} here: the file has each line once per rank."
+            if save.adds
+            else f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up corrupted.",
+            remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}."
+            if spawn is None
+            else f'Write it once: put `if __name__ == "__main__":` around {around}.',
+            because=[
+                ("each process that this starts imports the program", spawn.location if spawn else None),
+                ("opened here", opened.location if opened is not None else None),
+                *(("called from here", call) for call in save.context.calls[-2:]),
+            ],
+            # Under "best so far" on local data, ranks may get here at different times, or not all of them.
+            confidence=Confidence.LIKELY
+            if save.local_guards or save.whole or lacking(save.condition)
+            else Confidence.DEFINITE,
+            # Pictures and settings can be made again, and are often there from the run before.
+            severity=Severity.WARNING if save.whole else None,
+            repair=_guard(program, save, opened) if spawn is None else None,
+            by=save,
+            guarded=True,
+        )
 
     def _logged(self, save: Save, opened: Save) -> Finding:
         return self.found(
