@@ -111,7 +111,7 @@ def test_a_baseline_is_not_written_of_what_was_not_read(project: Path) -> None:
 
 def test_only_changed_lines_count(project: Path) -> None:
     for command in (["init", "-q"], ["add", "."], ["-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "x"]):
-        subprocess.run(["git", *command], cwd=project, check=True, timeout=60)
+        subprocess.run(["git", *command], cwd=project, check=True, timeout=600)
     train = project / "train.py"
     with Session(LintOptions(jobs=1, cache=False, since="HEAD"), config=None) as session:
         assert not session.lint_paths([project]).findings

@@ -60,7 +60,7 @@ def valid_for(schema: str, text: str, tmp_path: Path) -> None:
     """The text passes the schema of a service that check-jsonschema brings along."""
     (tmp_path / "ci.yml").write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(tmp_path / "ci.yml")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -79,7 +79,7 @@ def run_line(line: str, checkout: Path, **environment: str) -> subprocess.Comple
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         env={**os.environ, **environment, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
     )
 

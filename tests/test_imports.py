@@ -706,7 +706,9 @@ def test_no_circles() -> None:
 @pytest.mark.parametrize("module", ["gpudoctor.cli", "gpudoctor.lint.pipeline"])
 def test_start_up_leaves_out_what_is_slow(module: str) -> None:
     code = f"import {module}, sys; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
+    )
     loaded = set(run.stdout.split())
     slow = {
         "torch",
@@ -727,9 +729,11 @@ def test_lint_loads_nothing_that_only_runs_and_pages_need() -> None:
     """Rules are judged by what a run has shown, too, and have a page: their files must not bring that along."""
     script = "fixtures/programs/one_script/train.py"
     # The index of the rules is there: whoever comes first after a change of one reads them all to write it.
-    subprocess.run([sys.executable, "-m", "gpudoctor", "rules"], cwd=ROOT, capture_output=True, check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "gpudoctor", "rules"], cwd=ROOT, capture_output=True, check=True, timeout=600)
     code = f"import sys, gpudoctor.cli as c; c.main(['lint', '-q', '--no-cache', {script!r}]); print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
+    )
     loaded = set(run.stdout.split())
     assert "gpudoctor.lint.interp.interpreter" in loaded
     assert not {name for name in loaded if name.startswith(("gpudoctor.run", "gpudoctor.probe"))} | loaded & {
@@ -745,7 +749,9 @@ def test_lint_loads_nothing_that_only_runs_and_pages_need() -> None:
 
 def test_start_up_does_not_load_the_rules() -> None:
     code = "import gpudoctor.cli, sys; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
+    )
     assert not [name for name in run.stdout.split() if name.startswith("gpudoctor_rules.")]
 
 

@@ -135,7 +135,7 @@ def test_sdist_can_run_the_tests(built: Built) -> None:
 
 def test_an_index_takes_both_and_shows_the_readme(built: Built) -> None:
     command = [sys.executable, "-m", "twine", "check", "--strict", str(built.wheel), str(built.sdist)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=outside())
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600, env=outside())
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.count("PASSED") == 2
 
@@ -146,7 +146,7 @@ def test_all_that_an_index_shows_comes_from_one_address(built: Built, tmp_path: 
     text = project.read_text(encoding="utf-8")
     project.write_text(text.replace('repository = ""', 'repository = "https://example.org/g/"'), encoding="utf-8")
     command = [sys.executable, "-m", "hatchling", "metadata"]
-    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True, timeout=120, env=outside())
+    run = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=True, timeout=600, env=outside())
     shown = json.loads(run.stdout)
     assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(shown["urls"])
     readme = shown["readme"]["text"]

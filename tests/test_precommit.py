@@ -170,5 +170,5 @@ def _commit_all(folder: Path) -> None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    run = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=120)
+    run = subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True, timeout=600)
     return run.stdout

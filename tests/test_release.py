@@ -55,5 +55,5 @@ def _release(checkout: Path, version: str, folder: Path) -> subprocess.Completed
 
 
 def _git(folder: Path, *words: str) -> str:
-    run = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=True, timeout=600)
     return run.stdout.strip()

@@ -37,7 +37,7 @@ def git(*arguments: str) -> str:
     names = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environment = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     return subprocess.run(
-        ["git", *arguments], env=environment, check=True, capture_output=True, text=True, timeout=60
+        ["git", *arguments], env=environment, check=True, capture_output=True, text=True, timeout=600
     ).stdout
 
 
@@ -196,7 +196,7 @@ class TestSince:
         os.utime(folder / "other.py", (1, 1))
         assert "train.py:4:5" in concise("--since", "HEAD")[1]
         assert not mark.exists()
-        subprocess.run(["git", *springs], capture_output=True, timeout=60, check=False)
+        subprocess.run(["git", *springs], capture_output=True, timeout=600, check=False)
         assert mark.exists(), "the trap is none"
 
     @pytest.mark.skipif(os.name == "nt", reason="the traps are made of shell")
@@ -222,7 +222,7 @@ class TestSince:
         assert not mark.exists()
         assert code == 2
         assert "this clone lacks files of that time" in err
-        subprocess.run(["git", "diff", "HEAD"], capture_output=True, timeout=60, check=False)
+        subprocess.run(["git", "diff", "HEAD"], capture_output=True, timeout=600, check=False)
         assert mark.exists(), "the trap is none"
 
     @pytest.mark.usefixtures("repository")

@@ -60,7 +60,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         [sys.executable, "-m", "gpudoctor", *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         env={**os.environ, "PYTHONPATH": path, **environment},
     )
 
@@ -217,7 +217,7 @@ class TestEdge:
         environment = {**os.environ, "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{REPOSITORY / 'rules'}"}
         command = [sys.executable, "-m", "gpudoctor", "rules"]
         ended = subprocess.run(
-            command, stdout=writing, stderr=subprocess.PIPE, env=environment, timeout=60, cwd=REPOSITORY
+            command, stdout=writing, stderr=subprocess.PIPE, env=environment, timeout=600, cwd=REPOSITORY
         )
         os.close(writing)
         assert (ended.returncode, ended.stderr) == (141, b"")
@@ -232,7 +232,7 @@ class TestStartUp:
     def test_what_is_loaded(self, module: str) -> None:
         code = f"import {module}, sys; print(*sys.modules)"
         ended = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, cwd=REPOSITORY
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600, cwd=REPOSITORY
         )
         assert not set(ended.stdout.split()) & {*SLOW, "tomllib", "textwrap", "shutil"}
 
@@ -258,7 +258,7 @@ class TestStartUp:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=600,
             env={**os.environ, "PYTHONPATH": path},
         )
         return set(ended.stdout.split())

@@ -197,7 +197,7 @@ def test_a_format_is_loaded_when_it_is_asked_for(repository: Path, tmp_path: Pat
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": path},
     )

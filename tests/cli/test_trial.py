@@ -68,7 +68,7 @@ def shut_off(folder: Path, *command: str, cwd: Path) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
     if ended.returncode == NO_SANDBOX:
         pytest.skip(f"this machine cannot isolate a process: {ended.stderr}")

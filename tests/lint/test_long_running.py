@@ -74,7 +74,7 @@ def alone(folder: Path, code: str) -> str:
     (folder / "pyproject.toml").touch()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "rules")))}
     command = [sys.executable, "-c", code]
-    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()
 

@@ -169,7 +169,7 @@ def _report(
         warm.Process(command, cwd=repository, env={**kept, **own}, network=network)
         for command, own, network in zip(commands, environments, networks, strict=True)
     ]
-    return _told([process.communicate(timeout=240) for process in started])
+    return _told([process.communicate(timeout=600) for process in started])
 
 
 def _told(outputs: Sequence[tuple[str, str]]) -> dict[str, Any]:

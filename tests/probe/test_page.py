@@ -185,7 +185,7 @@ def test_the_command_writes_it(tmp_path: Path, repository: Path) -> None:
     settings.write_text("text.usetex: True\nfont.size: 40\n")
     surroundings = {**os.environ, "MATPLOTLIBRC": str(settings), "HOME": str(tmp_path / "none" / "home")}
     run = subprocess.run(
-        command, env=surroundings, cwd=repository, capture_output=True, text=True, check=False, timeout=120
+        command, env=surroundings, cwd=repository, capture_output=True, text=True, check=False, timeout=600
     )
     assert run.returncode == 1, run.stderr
     assert run.stderr == ""
@@ -202,5 +202,5 @@ def test_libraries_are_loaded_for_a_page_only() -> None:
         f"main(['probe', '--from', {str(FOLDER / 'probe_no_gpu.json')!r}])\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
     assert not {"matplotlib", "jinja2", "torch", "numpy"} & set(run.stderr.split())

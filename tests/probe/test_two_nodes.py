@@ -88,7 +88,7 @@ def _nodes(repository: Path, *command: str, **environment: str) -> tuple[subproc
         warm.Process([sys.executable, "-m", *launcher, f"--node-rank={node}", "-m", *command], cwd=repository, env=full)
         for node in range(2)
     ]
-    outputs = [process.communicate(timeout=240) for process in started]
+    outputs = [process.communicate(timeout=600) for process in started]
     return tuple(
         subprocess.CompletedProcess(process.args, process.wait(0), *output)
         for process, output in zip(started, outputs, strict=True)

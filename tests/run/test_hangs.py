@@ -68,7 +68,7 @@ def test_a_hang_that_is_interrupted_is_in_the_report(tmp_path: Path) -> None:
         assert any("the ranks do not advance" in line for line in process.stderr)
         # What somebody does who reads that.
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=200)
+        _, told = process.communicate(timeout=600)
     report = told.rpartition("gpudoctor run\n")[2]
     assert f"train.py:{line_of(program, '    dist.all_reduce')}:1: error: GPU501" in report
     assert "confirmed   GPU501" in report

@@ -59,7 +59,7 @@ def test_ranks_end_with_a_watcher_that_is_killed_and_the_next_run_clears_up(tmp_
         watcher.kill()
     until("nobody is left", lambda: not processes_of(tmp_path))
     assert len(list(temporary.glob("gpudoctor-run-*"))) == 2
-    subprocess.run([*command, "short.py"], cwd=work, env=environment, check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, "short.py"], cwd=work, env=environment, check=True, capture_output=True, timeout=600)
     assert [path.name for path in temporary.glob("gpudoctor-run-*")] == ["gpudoctor-run-fresh"]
 
 

@@ -31,7 +31,7 @@ def test_two_servers_in_one_process(tmp_path) -> None:
         # An analysis of one cannot end one of another.
         assert len(set(pids)) == 3
 
-    asyncio.run(asyncio.wait_for(scenario(), 60))
+    asyncio.run(asyncio.wait_for(scenario(), 600))
 
 
 async def session(folder: Any, text: str, settings: Any, codes: list[str]) -> int | None:

@@ -41,7 +41,7 @@ def compiler() -> str | None:
 def compile_driver(folder: Path, *, old: bool = False) -> Path:
     """A folder with a libnvidia-ml.so.1 of today, or of the year 2019."""
     command = [str(compiler()), "-O0", "-shared", "-fPIC", *(["-DOLD_DRIVER"] if old else [])]
-    subprocess.run([*command, "-o", str(folder / "libnvidia-ml.so.1"), str(SOURCE)], check=True, timeout=60)
+    subprocess.run([*command, "-o", str(folder / "libnvidia-ml.so.1"), str(SOURCE)], check=True, timeout=600)
     return folder
 
 
@@ -54,7 +54,7 @@ def read_all(machines: Mapping[str, str], library: Path, folder: Path) -> dict[s
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=600,
     )
     answers = (json.loads(line) for line in run.stdout.splitlines())
     return {name: put_together({"nvml": Answers(tuple(map(tuple, told)))}, {}, 0.0) for name, told in answers}

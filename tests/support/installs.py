@@ -32,7 +32,7 @@ def copy_checkout(target: Path) -> Path:
 
 def clean_venv(folder: Path, python: str = sys.executable) -> Path:
     """An empty virtual environment of this interpreter; its folder of programs."""
-    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
+    subprocess.run([python, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=600)
     return folder / "bin"
 
 
@@ -42,7 +42,7 @@ def interpreter(version: str) -> str | None:
     kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin"))
     for folder in (*os.get_exec_path(), *map(str, kept)):
         found = shutil.which(f"python{version}", path=folder)
-        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False, timeout=60).returncode == 0:
+        if found and subprocess.run([found, "-c", ""], capture_output=True, check=False, timeout=600).returncode == 0:
             return found
     return None
 
@@ -64,5 +64,5 @@ def outside(**more: str) -> dict[str, str]:
 def run_outside(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder that is no part of the checkout."""
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, check=False, timeout=120, env=outside(NO_COLOR="1")
+        command, cwd=folder, capture_output=True, text=True, check=False, timeout=600, env=outside(NO_COLOR="1")
     )

@@ -160,7 +160,7 @@ def test_what_a_program_names_says_nothing_about_which_models_there_are(tmp_path
     # In a process of its own: in this one all models are there already.
     (tmp_path / "train.py").write_text(NAMES_NO_LIBRARY)
     command = [sys.executable, "-m", "gpudoctor", "plan", "train.py"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert run.returncode == 0, run.stderr
 
 
@@ -277,7 +277,7 @@ def test_what_is_loaded_already_changes_nothing(tmp_path: Path, repository: Path
 
     def said(loaded: str) -> str:
         command = [sys.executable, "-c", SAID, loaded]
-        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
         return run.stdout + run.stderr
 
     first = said("what it names")
