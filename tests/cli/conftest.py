@@ -80,7 +80,7 @@ def _events(file: ModuleFile) -> Iterator[Event]:
         if column >= 0:
             call = line[column + 5 :].partition(")")[0] or "seed"
             at = Location(file.source.shown, number, column + 1, number, column + 5)
-            yield SeedSet(context=EventContext(at), order=number, call=call, seed=None)
+            yield SeedSet(context=EventContext(at), order=number, call=call, of=("torch",), seed=None)
 
 
 @pytest.fixture
