@@ -95,8 +95,8 @@ class AskedOfKinds:
         """Functions that say of a value alone of what kind it is: `isinstance`."""
         self.agreed: dict[type[Value], Callable[[LibraryContext, Any], bool]] = {}
         """All ranks surely have the same of it, whichever it is of several values."""
-        self.contexts: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], None]], None]] = {}
-        """`with value:` around a block."""
+        self.contexts: dict[type[Value], Callable[[LibraryContext, Values, Callable[[], None]], None]] = {}
+        """`with value:` around a block; one of the values is of the kind, or all are."""
         self.constructions: dict[type[Value], Callable[[LibraryContext, Any, Callable[[], object]], None]] = {}
         """Its constructor runs, which is one of the project."""
 

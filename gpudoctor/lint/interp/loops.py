@@ -22,6 +22,7 @@ from gpudoctor.lint.domain.value import (
     Values,
     int_of,
     singleton,
+    text_of,
 )
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Loop
@@ -194,7 +195,7 @@ class _FollowedLoop:
         before = {
             key: m.read(key)
             for key, values in written.items()
-            if m.age(key) < begun and (not live or values.any(_is_number))
+            if m.age(key) < begun and (not live or values.any(_is_number) or _holds_entries(key))
         }
         # What was learnt about one round does not hold for the next.
         m.join(self._base, live + loop.continues)
@@ -247,18 +248,14 @@ def _forget_counters(m: Evaluator, before: dict[Hashable, Values | None], identi
     found: set[Hashable] = set()
     for key, old in before.items():
         new = m.read(key)
-        if old is None or new is None or new == old or not _counts(old, new):
+        if old is None or new is None or new == old:
             continue
-        # Counters agree on all ranks as long as nothing local decides whether they count.
-        divergence = Divergence.BATCH_INDEX
-        for binding in new.bindings:
-            divergence |= binding.condition.divergence
-        label = key[1] if isinstance(key, tuple) and isinstance(key[-1], str) else ""
-        counted = Unknown(Anonymous("counted", (key, identity)), "changed in a loop", label, divergence)
-        kept = [binding for binding in new.bindings if not _is_number(binding.value)]
-        counts = [Binding[Value](counted, binding.condition) for binding in new.bindings if _is_number(binding.value)]
-        m.write(key, union([ValueSet(counts), ValueSet(kept)]) if kept else singleton(counted))
-        found.add(key)
+        if _holds_entries(key):
+            found |= _forget_entries(m, key, old, new, identity)
+        elif _counts(old, new):
+            label = key[1] if isinstance(key, tuple) and isinstance(key[-1], str) else ""
+            m.write(key, _counted(new, (key, identity), label))
+            found.add(key)
     return found
 
 
@@ -268,6 +265,52 @@ def _counts(old: Values, new: Values) -> bool:
         return True
     counts = old.any(_is_number) and any(_is_number(value) and value not in old for value in new)
     return counts and new.all(lambda value: isinstance(value, Unknown) or _is_number(value))
+
+
+def _holds_entries(key: Hashable) -> bool:
+    return isinstance(key, tuple) and key[-1] is ContainerState.entries
+
+
+def _forget_entries(m: Evaluator, key: Hashable, old: Values, new: Values, identity: Hashable) -> set[Hashable]:
+    """The numbers of a dictionary that one round has changed, as `state["step"] += 1` does."""
+    was = dict(_entries_in(old.single))
+    changed = {
+        name
+        for each in new
+        for name, held in _entries_in(each)
+        if held != was.get(name, held) and was[name].any(_is_number) and _counts(was[name], held)
+    }
+    if not changed:
+        return set()
+
+    def forgotten(value: Value) -> Value:
+        if not isinstance(value, TupleOf):
+            return value
+        items: list[Values] = []
+        for name, held in _entries_in(value):
+            label = text_of(name.single) or ""
+            items += (name, _counted(held, (key, name, identity), label, new) if name in changed else held)
+        return TupleOf(tuple(items))
+
+    m.write(key, new.map(forgotten))
+    return {(key, name) for name in changed}
+
+
+def _entries_in(value: Value | None) -> Iterator[tuple[Values, Values]]:
+    items = value.items if isinstance(value, TupleOf) else ()
+    return zip(items[::2], items[1::2], strict=True)
+
+
+def _counted(new: Values, key: Hashable, label: str, paths: Values = NOTHING) -> Values:
+    """An unknown number in the place of those known; what is unknown already stays."""
+    # Counters agree on all ranks as long as nothing local decides whether they count.
+    divergence = Divergence.BATCH_INDEX
+    for binding in (*new.bindings, *paths.bindings):
+        divergence |= binding.condition.divergence
+    counted = Unknown(Anonymous("counted", key), "changed in a loop", label, divergence)
+    kept = [binding for binding in new.bindings if not _is_number(binding.value)]
+    counts = [Binding[Value](counted, binding.condition) for binding in new.bindings if _is_number(binding.value)]
+    return union([ValueSet(counts), ValueSet(kept)]) if kept else singleton(counted)
 
 
 def _is_number(value: Value) -> bool:

@@ -35,7 +35,12 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
     if only is None:
         # Which manager it is does not change what the block does, only what is open meanwhile.
         entered = here.map(lambda each: each.owner or each if isinstance(each, ContextManager) else each)
-        _inside(m, _perhaps(here), inside, entered if here.bindings else NONE_SET)
+        around = next((HOOKS.contexts[type(each)] for each in here if type(each) in HOOKS.contexts), None)
+
+        def run() -> None:
+            _inside(m, _perhaps(here), inside, entered if here.bindings else NONE_SET)
+
+        run() if around is None else around(m, here, run)
         return
     if isinstance(only, Generator) and _is_manager(only):
         _enter_generator(m, only, inside, node)
@@ -47,7 +52,7 @@ def enter(m: Evaluator, manager: Values, inside: Body, node: ast.AST) -> None:
         for told in HOOKS.context_closed:
             told(m, name, m.place(node))
     elif (around := HOOKS.contexts.get(type(only))) is not None:
-        around(m, only, lambda: inside(singleton(only)))
+        around(m, here, lambda: inside(here))
     else:
         _enter_object(m, only, inside, node)
 

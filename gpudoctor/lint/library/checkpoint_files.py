@@ -11,14 +11,14 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper
 from gpudoctor.lint.domain.symbols import CallResult, OpenFile
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import NONE, Unknown, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Anonymous, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save, ShardedState
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
 from gpudoctor.lint.library.devices import devices_of, use
 from gpudoctor.lint.library.sharding import hands_out_shards, is_cut_up, is_emptied, note_loaded
-from gpudoctor.lint.library.torch_nn import device_of
+from gpudoctor.lint.library.torch_nn import device_of, put_on
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.effects import SaveEffect
 
@@ -191,6 +191,9 @@ def _load_state(call: Call[Module | Wrapper]) -> Values:
     )  # fmt: skip
     note_loaded(call, call.receiver, loaded or single_of(state), from_file=entry is not None)
     call.do.set_flag(call.receiver.core, ModuleState.restored)
+    # `assign=True` puts the tensors of the file in the place of the parameters, wherever those were made.
+    if call.constant(2, "assign"):
+        put_on(call.do, call.receiver.core, singleton(Unknown(Anonymous("assigned", call.place), "a device")))
     return singleton(NONE)
 
 

@@ -96,10 +96,12 @@ def default_device(do: LibraryContext) -> Values:
 
 
 @answers(HOOKS.contexts, Device)
-def _by_default(do: LibraryContext, device: Device, run: Callable[[], None]) -> None:
+def _by_default(do: LibraryContext, managers: Values, run: Callable[[], None]) -> None:
     """`with torch.device("cuda"):` makes new tensors and layers there (torch 2.0)."""
     before = default_device(do)
-    do.set_state(PROCESS, ProcessState.default_device, singleton(device))
+    # `with torch.device("cuda") if big else nullcontext():` leaves it as it was on the other path.
+    devices = managers.map(lambda each: each if isinstance(each, Device) else before.single or each)
+    do.set_state(PROCESS, ProcessState.default_device, devices)
     run()
     do.set_state(PROCESS, ProcessState.default_device, before)
 

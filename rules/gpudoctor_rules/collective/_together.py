@@ -116,6 +116,9 @@ def _on_its_way(event: Collective, leaving: LeaveLoop, missed: JointStep) -> boo
 
 def _skips(leaving: LeaveLoop, step: Event) -> bool:
     later = step.order > leaving.order
+    # Outside of loops no test comes out anew: `if demo: return` leaves nobody at what stands under `else`.
+    if leaving.loop is None and step.condition.excludes(_of_those_who_stay(leaving)):
+        return False
     # After the end of the program nothing more is called.
     if leaving.how == "exit":
         return later
@@ -135,6 +138,12 @@ def _skips(leaving: LeaveLoop, step: Event) -> bool:
         return True
     once = set(filter(None, map(_place_of_one_round, leaving.condition)))
     return leaving.how != "continue" and once.isdisjoint(map(_place_of_one_round, step.condition))
+
+
+def _of_those_who_stay(leaving: LeaveLoop) -> Condition:
+    """What all have passed before the test that parts them."""
+    parting = {*leaving.rank_guards, *leaving.local_guards}
+    return Condition(frozenset(guard for guard in leaving.condition if guard not in parting))
 
 
 def _place_of_one_round(guard: Literal) -> Location | None:

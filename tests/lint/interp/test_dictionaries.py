@@ -36,6 +36,22 @@ DICTIONARIES = {
         table["loss", company.name()] = 3
         reveal(table["model", "small"])  #: 1
         """,
+    "in which something is counted": """
+        import company
+        step = 0
+        for batch in company.batches():
+            if batch:
+                step += 1
+        reveal(step)  #: unknown if batch | unknown if not (batch)
+        state = {"step": 0, "lr": 0.1, "name": "a"}
+        for batch in company.batches():
+            if batch:
+                state["step"] += 1
+            state["name"] = "b"
+        reveal(state["step"])  #: unknown if batch | unknown if not (batch)
+        reveal(state["lr"])  #: 0.1
+        reveal(state["name"])  #: 'b'
+        """,
     "made of pairs": """
         reveal(dict(zip(["a", "b"], [1, 2])))  #: {'a': 1, 'b': 2}
         reveal(dict([("a", 1)], c=3))  #: {'a': 1, 'c': 3}
