@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STARTERS = frozenset(
     """
     absl.app.run argh.dispatch_command clize.run cyclopts.run defopt.run fire.Fire functools.partial jsonargparse.CLI
-    jsonargparse.auto_cli plac.call simple_parsing.parse tyro.cli typer.run wandb.agent
+    jsonargparse.auto_cli jsonargparse.cli.CLI plac.call simple_parsing.parse tyro.cli typer.run wandb.agent
     """.split()
 )
 """Library functions that call what they are given, or hand it on to be called."""

@@ -417,6 +417,8 @@ class ManagerState:
     """It spreads gradients or states of optimizers over the ranks. Written by `frameworks`."""
     spreads_parameters: Flag[ManagedObject] = Flag()
     """It spreads parameters, too. Written by `frameworks`."""
+    shards_in_place: Flag[ManagedObject] = Flag()
+    """It calls `fully_shard` for each model that it prepares. Written and read by `frameworks`."""
     leaves_loaders: Flag[ManagedObject] = Flag()
     """It was told to leave loaders as they are. Written and read by `frameworks`."""
     places: Flag[ManagedObject] = Flag()

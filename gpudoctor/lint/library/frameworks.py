@@ -32,6 +32,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library.engine_configuration import EngineSettings, configuration, launched_configuration
 from gpudoctor.lint.library.heuristics import RUNS_TRAINING, TRAINS
 from gpudoctor.lint.library.library_names import is_harmless
+from gpudoctor.lint.library.sharding import note_sharded
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import TAKE_CHARGE, managed_method, said_by_stub, value_of_kind
 from gpudoctor.lint.library.torch_distributed import begin_group, group_exists
@@ -148,6 +149,7 @@ def _note_settings(call: Call, managed: ManagedObject, known: Framework, setting
         (ManagerState.empties, empties),
         (ManagerState.spreads_states, _spreads(call, *_PLUGINS, launched=("DEEPSPEED", "FSDP", "MEGATRON_LM"))),
         (ManagerState.spreads_parameters, empties or _spreads(call, "fsdp_plugin", launched=("FSDP",))),
+        (ManagerState.shards_in_place, known.name == "accelerate" and _shards_in_place(call)),
         (ManagerState.leaves_loaders, _leaves_loaders(call)),
         (ManagerState.places, known.places and _places(call)),
         (ManagerState.alone, known.told_devices and _one_process(call)),
@@ -180,6 +182,15 @@ def _launched_as(call: Call) -> str:
 def _empties(settings: EngineSettings) -> bool:
     """ZeRO keeps the parameters elsewhere between their uses."""
     return int_of(single_of((settings.values or {}).get("zero_optimization.stage"))) == 3
+
+
+def _shards_in_place(call: Call) -> bool:
+    """FSDP in its second version, as the plugin says or `accelerate launch` is told; the first is the default."""
+    plugin = single_of(call.keywords.get("fsdp_plugin"))
+    if isinstance(plugin, ManagedObject):
+        return int_of(single_of(call.do.own_attribute(plugin, "fsdp_version"))) == 2
+    launched = plugin is None and _launched_as(call) == "FSDP"
+    return launched and call.do.launch.configured.get("fsdp_config.fsdp_version") == "2"
 
 
 def _spreads(call: Call, *plugins: str, launched: tuple[str, ...]) -> bool:
@@ -395,6 +406,10 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         call.do.set_flag(wrapper, WrapperState.prepared)
         if call.do.flag(managed, ManagerState.empties) is YES:
             call.do.set_flag(value.core, ModuleState.emptied)
+        if call.do.flag(managed, ManagerState.shards_in_place) is YES:
+            call.do.set_flag(PROCESS, ProcessState.model_sharded)
+            note_sharded(call.do, value.core)
+            call.do.set_flag(value.core, ModuleState.holds_shards)
         if brings:
             put_on(call.do, value.core, singleton(value_of_kind("OwnGpu", "", call.place, managed.label)))
         return wrapper

@@ -82,7 +82,7 @@ class ShardSavedAsModel(Rule):
                 save.location,
                 f"{who[:1].upper()}{who[1:]}, and the state of {name_of(model)} is the shard of "
                 f"{'that' if alone else 'each'} rank: the other shards are lost.",
-                remedy=REMEDY,
+                remedy=_remedy(program, model),
                 because=[("sharded here", _sharded_at(program, model))],
             )
 
@@ -106,8 +106,7 @@ class ShardSavedAsModel(Rule):
 
     def _emptied(self, program: Program, save: Save, model: Value) -> Finding:
         """ZeRO's third stage: an engine of DeepSpeed, or one that Accelerate makes."""
-        charges = (each.made for each in program.events(UseManaged) if each.framework == ACCELERATE)
-        owner = next((each for each in charges if each is not None), None)
+        owner = _accelerator(program)
         gathers = (
             f"`{in_code(owner, 'accelerator')}.get_state_dict({in_code(model, 'model')})`"
             if owner is not None
@@ -126,6 +125,22 @@ REMEDY = (
     "Gather it on all ranks, `get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, "
     "cpu_offload=True))`, and write that on rank 0; or let all ranks write with `torch.distributed.checkpoint.save`."
 )
+
+
+def _remedy(program: Program, model: Value) -> str:
+    owner = _accelerator(program)
+    if owner is None:
+        return REMEDY
+    name = in_code(owner, "accelerator")
+    return (
+        f"Gather it on all ranks, `{name}.get_state_dict({in_code(model, 'model')})`, and write that on rank 0; or let "
+        f"all ranks write with `{name}.save_state`."
+    )
+
+
+def _accelerator(program: Program) -> Value | None:
+    charges = (each.made for each in program.events(UseManaged) if each.framework == ACCELERATE)
+    return next((each for each in charges if each is not None), None)
 
 
 def _goes_into_one_file(save: Save) -> bool:

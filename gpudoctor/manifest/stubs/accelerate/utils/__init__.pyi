@@ -36,6 +36,11 @@ class DataLoaderConfiguration:
         self.even_batches = even_batches
 
 @followed()
+class FullyShardedDataParallelPlugin:
+    def __init__(self, fsdp_version=None, **more):
+        self.fsdp_version = fsdp_version
+
+@followed()
 class GradientAccumulationPlugin:
     def __init__(self, num_steps=1, adjust_scheduler=True, sync_with_dataloader=True, sync_each_batch=False):
         self.num_steps = num_steps
