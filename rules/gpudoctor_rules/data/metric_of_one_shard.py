@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Text, Value
 from gpudoctor.lint.events.acting_place import parting
@@ -119,7 +120,9 @@ class MetricOfOneShard(Rule):
         for event in program.events(Collective):
             if event.asked is None or not event.effect.adds_up or event.location in told:
                 continue
-            for name in (measured[each.place] for each in event.subject or () if _is_made(each, measured)):
+            # `float(score)` is a number of its own, and says of what.
+            parts = (part for each in event.subject or () for part in provenance_of(each))
+            for name in (measured[each.place] for each in parts if _is_made(each, measured)):
                 told.add(event.location)
                 yield self.found(
                     event.location,
@@ -197,7 +200,7 @@ def _is_input(value: Value) -> bool:
     return value.origin is TensorOrigin.BATCH or (value.origin is TensorOrigin.OUTPUT and value.part)
 
 
-def _is_made(value: Value, at: Container[Location]) -> TypeGuard[Tensor]:
+def _is_made(value: object, at: Container[Location]) -> TypeGuard[Tensor]:
     return isinstance(value, Tensor) and value.place in at
 
 

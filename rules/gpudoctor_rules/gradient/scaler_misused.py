@@ -11,14 +11,15 @@ A gradient scaler has a protocol for each step: `scale(loss).backward()`, perhap
     AssertionError: Attempted step but _scale is None.  This may indicate your script did not use
     scaler.scale(loss or outputs) earlier in the iteration.
 
-It does not see `optimizer.step()` beside the scaler, which takes the scaled gradients as they are: steps that are
+Accelerate's `clip_grad_norm_` unscales, too: inside of `accumulate` it must be called for the last batch alone.
+PyTorch does not see `optimizer.step()` beside the scaler, which takes the scaled gradients as they are: steps that are
 65536 times too large.
 
 ## Fix
 
 Call `scaler.scale(loss).backward()`, `scaler.step(optimizer)` for each optimizer, then `scaler.update()` once. Where
-gradients are summed over several batches, `unscale_`, `step` and `update` all belong to the last one. No automatic
-fix.
+gradients are summed over several batches, `unscale_`, `step` and `update` all belong to the last one; with
+Accelerate, `if accelerator.sync_gradients:` says which that is. No automatic fix.
 
 ## Silent when
 
@@ -27,7 +28,8 @@ what is missing may be in a part of the program that was not followed, or stands
 
 ## Sources
 
-https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling, https://docs.pytorch.org/docs/stable/notes/amp_examples.html.
+https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling, https://docs.pytorch.org/docs/stable/notes/amp_examples.html,
+`clip_grad_norm_` of accelerate 1.15.
 """
 
 from __future__ import annotations
@@ -35,17 +37,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import FALSE, in_code
-from gpudoctor.lint.events.training_step import Backward, OptimizerStep, ScalerCall
+from gpudoctor.lint.domain.value import FALSE, Const, constant_of, in_code, single_of
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.gradient_use import feeds
-from gpudoctor.lint.questions.loop_rounds import same_round
+from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
 from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import repeating_loop
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 ScalerCalls = list[ScalerCall]
@@ -63,11 +67,10 @@ class ScalerMisused(Rule):
         "RuntimeError: unscale_() is being called after step().",
         "AssertionError: No inf checks were recorded for this optimizer.",
     )
-    needs = (ScalerCall,)
+    needs = (ScalerCall, ClipGradients)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.has(ScalerCall):
-            return
+        yield from self._unscaled_by_accelerate(program)
         calls: dict[Scaler, ScalerCalls] = {}
         for event in program.events(ScalerCall):
             if isinstance(event.scaler, Scaler):
@@ -124,6 +127,28 @@ class ScalerMisused(Rule):
             )
         return None
 
+    def _unscaled_by_accelerate(self, program: Program) -> Iterator[Finding]:
+        """What clips for Accelerate unscales first, and does so for every batch of a step."""
+        for clip in program.events(ClipGradients):
+            charge = next((each for each in program.events(UseManaged) if each.made == clip.by), None)
+            number, loop = _batches_that_it_scales(charge), batch_loop(clip)
+            if charge is None or clip.by is None or number is None or loop is None:
+                continue
+            entered = any(each.target == clip.by and each.call == "accumulate" for each in program.events(GradientSync))
+            if entered and in_every_round(program, clip, loop):
+                owner = in_code(clip.by, "accelerator")
+                yield self.found(
+                    clip.location,
+                    f"`{clip.call}` unscales the gradients, here after each of the batches that make one step: the "
+                    "second one ends in `RuntimeError: unscale_() has already been called on this optimizer since the "
+                    "last update()`.",
+                    remedy=f"Clip for the last batch of a step only: `if {owner}.sync_gradients:`.",
+                    because=[("FP16 and the number of batches are chosen here", charge.location)],
+                    # The number may be 1 by default.
+                    confidence=Confidence.DEFINITE if isinstance(number, Const) else Confidence.LIKELY,
+                )
+                return
+
     def _gone_around(self, program: Program, scaler: Scaler, its: ScalerCalls) -> Finding | None:
         """The optimizer itself steps with scaled gradients."""
         through = {each.location for each in its if each.call == "step"}
@@ -144,6 +169,15 @@ class ScalerMisused(Rule):
                 because=[("the scaled loss is backpropagated here", backward.location)],
             )
         return None
+
+
+def _batches_that_it_scales(charge: UseManaged | None) -> Value | None:
+    """How many batches Accelerate makes a step of, where it was told to scale for FP16 itself, and of several."""
+    if charge is None or charge.framework != "accelerate" or "spreading" in charge.otherwise:
+        return None
+    number = single_of(charge.setting("gradient_accumulation_steps"))
+    several = number is not None and (number.config or constant_of(number) not in (None, 1))
+    return number if several and single_of(charge.setting("mixed_precision")) == Const("fp16") else None
 
 
 def _since_update(earlier: ScalerCalls, event: ScalerCall) -> ScalerCalls:
