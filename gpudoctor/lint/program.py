@@ -42,7 +42,14 @@ from gpudoctor.lint.events.process import (
     Spawn,
 )
 from gpudoctor.lint.events.reporting import MetricShown
-from gpudoctor.lint.events.training_step import Backward, ClearGradients, MakeOptimizer, OptimizerStep, TakeGradient
+from gpudoctor.lint.events.training_step import (
+    Backward,
+    ClearGradients,
+    EngineStep,
+    MakeOptimizer,
+    OptimizerStep,
+    TakeGradient,
+)
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
@@ -499,13 +506,13 @@ class Program:
 
     @cached_property
     def step_loops(self) -> frozenset[Hashable]:
-        """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer in
-        which gradients are asked for, too. `for optimizer in optimizers` is none."""
+        """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer or an
+        engine in which gradients are asked for, too. `for optimizer in optimizers` is none."""
         asked = {loop.identity for event in self.events(Backward) for loop in event.loops}
         steps = (
             # What happens once is no step of a training.
             next((loop.identity for loop in reversed(event.loops) if loop.repeats and loop.identity in asked), None)
-            for event in self.events(OptimizerStep)
+            for event in self.events(OptimizerStep, EngineStep)
         )
         return frozenset(identity for identity in steps if identity is not None)
 

@@ -96,10 +96,20 @@ def take_charge(call: Call) -> Values:
         return singleton(parser)
     answered = said_by_stub(call)
     answered = follow(call, name) if answered is NOT_ANSWERED else answered
-    if _engine(call) is not None and _empties(settings):
-        for model in call.given("model") or ():
-            call.do.set_flag(model.core, ModuleState.emptied)
+    if _engine(call) is not None:
+        _note_engine(call, settings)
     return singleton(call.result(fresh=True)) if answered is NOT_ANSWERED else answered
+
+
+def _note_engine(call: Call, settings: EngineSettings) -> None:
+    """Where the parameters of a model are from here on that an engine has taken over."""
+    empties = _empties(settings)
+    for model in call.given("model") or ():
+        if empties:
+            call.do.set_flag(model.core, ModuleState.emptied)
+        # Under ZeRO's third stage they may stay on the CPU.
+        elif isinstance(model, (Module, Wrapper)) and settings.values is not None:
+            put_on(call.do, model.core, singleton(value_of_kind("OwnGpu", "", call.place, call.label)))
 
 
 def _note_charge(
