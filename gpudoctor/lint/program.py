@@ -506,8 +506,8 @@ class Program:
 
     @cached_property
     def step_loops(self) -> frozenset[Hashable]:
-        """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer or an
-        engine in which gradients are asked for, too. `for optimizer in optimizers` is none."""
+        """The loops of which each round is a step of a training: the innermost ones around the step of an optimizer, or
+        of an engine, in which gradients are asked for, too. `for optimizer in optimizers` is none."""
         asked = {loop.identity for event in self.events(Backward) for loop in event.loops}
         steps = (
             # What happens once is no step of a training.

@@ -465,6 +465,11 @@ def own_loss(
     raise NotImplementedError
 
 
+def goes_by(owner: object, settings: object) -> None:
+    """For bodies: the first spreads models over the ranks as these settings say."""
+    raise NotImplementedError
+
+
 def optimizes_itself(owner: object) -> None:
     """For bodies: what the program does in this round of the loop, it propagates back and steps itself."""
     raise NotImplementedError

@@ -162,6 +162,9 @@ class ModuleState:
     emptied: Flag[Value] = Flag()
     """ZeRO's third stage keeps its parameters elsewhere, and empty tensors in their place. Written by `frameworks`,
     read by `sharding`."""
+    gathers: Flag[Value] = Flag()
+    """A framework brings its parameters together from all ranks for each forward. Written by `frameworks`, read by
+    `forward_calls`."""
     shards_on_cpu: Flag[Value] = Flag()
     """The mesh of these shards is one of CPUs, else they are on GPUs wherever the module was."""
     parts_sharded: Flag[Value] = Flag()
@@ -411,11 +414,12 @@ class ManagerState:
     """Its wrapper passes attributes on, other than PyTorch's. Written and read by `frameworks`."""
     alone: Flag[ManagedObject] = Flag()
     """It runs in one process, whatever the launcher does. Written and read by `frameworks`."""
-    empties: Flag[ManagedObject] = Flag()
-    """It has ZeRO keep the parameters of models elsewhere. Written and read by `frameworks`."""
-    spreads_states: Flag[ManagedObject] = Flag()
+    empties: Flag[Value] = Flag()
+    """It, or a Trainer with these settings, has ZeRO keep the parameters of models elsewhere. Written by `frameworks`
+    and `huggingface`, read by `frameworks`."""
+    spreads_states: Flag[Value] = Flag()
     """It spreads gradients or states of optimizers over the ranks. Written by `frameworks`."""
-    spreads_parameters: Flag[ManagedObject] = Flag()
+    spreads_parameters: Flag[Value] = Flag()
     """It spreads parameters, too. Written by `frameworks`."""
     shards_in_place: Flag[ManagedObject] = Flag()
     """It calls `fully_shard` for each model that it prepares. Written and read by `frameworks`."""

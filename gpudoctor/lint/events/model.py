@@ -127,6 +127,8 @@ class Forward(Event):
     """It is a container, or of a class of the project, of whose parts none is known to have parameters."""
     brings_own: bool = False
     """It is on the CPU, its inputs are on a GPU, and its forward brings parameters of its own there."""
+    gathers: bool = False
+    """Its framework brings its parameters together for it, from all ranks."""
     left_whole: tuple[Module, ...] = ()
     """Parts with parameters that no `fully_shard` has taken, while it has taken other parts of the model."""
 

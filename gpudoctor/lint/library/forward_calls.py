@@ -12,7 +12,7 @@ from gpudoctor.lint.analyses.forward_side_effects import forget_what_forward_set
 from gpudoctor.lint.analyses.freezing import is_frozen
 from gpudoctor.lint.analyses.loss_scale import as_returned
 from gpudoctor.lint.contents import find_method
-from gpudoctor.lint.domain.abstract_state import ModuleState, TensorState
+from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.function import class_of
@@ -34,7 +34,7 @@ from gpudoctor.lint.library.torch_nn import (
     has_parameters,
     note_used,
 )
-from gpudoctor.lint.library_call import MODELS, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
 from gpudoctor.manifest.compiled import prefixes
 from gpudoctor.record import replace
 
@@ -85,6 +85,15 @@ def _forward(call: Call[Module | Wrapper]) -> Values:
     return _forward_of_model(call, module, core, tensors)
 
 
+@MODELS.method(Module, "generate")
+def _generate(call: Call[Module]) -> Values:
+    """Of a model of a library it is one forward after the other; it matters where they wait for other ranks."""
+    model, spread = call.receiver, call.do.flag(call.receiver, ModuleState.gathers) is YES
+    if spread and find_method(call.do, model, "generate") is None:
+        call.emit(Forward, identity=call.allocation_site(), module=model, graph=False, training=False, gathers=True)
+    return NOT_ANSWERED
+
+
 def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensors: tuple[Tensor, ...]) -> Values:
     devices = device_of(call.do, module)
     device = single_of(devices)
@@ -100,6 +109,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
         unseen=(core.cls is not None or core.made_by == "torch.nn.Sequential")
         and has_parameters(call.do, core) is None,
         brings_own=_brings_own(call, core, devices, tensors), left_whole=left_whole(call.do, module),
+        gathers=call.do.flag(core, ModuleState.gathers) is YES,
     )  # fmt: skip
     study(call, module, core, device)
     # What a `Sequential` does is known without its code.

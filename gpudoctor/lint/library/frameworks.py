@@ -107,6 +107,7 @@ def _note_engine(call: Call, settings: EngineSettings) -> None:
     for model in call.given("model") or ():
         if empties:
             call.do.set_flag(model.core, ModuleState.emptied)
+            call.do.set_flag(model.core, ModuleState.gathers)
         # Under ZeRO's third stage they may stay on the CPU.
         elif isinstance(model, (Module, Wrapper)) and settings.values is not None:
             put_on(call.do, model.core, singleton(value_of_kind("OwnGpu", "", call.place, call.label)))
@@ -416,6 +417,8 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         call.do.set_flag(wrapper, WrapperState.prepared)
         if call.do.flag(managed, ManagerState.empties) is YES:
             call.do.set_flag(value.core, ModuleState.emptied)
+        if call.do.flag(managed, ManagerState.spreads_parameters) is YES:
+            call.do.set_flag(value.core, ModuleState.gathers)
         if call.do.flag(managed, ManagerState.shards_in_place) is YES:
             call.do.set_flag(PROCESS, ProcessState.model_sharded)
             note_sharded(call.do, value.core)

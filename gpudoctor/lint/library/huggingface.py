@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.contents import known_items
-from gpudoctor.lint.domain.abstract_state import PROCESS, ModuleState, ProcessState, SettingState
+from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.function import (
@@ -16,7 +16,18 @@ from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult
-from gpudoctor.lint.domain.value import FALSE, Anonymous, Const, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    Anonymous,
+    Const,
+    Unknown,
+    Value,
+    Values,
+    constant_of,
+    int_of,
+    single_of,
+    text_of,
+)
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -66,6 +77,7 @@ def _training_arguments(call: Call) -> Values:
         config=settings.values, config_path=settings.path,
     )  # fmt: skip
     made = _settings_of(call, call.name)
+    _note_spreading(call, made, settings, any(map(_is_on, call.keywords.get("fsdp") or ())))
     for name, values in call.keywords.items():
         call.do.set_own_attribute(made, _RENAMED.get(name, name), values)
     if not call.open_ended:
@@ -80,6 +92,22 @@ def _settings_of(call: Call, name: str) -> ManagedObject:
     made = ManagedObject(call.allocation_site(), call.place, call.label, "transformers", name, name)
     call.do.set_own_attribute(made, "n_gpu", singleton(_gpus(call)))
     return made
+
+
+def _note_spreading(call: Call, made: Value, settings: EngineSettings, sharded: bool) -> None:
+    """How a Trainer with these settings spreads the model over the ranks."""
+    third = int_of(single_of((settings.values or {}).get("zero_optimization.stage"))) == 3
+    for flag, holds in (
+        (ManagerState.empties, third),
+        (ManagerState.spreads_states, sharded or settings.values is not None),
+        (ManagerState.spreads_parameters, sharded or third),
+    ):
+        if holds:
+            call.do.set_flag(made, flag)
+
+
+def _is_on(value: Value) -> bool:
+    return bool(constant_of(value))
 
 
 def _as_launched(call: Call, made: ManagedObject) -> None:
@@ -125,12 +153,23 @@ def _chosen(call: Call, cls: Value | None) -> Values:
     if (name := library_name_of(cls)) in classes():
         made = _settings_of(call, name)
         _as_launched(call, made)
+        _note_launched(call, made)
         return singleton(made)
     if isinstance(cls, Class) and not _SETTINGS.isdisjoint(cls.library_bases):
         _ask_for_device(call)
     if not isinstance(cls, Class):
         return call.unknown(Anonymous("configuration", call.allocation_site()), "a configuration", config=True)
-    return chosen_object(call, cls)
+    chosen = chosen_object(call, cls)
+    if not _SETTINGS.isdisjoint(cls.library_bases) and chosen.single is not None:
+        _note_launched(call, chosen.single)
+    return chosen
+
+
+def _note_launched(call: Call, made: Value) -> None:
+    """`train.py --deepspeed zero3.json` and `--fsdp full_shard`, as what starts the program says."""
+    engine, sharded = (call.do.launch.option((name,)) for name in ("--deepspeed", "--fsdp"))
+    settings = configuration(call, singleton(Const(engine))) if isinstance(engine, str) else EngineSettings()
+    _note_spreading(call, made, settings, isinstance(sharded, str) and bool(sharded))
 
 
 @MODELS.attribute(Instance, "args")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import find_method
+from gpudoctor.lint.domain.abstract_state import YES, ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library, function_of, library_name_of
@@ -148,6 +149,15 @@ def _own_loss(call: Call) -> Values:
             OwnLoss, loss=loss, accumulated=accumulated, made_at=function.place, counted=counted,
             in_all_versions=of_language,
         )  # fmt: skip
+    return singleton(NONE)
+
+
+@MODELS.callable("gpudoctor.manifest.effects.goes_by")
+def _goes_by(call: Call) -> Values:
+    owner, settings = (values.single for values in call.args)
+    for flag in (ManagerState.empties, ManagerState.spreads_states, ManagerState.spreads_parameters):
+        if isinstance(owner, ManagedObject) and settings is not None and call.do.flag(settings, flag) is YES:
+            call.do.set_flag(owner, flag)
     return singleton(NONE)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.symbols import asked_of
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep, TakeGradient
@@ -75,10 +76,19 @@ def in_every_round(program: Program, event: Event, loop: Loop) -> bool:
     outside = when_of(program, loop)
     if all(_asks_only_the_rank(literal) for literal in event.condition.difference(outside)):
         return True
-    return any(
-        all(_asks_only_the_rank(literal) for literal in when.difference(outside))
-        for when in _on_all_ways(program, event)
-    )
+    here = [when.difference(outside) for when in (event.condition, *_on_all_ways(program, event))]
+    if any(all(map(_asks_only_the_rank, when)) for when in here[1:]):
+        return True
+    # `if step >= last: break` leaves a round only once: whatever comes after it is in all others.
+    stays = _where_it_goes_on(program, loop, outside)
+    return any(all(literal in stays or _asks_only_the_rank(literal) for literal in when) for when in here)
+
+
+def _where_it_goes_on(program: Program, loop: Loop, outside: Condition) -> frozenset[Literal]:
+    """The answers of tests that lead out of the loop, where they do not."""
+    leaving = (each for each in program.during(loop, LeaveLoop) if each.how != "continue" and each.loop == loop)
+    found = [each.condition.difference(outside) for each in leaving]
+    return frozenset(literal.negated() for when in found if len(when.literals) == 1 for literal in when)
 
 
 def _on_all_ways(program: Program, event: Event) -> list[Condition]:

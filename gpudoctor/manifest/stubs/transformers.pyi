@@ -12,6 +12,7 @@ from gpudoctor.manifest.effects import (
     WorldSize,
     collective,
     configures,
+    goes_by,
     installed_before,
     opens,
     own_loss,
@@ -185,6 +186,7 @@ class Trainer:
     ):
         train_dataloader = self.get_train_dataloader()
         self.create_optimizer_and_scheduler(num_training_steps=self.state.max_steps)
+        goes_by(self.accelerator, self.args)
         model, self.optimizer = self.accelerator.prepare(self.model, self.optimizer)
         self.model_wrapped = model
         model.zero_grad()

@@ -4,17 +4,19 @@
 
 `DistributedDataParallel` broadcasts the buffers of a model (the running statistics of batch norm, for example) from
 rank 0 at every forward, also under `eval()` and `no_grad()`, except at a forward that follows another one without
-gradients. FSDP gathers the parameters at every forward. Both need all ranks (the processes, one for each GPU). Where
-only rank 0 evaluates or generates samples through the wrapper, it hangs, or its broadcast is taken for another one of
-the other ranks. The watchdog ends the job after minutes (`Watchdog caught collective operation timeout: WorkNCCL(...
-OpType=BROADCAST ...)`). Between two epochs the broadcast may meet that of the others' next training step by luck; the
-job then goes on, and hangs after the last epoch. With gradients switched on, DDP may wait even for a model without
-buffers, because it rearranges its buckets together with the others in the first forward after the first backward.
+gradients. FSDP and the third stage of ZeRO gather the parameters at every forward, those of `generate` among them. All
+of these need all ranks (the processes, one for each GPU). Where only rank 0 evaluates or generates samples through the
+wrapper, it hangs, or its broadcast is taken for another one of the other ranks. The watchdog ends the job after minutes
+(`Watchdog caught collective operation timeout: WorkNCCL(... OpType=BROADCAST ...)`). Between two epochs the broadcast
+may meet that of the others' next training step by luck; the job then goes on, and hangs after the last epoch. With
+gradients switched on, DDP may wait even for a model without buffers, because it rearranges its buckets together with
+the others in the first forward after the first backward.
 
 ## Fix
 
 Under DDP, call the model inside the wrapper: `model.module(...)`. Unsafe: if gradients are wanted from this call, they
-would no longer be averaged. Under FSDP there is no such way: let every rank make the call and only one use the result.
+would no longer be averaged. Under FSDP and ZeRO-3 there is no such way: let every rank make the call and only one use
+the result.
 
 ## Silent when
 
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.run.recording import Recording
 
-_GATHERS = "FSDP gathers the parameters from all ranks at each forward, so it waits for the others."
+_GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."
 _TOGETHER = "Let every rank make this call, and only one use the result."
 
 
@@ -108,12 +110,13 @@ class WrappedForwardOnSomeRanks(Rule):
 
     def _of_sharded(self, place: Location, events: list[Forward], sharded: Mapping[Value, Wrap]) -> Finding:
         event = events[0]
+        wrap = sharded.get(event.module.core)
+        cut = ", which `fully_shard` has sharded," if wrap is not None else ""
         return self.found(
             at=place,
-            message=f"`{event.module.label or 'the model'}`, which `fully_shard` has sharded, is called by "
-            f"{ranks_in_words(event)}. {_GATHERS}",
+            message=f"`{event.module.label or 'the model'}`{cut} is called by {ranks_in_words(event)}. {_GATHERS}",
             remedy=_TOGETHER,
-            because=[*story(events), ("the model is sharded here", sharded[event.module.core].location)],
+            because=[*story(events), ("the model is sharded here", wrap.location if wrap is not None else None)],
             severity=Severity.ERROR,
             confidence=Confidence.DEFINITE,
             cause=left_at(event),
@@ -138,12 +141,15 @@ def _through_wrapper(event: Forward) -> bool:
 
 def _shards(event: Forward, sharded: Mapping[Value, Wrap]) -> bool:
     wrap = sharded.get(event.module.core)
-    return wrap is not None and wrap.order < event.order and not _through_wrapper(event)
+    in_place = wrap is not None and wrap.order < event.order
+    return (in_place or event.gathers) and not _through_wrapper(event)
 
 
 def _wrapped_at(event: Forward, sharded: Mapping[Value, Wrap]) -> Hashable:
     """Each rank may have made its wrapper on a path of its own: the line that wraps is what they share."""
     wrap = None if _through_wrapper(event) else sharded.get(event.module.core)
+    if wrap is None and not _through_wrapper(event):
+        return event.module.core
     return wrap.location if wrap is not None else _wrapper(event).place
 
 
