@@ -154,7 +154,7 @@ def _own_loss(call: Call) -> Values:
 
 @MODELS.callable("gpudoctor.manifest.effects.goes_by")
 def _goes_by(call: Call) -> Values:
-    owner, settings = (values.single for values in call.args)
+    owner, settings = single_of(call.arg(0, "owner")), single_of(call.arg(1, "settings"))
     for flag in (ManagerState.empties, ManagerState.spreads_states, ManagerState.spreads_parameters):
         if isinstance(owner, ManagedObject) and settings is not None and call.do.flag(settings, flag) is YES:
             call.do.set_flag(owner, flag)
