@@ -103,7 +103,10 @@ def _detach(at: Location) -> Repair:
 def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Hashable] | None:
     """A loop over batches, or that trains, and a module call of an earlier round of it whose graph is still kept."""
     # A sum that begins anew in each iteration holds no call of an earlier one, so no name needs to be followed.
-    now = {loop.identity: loop for loop in event.loops if loop.over is not None or _trains(program, loop)}
+    over_batches = [loop for loop in event.loops if loop.over is not None]
+    # Within a step, several optimizers may take their turns.
+    training = over_batches or [loop for loop in event.loops if _trains(program, loop) and not loop.over_models]
+    now = {loop.identity: loop for loop in training}
     calls = [(identity, program.forwards[identity]) for identity in event.held if identity in program.forwards]
     for identity, call in sorted(calls, key=lambda each: each[1].order):
         for then in call.loops:
