@@ -146,8 +146,9 @@ def call_method(m: Evaluator, receiver: Value, name: str, arguments: Arguments, 
     if spelled is not None:
         return library.call_library(m, spelled, arguments.behind(singleton(receiver)), node)
     # `super().state_dict()`: the class of the project was asked already.
+    of_base = MODELS.methods.get((type(receiver), name))
     name = name.removeprefix("super.")
-    model = MODELS.methods.get((type(receiver), name)) or MODELS.any_method.get(type(receiver))
+    model = of_base or MODELS.methods.get((type(receiver), name)) or MODELS.any_method.get(type(receiver))
     if model is not None:
         answered = model(library_call(m, name, arguments, node, receiver))
         if answered is not NOT_ANSWERED:

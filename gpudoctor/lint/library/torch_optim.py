@@ -182,6 +182,11 @@ def _step(call: Call[Optimizer]) -> Values:
     if own is not None:
         call.emit(OptimizerStep, optimizer=call.receiver)
         return call.do.call(own, call.arguments, call.node)
+    return _step_of_base(call)
+
+
+@MODELS.method(Optimizer, "super.step")
+def _step_of_base(call: Call[Optimizer]) -> Values:
     closure = call.arg(0, "closure")
     # LBFGS runs forward and backward inside the closure.
     if closure is not None and closure.single != NONE:

@@ -104,7 +104,8 @@ class ClipMisplaced(Rule):
         # A helper that is given the parameters may clip them between the two.
         if backward is None or not near or any(backward.order < e.order < step.order for e in program.events(Escape)):
             return None
-        if any(backward.order < clip.order < step.order for clip in clips):
+        # Between the two, or in the optimizer's own `step`, before it calls that of its base.
+        if any(backward.order < clip.order < step.order or step.location in clip.context.calls for clip in clips):
             return None
         clip = near[-1]
         late = clip.order > step.order

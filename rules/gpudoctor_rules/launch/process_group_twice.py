@@ -5,7 +5,8 @@
 A process can have one default group. The second `init_process_group` ends every rank, often after minutes of
 preparation: `ValueError: trying to initialize the default process group twice!` (a RuntimeError in older versions). It
 happens where a script makes the group and then calls a helper that makes it as well, and where a training that makes
-the group is run several times in one process.
+the group is run several times in one process. Where the user chooses how often, as by a list of checkpoints, that is a
+warning.
 
 ## Fix
 
@@ -35,6 +36,7 @@ from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.events.event_context import Loop
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -67,16 +69,20 @@ class ProcessGroupTwice(Rule):
             # Where one line makes it twice, the second call of its function is one too many; not so one in a loop.
             second = parting(event, first)
             again = event.location == first.location and second != parting(first, event)
+            loop = _chosen_rounds(event) if event.location == first.location and not again else None
+            rounds = " in the second round of the loop, if there is one" if loop else ""
             yield self.found(
                 second if again else event.location,
-                "The process group exists already: this ends with `ValueError: "
+                f"The process group exists already{rounds}: this ends with `ValueError: "
                 "trying to initialize the default process group twice!`.",
                 remedy="Make the group once, or ask `if not torch.distributed.is_initialized():` before this.",
                 because=[
                     ("it was made here", first.location),
                     *(("which this call leads to a second time", call) for call in event.context.calls[-1:]),
                     ("and it is made here", event.location),
+                    *([("the loop", loop.location)] if loop else ()),
                 ],
+                severity=Severity.WARNING if loop else None,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
@@ -88,6 +94,12 @@ class ProcessGroupTwice(Rule):
 
     def could_show(self, recording: Recording) -> bool:
         return recording.ended_well
+
+
+def _chosen_rounds(event: InitGroup) -> Loop | None:
+    """A loop over what the user has chosen, as over several checkpoints, of which there mostly is one."""
+    later = (loop for loop in event.loops if loop.pass_ and loop.times is None)
+    return next((loop for loop in later if loop.source and loop.source.all(lambda value: value.config)), None)
 
 
 def _stands_in_wrong_handler(program: Program, event: InitGroup) -> bool:
