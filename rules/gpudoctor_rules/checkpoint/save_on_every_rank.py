@@ -48,6 +48,7 @@ from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._paths import importing, one_path, shown
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -68,6 +69,7 @@ class SaveOnEveryRank(Rule):
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
         told: set[tuple[Location, ...]] = set()
+        files: list[Values | None] = []
         for save in program.events(Save):
             # A sharded save needs every rank: a guard around it would make the others wait without end.
             written = save.checkpoint or save.whole
@@ -87,7 +89,9 @@ class SaveOnEveryRank(Rule):
             opened = _opened(program, save)
             if save.by_logger and opened is not None:
                 yield self._logged(save, opened)
-            else:
+            # The handler that has emptied it was named.
+            elif not (save.by_logger and save.path in files):
+                files.append(save.path)
                 yield self._written(program, save, opened, spawn)
 
     def _written(self, program: Program, save: Save, opened: Save | None, spawn: Spawn | None) -> Finding:
