@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import data
 
+from gpudoctor.run.import_hooks import when_imported
 from gpudoctor.run.instruments.fingerprints import content_of
 
 if TYPE_CHECKING:
@@ -58,10 +59,14 @@ def _watch_seeds(state: State) -> None:
 
 def _watch_other_seeds(state: State) -> None:
     """Notice seeds of other generators than that of torch: who sets one of these has thought of it."""
-    numpy = sys.modules.get("numpy")
-    of_numpy = ((numpy.random, "seed"),) if numpy is not None else ()
-    for module, name in ((random, "seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all"), *of_numpy):
+    for module, name in ((random, "seed"), (torch.cuda, "manual_seed"), (torch.cuda, "manual_seed_all")):
         setattr(module, name, _noticed(state, getattr(module, name)))
+    when_imported("numpy.random", functools.partial(state.recorder.guarded(_watch_numpy), state))
+
+
+def _watch_numpy(state: State) -> None:
+    numpy_random = sys.modules["numpy.random"]
+    numpy_random.seed = _noticed(state, numpy_random.seed)  # type: ignore[attr-defined]
 
 
 def _noticed(state: State, seed: Callable[..., Any]) -> Callable[..., Any]:
