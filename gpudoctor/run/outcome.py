@@ -188,11 +188,16 @@ def _gone(recording: Recording) -> str:
     """Ranks that others missed, and how they had ended; empty where none is known."""
     silent = [each for each in recording.ranks if each.crash is None]
     over = [each.rank for each in silent if each.over and each.rank is not None]
-    dead = [each.rank for each in silent if not each.over and each.rank is not None]
+    fatal = {each.rank: each.fatal for each in silent if each.fatal is not None and each.rank is not None}
+    dead = [each.rank for each in silent if not each.over and each.rank is not None and each.rank not in fatal]
     told = [f"{recording.named(over)} had reached the end of its program."] if over else []
     if dead:
         how = "killed from outside (`dmesg` shows whether memory ran out), or by gloo, which met another collective"
         told.append(f"{recording.named(dead)} had ended before, without an exception: {how}.")
+    for rank, end in fatal.items():
+        at = f" at {end.place.path}:{end.place.line}" if end.place else ""
+        why = ": gloo does so where another rank calls another collective, or brings another size" if end.aborts else ""
+        told.append(f"{recording.named([rank])} had been ended by native code ({end.signal}){at}{why}.")
     return " ".join(told)
 
 

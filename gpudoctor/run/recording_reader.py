@@ -14,11 +14,15 @@ from typing import Any, TypeVar
 from gpudoctor.diagnostic import Location
 from gpudoctor.plain import PlainError, Reader
 from gpudoctor.record import replace
+from gpudoctor.run.fatal_stacks import fatal_of
+from gpudoctor.run.places import is_own
+from gpudoctor.run.protocol import FATAL
 from gpudoctor.run.recording import (
     Calls,
     Crash,
     Exposed,
     Failure,
+    Fatal,
     Fetch,
     GeneratorStates,
     OnSigterm,
@@ -105,7 +109,7 @@ _FACTS: dict[str, tuple[str, type[Any]]] = {
 def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
     """Put together what the processes of a run have left in `folder`."""
     files = sorted(folder.glob("process-*.jsonl"), key=_began)
-    processes = [each for path in files if (each := _process(list(lines_of(path))))]
+    processes = [each for path in files if (each := _process(list(lines_of(path)), folder))]
     ranks = _ranks(processes)
     others = [each for each in processes if each not in ranks and _tells(each)]
     return Recording(tuple(ranks), tuple(others), status=status, seconds=seconds)
@@ -114,6 +118,15 @@ def read(folder: Path, *, status: int | None, seconds: float) -> Recording:
 def _tells(process: Process) -> bool:
     """A process without a rank did something that a rule may want to know."""
     return bool(process.crash or process.steps or process.groups or process.seeds or process.refused)
+
+
+def _fatal(path: Path) -> Fatal | None:
+    """The signal that ended the process, as Python tells it."""
+    told = fatal_of(_text(str(path)))
+    if told is None:
+        return None
+    signal, frames = told
+    return Fatal(signal, frames_of([[*frame, is_own(frame[0])] for frame in frames]))
 
 
 def lines_of(path: Path) -> Iterator[JsonLine]:
@@ -188,7 +201,7 @@ def _ranks(processes: Iterable[Process]) -> list[Process]:
     return [trained[rank] for rank in sorted(rank for rank in trained if rank is not None)]
 
 
-def _process(lines: list[JsonLine]) -> Process | None:
+def _process(lines: list[JsonLine], folder: Path) -> Process | None:
     if not lines or lines[0].get("kind") != "process":
         return None
     first = lines[0]
@@ -225,6 +238,7 @@ def _process(lines: list[JsonLine]) -> Process | None:
         backward=_place(over["backward"]) if over and over["backward"] else None,
         counted=max((line.get(_COUNTED.get(line["kind"], "step"), 0) for line in lines), default=0),
         over=over is not None,
+        fatal=_fatal(folder / FATAL.format(pid=first["pid"])),
         cost=over["cost"] if over else max((line["cost"] for line in told.of("step")), default=0.0),
     )
     return replace(process, faults=(*faults, *told.wrong))

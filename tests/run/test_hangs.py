@@ -85,6 +85,16 @@ def test_one_collective_more_that_gloo_ends_is_confirmed(tmp_path: Path) -> None
     assert (suspicion["code"], suspicion["state"]) == ("GPU501", "confirmed")
 
 
+def test_a_rank_that_gloo_ends_is_told_where_it_stood(tmp_path: Path) -> None:
+    """It has sent a number, and the other rank expected gradients: native code ends it, and Python raises nothing."""
+    calls = "        if epoch == 1 and dist.get_rank() == 0:\n            dist.all_reduce(torch.ones(1))\n"
+    (tmp_path / "train.py").write_text(TRAINING + calls)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)
+    (finding,) = watched.report["findings"]
+    assert (finding["code"], finding["line"]) == ("GPU501", line_of(TRAINING + calls, "all_reduce"))
+    assert "gloo ended rank 0" in finding["message"] or "gloo ended rank 1" in finding["message"]
+
+
 def test_beyond_the_steps_that_are_all_looked_at_a_hang_is_told_as_well(tmp_path: Path) -> None:
     leaves = "        if epoch == 75 and dist.get_rank() == 0:\n            dist.barrier()\n"
     watched = hang(tmp_path, LONG + leaves)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import faulthandler
 import functools
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,6 +17,7 @@ from gpudoctor.run.instruments.backend_threads import let_backends_rest
 from gpudoctor.run.instruments.listener import collectives
 from gpudoctor.run.instruments.models import tell_searches
 from gpudoctor.run.places import is_own
+from gpudoctor.run.protocol import FATAL
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -33,8 +37,30 @@ def watch(state: State) -> None:
     sys.excepthook = watched
     state.recorder.guarded(_watch_spawned)(state, tell)
     state.recorder.guarded(_watch_children)(state, tell)
+    state.recorder.guarded(_watch_signals)(state.recorder.folder)
     # Registered before anything of the user's, so it runs after all of that.
     atexit.register(state.recorder.guarded(_over), state)
+
+
+def _watch_signals(folder: str) -> None:
+    """Have Python write its stacks into a file of ours where a signal ends the process: so gloo ends a rank that meets
+    another collective than its own."""
+    if faulthandler.is_enabled():
+        # Somebody wants them elsewhere.
+        return
+    file = os.open(os.path.join(folder, FATAL.format(pid=os.getpid())), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    faulthandler.enable(file)
+    ours = os.fstat(file)
+
+    def turned_away() -> None:
+        # A child that was forked is another process, and the program may have closed all files.
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.fstat(file), ours):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, file)
+                os.close(nowhere)
+
+    os.register_at_fork(after_in_child=turned_away)
 
 
 def _watch_children(state: State, tell: Callable[..., None]) -> None:

@@ -50,6 +50,10 @@ class StackFrame:
     own: bool
 
 
+def _innermost_own(frames: Sequence[StackFrame]) -> Location | None:
+    return next((frame.location for frame in reversed(frames) if frame.own), None)
+
+
 _STATES = ("torch/distributed/checkpoint/", "state_dict_utils.py", "_optim_utils.py", "zero_redundancy_optimizer.py")
 """Files, or folders, of torch through which parts of a state are asked for."""
 
@@ -104,7 +108,25 @@ class Crash:
     @property
     def place(self) -> Location | None:
         """The innermost line of the user's own code."""
-        return next((frame.location for frame in reversed(self.frames) if frame.own), None)
+        return _innermost_own(self.frames)
+
+
+@dataclass(frozen=True)
+class Fatal:
+    """A signal that ended a process, in Python's words, and where it stood. `frames` are outermost first."""
+
+    signal: str
+    frames: tuple[StackFrame, ...]
+
+    @property
+    def aborts(self) -> bool:
+        """Native code has ended it, as gloo does with a rank that meets another collective than its own."""
+        return self.signal == "Aborted"
+
+    @property
+    def place(self) -> Location | None:
+        """The innermost line of the user's own code."""
+        return _innermost_own(self.frames)
 
 
 @dataclass(frozen=True)
@@ -495,6 +517,7 @@ class Process:
     """Steps that it has told of, also of those that are not in `steps`."""
     over: bool = False
     """It came to its end by itself."""
+    fatal: Fatal | None = None
     cost: float = 0.0
     faults: tuple[str, ...] = ()
 

@@ -76,11 +76,39 @@ def _torn(recording: Recording) -> Stuck | None:
     rank, crash = lost[0]
     if crash.place is None or crash.asks_for_state or not _suspected(recording):
         return None
-    kind = _kind(tuple(reversed(crash.frames)))
-    what = _WAITS.get(kind, "a collective")
+    waited = (_kind(crash.frames[::-1]), rank, crash.place)
     dead = [each for each in gone if not each.over]
+    ends = [(each, each.fatal) for each in dead if each.fatal is not None]
+    if any(not end.aborts for _, end in ends):
+        # Of an error in native code, as the others miss it.
+        return None
+    if met := [(_kind(end.frames[::-1]), each, end.place) for each, end in ends if end.place is not None]:
+        return _met(waited, met[0], recording)
     why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
-    return Stuck(_code(kind, recording), crash.place, f"Rank {rank.rank} waited in {what} when {why}.", ())
+    message = f"Rank {rank.rank} waited in {_in_words(waited[0])} when {why}."
+    return Stuck(_code(waited[0], recording), crash.place, message, ())
+
+
+_Stand = tuple[str, "Process", Location]
+"""What a rank stood in, which, and where."""
+
+
+def _met(waited: _Stand, ended: _Stand, recording: Recording) -> Stuck | None:
+    """Where both ranks stood of which gloo has ended one."""
+    if waited[2] == ended[2]:
+        # They have called the same, with unlike sizes.
+        return None
+    first, other = sorted((waited, ended), key=lambda each: _ORDER.get(each[0], 1))
+    message = (
+        f"Rank {first[1].rank} waited in {_in_words(first[0])} and rank {other[1].rank} in {_in_words(other[0])}: "
+        f"these do not fit together, and gloo ended rank {ended[1].rank} for it."
+    )
+    because = ((f"rank {other[1].rank} was here", other[2]),)
+    return Stuck(_code(first[0], recording), first[2], message, because)
+
+
+def _in_words(kind: str) -> str:
+    return _WAITS.get(kind, "a collective")
 
 
 _SUSPECTED_ONLY = ("GPU508", "GPU512")
