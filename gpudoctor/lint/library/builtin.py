@@ -433,8 +433,7 @@ _QUESTIONS = {"exists": "os.path.exists", "is_file": "os.path.isfile", "is_dir":
 @MODELS.method(Text)
 def _text_method(call: Call[Const | Text]) -> Values:
     if call.name in _QUESTIONS:
-        asked = CallResult(_QUESTIONS[call.name], (singleton(call.receiver),))
-        return call.unknown(asked, "whether a file is there")
+        return _whether_there(call, call.name, singleton(call.receiver))
     if (text := text_of(call.receiver)) is not None:
         return _parted(call, text) or singleton(_folded(call, text))
     # `Path(…).exists()` is the question that `os.path.exists` asks.
@@ -442,6 +441,23 @@ def _text_method(call: Call[Const | Text]) -> Values:
     if call.name.startswith(("is", "starts", "ends", "find", "count", "index")):
         return unknown(call, "an answer about a text", [call.receiver])
     return singleton(Text((call.receiver,)))
+
+
+@MODELS.callable(*(f"pathlib.Path.{name}" for name in _QUESTIONS))
+def _asked_of_path(call: Call) -> Values:
+    """`Path.exists(path)`, as `path.exists()`."""
+    path = call.arg(0, "self")
+    return _whether_there(call, call.name.rpartition(".")[2], path) if path is not None else NOT_ANSWERED
+
+
+@MODELS.method(Unknown, *_QUESTIONS)
+def _setting_method(call: Call[Unknown]) -> Values:
+    """A path that the user chooses: whatever else may be asked so is no setting."""
+    return _whether_there(call, call.name, singleton(call.receiver)) if call.receiver.config else NOT_ANSWERED
+
+
+def _whether_there(call: Call, question: str, path: Values) -> Values:
+    return call.unknown(CallResult(_QUESTIONS[question], (path,)), "whether a file is there")
 
 
 @MODELS.method(Unknown, "lower", "upper", "strip", "title", "startswith", "endswith", "replace")
