@@ -13,14 +13,15 @@ from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
 
 
 def widened(key: Hashable, values: Values) -> Values:
-    """Fewer values: several unknown ones become one, and too many of any kind too."""
+    """Fewer values: several unknown ones become one, but for a few settings, and too many of any kind too."""
     if len(values.bindings) <= 2:
         return values
     if len(values.bindings) > most(values):
         values = without_conditions(values)
         if len(values.bindings) > most(values):
             return _by_kind(key, values) or ValueSet.of(_any_of(key, values))
-    if all(isinstance(binding.value, Unknown) for binding in values.bindings):
+    # Settings that a file or the user chooses are objects that the program may have written to.
+    if values.all(lambda value: isinstance(value, Unknown)) and not values.all(lambda value: value.config):
         return ValueSet.of(_any_of(key, values))
     return values
 

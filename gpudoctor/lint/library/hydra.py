@@ -49,7 +49,7 @@ def _composed(call: Call, folder: str, name: str | None) -> Values | None:
     if not isinstance(found, dict):
         return None
     made = OpenedFile(call, name or "").value(found, "")
-    show_entries(call, made)
+    show_entries(call.do, made)
     return made
 
 
@@ -73,7 +73,7 @@ def _made_of(call: Call, settings: Value, besides: Arguments) -> Values:
     target = text_of(single_of(entries.get(_TARGET)))
     if target is None:
         made = new_dict(call.do, [(singleton(Const(name)), held) for name, held in entries.items()], call.node)
-        show_entries(call, made)
+        show_entries(call.do, made)
         return made
     cls, partial = named(call, target), entries.get("_partial_")
     if cls is None:

@@ -13,6 +13,7 @@ from gpudoctor.lint.domain.value import Const, Unknown, Values, text_of
 from gpudoctor.lint.events.process import SettingDefault
 from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
@@ -21,7 +22,9 @@ from gpudoctor.lint.source.group_options import OPEN, GroupOptions
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
+    from gpudoctor.lint.library_context import LibraryContext
 
 MOST_VALUES = 1000
 """Files with more of them are tables of data."""
@@ -45,7 +48,7 @@ def _loaded_with_attributes(call: Call) -> Values:
     found = read_from(call, call.args[0].single if call.args else None)
     if found is None:
         return _unread(call)
-    show_entries(call, found)
+    show_entries(call.do, found)
     return found
 
 
@@ -60,7 +63,7 @@ def _with_attributes(call: Call) -> Values:
     if named:
         held = [(key, values) for key, values in possible_pairs(call.do, given.single)]
         given = new_dict(call.do, [*held, *named], call.node)
-    show_entries(call, given)
+    show_entries(call.do, given)
     return given
 
 
@@ -86,13 +89,26 @@ def read_from(call: Call, file: Value | None) -> Values | None:
     return made
 
 
-def show_entries(call: Call, values: Values) -> None:
+def show_entries(do: LibraryContext, values: Values) -> None:
     """The entries of these dictionaries, and of those in them, are their attributes, too."""
     for each in values:
-        if isinstance(each, DictOf):
-            call.do.set_own_attribute(each, "__dict__", singleton(each))
-            for _, held in possible_pairs(call.do, each):
-                show_entries(call, held)
+        if isinstance(each, DictOf) and not _is_shown(do, each):
+            do.set_own_attribute(each, "__dict__", singleton(each))
+            for _, held in possible_pairs(do, each):
+                show_entries(do, held)
+
+
+@told(HOOKS.attribute_sets)
+def _takes_entries(do: LibraryContext, owner: Value, name: str, values: Values, place: Location) -> None:
+    """`config.run = {"rank": rank}`: settings whose entries are attributes make such settings of a dictionary."""
+    if _is_shown(do, owner) if isinstance(owner, DictOf) else isinstance(owner, Unknown) and owner.config:
+        show_entries(do, values)
+
+
+def _is_shown(do: LibraryContext, held: DictOf) -> bool:
+    """The entries of a dictionary are its attributes."""
+    shown = do.own_attribute(held, "__dict__")
+    return shown is not None and shown.single is held
 
 
 def _is_table(document: object) -> bool:

@@ -191,7 +191,13 @@ def test_several_unknown_values_become_one_that_knows_what_they_depend_on():
     assert isinstance(mixed, Unknown)
     assert mixed.divergence is Divergence.LOCAL
     assert not mixed.config
-    chosen = widened("x", ValueSet(Binding(value) for value in (*settings, Unknown(Setting("wd"), config=True)))).single
+
+
+def test_a_few_settings_stay_apart_for_what_is_written_to_them():
+    settings = [Unknown(Setting(f"s{n}"), config=True) for n in range(limits.MAX_VALUES + 1)]
+    few = ValueSet(Binding(value) for value in settings[1:])
+    assert widened("x", few) is few
+    chosen = widened("x", ValueSet(Binding(value) for value in settings)).single
     assert isinstance(chosen, Unknown)
     assert chosen.config
 

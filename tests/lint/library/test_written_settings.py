@@ -64,9 +64,21 @@ FILES = {
     reveal((config.model.depth, config["seed"], config.get("seed")))  #: (12, 42, 42)
     config.model.depth = 3
     reveal(config["model"]["depth"])  #: 3
+    config.run = {{"rank": 7, "of": {{"size": 8}}}}
+    reveal((config.run.rank, config.run.of.size, config["run"]["rank"]))  #: (7, 8, 7)
     easy = EasyDict(yaml.load(open("train.yaml"), Loader=yaml.FullLoader))
     reveal((easy.name, easy.model.name, list(easy.model.keys())))  #: ('net', 'vit', ['name', 'depth'])
 {YAML}""",
+    "a dictionary given to settings of the user": """
+    import argparse
+    from omegaconf import OmegaConf
+    config = OmegaConf.load(argparse.ArgumentParser().parse_args().config)
+    config.run = {"rank": 7}
+    reveal((config.run.rank, config.run.get("rank")))  #: (7, 7)
+    plain = {}
+    plain["run"] = {"items": 7}
+    reveal(plain["run"]["items"])  #: 7
+""",
 }
 UNKNOWN = {
     "a file that is not there": 'yaml.safe_load(open("other.yaml"))',
