@@ -50,7 +50,9 @@ def is_surely_unbound(m: Evaluator, scope: Hashable, name: str, missing: Values)
 
 def note_missing(m: Evaluator, scope: Hashable, name: str, missing: Values, node: ast.AST) -> None:
     """Log that ranks come here on which the name is not bound, where a test on the rank alone has left it out."""
-    frame, guard = m.frame, _left_out_by(m, missing)
+    frame = m.frame
+    # What was asked since the call began may have asked for the rank in other words.
+    guard = _left_out_by(m, missing) if not m.path.literals - frame.path.literals else None
     if guard is None or scope != frame.scope or frame.name == "<class>":
         return
     tree = frame.function.node if frame.function is not None else frame.file.source.tree
@@ -72,10 +74,7 @@ def note_none(m: Evaluator, owner: Values, node: ast.Attribute) -> None:
 
 
 def _left_out_by(m: Evaluator, missing: Values) -> Literal | None:
-    """The test on the rank alone that leads to these values; None where anything was asked since the call began, which
-    may have asked for the rank in other words."""
-    if m.path.literals - m.frame.path.literals:
-        return None
+    """The test on the rank alone that leads to these values."""
     conditions = [each.condition.difference(m.path).literals for each in missing.bindings]
     guards = [each for condition in conditions for each in condition if not _says_nothing(each, condition)]
     if len(conditions) != 1 or len(guards) != 1:

@@ -16,9 +16,9 @@ under the same test. No automatic fix, since what the other ranks should do ther
 
 ## Silent when
 
-Any test stands around the place that reads it, which may ask for the rank in other words; the function was called under
-such a test, or under one of a setting that no option of the command line is; the name is also bound in a loop, a
-`with` or a `try`; a handler takes the error.
+A test stands around the place that reads it, or around a call that leads there, which may ask for the rank in other
+words; of what is None, only tests of options of the command line and of counters are known not to. The name is also
+bound in a loop, a `with` or a `try`; a handler takes the error.
 
 ## Sources
 
@@ -33,9 +33,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.process import NameMissing
+from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -66,10 +68,12 @@ class NameBoundOnSomeRanks(Rule):
             return
         told: set[object] = set()
         for event in program.events(NameMissing):
-            # What led here may keep the other ranks away, in words that were not understood.
-            if event.condition.divergence or program.is_caught(event, event.error) or event.guard.atom.key in told:
+            if program.is_caught(event, event.error) or event.guard.atom.key in told:
                 continue
-            if event.is_none and _may_ask_for_the_rank(program, event):
+            # What led here may keep the other ranks away, in words that were not understood.
+            if event.condition.divergence and not event.is_none:
+                continue
+            if event.is_none and any(_may_ask_for_the_rank(program, each) for each in event.condition.literals):
                 continue
             # The ranks end at the first of them: what one test has left out is one mistake.
             told.add(event.guard.atom.key)
@@ -90,11 +94,13 @@ class NameBoundOnSomeRanks(Rule):
         return recording.distributed and recording.ended_well
 
 
-def _may_ask_for_the_rank(program: Program, event: NameMissing) -> bool:
-    """A test of something that the program was given leads here, and no option that a user knows: `if env.master:`."""
+def _may_ask_for_the_rank(program: Program, test: Literal) -> bool:
+    """It asks something that the program was given, `if env.master:`: no option that a user knows, and no counter."""
     from gpudoctor.lint.events.option_defaults import comes_to
 
-    return any(comes_to(each, program.options) is None for each in event.condition.literals)
+    if test.atom.divergence:
+        return test.atom.divergence is not Divergence.BATCH_INDEX
+    return comes_to(test, program.options) is None
 
 
 def _told(event: NameMissing) -> str:
