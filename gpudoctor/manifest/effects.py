@@ -213,6 +213,11 @@ class FolderEffect(Effect):
 
 
 @dataclass
+class ScheduleEffect(Effect):
+    """It makes a scheduler of the optimizer that it is given."""
+
+
+@dataclass
 class SeedEffect(Effect):
     """It seeds the random numbers of the process."""
 
@@ -386,6 +391,7 @@ prepares = PrepareEffect
 reads_file = ReadFileEffect
 runs_forward = RunForwardEffect
 saves = SaveEffect
+schedules = ScheduleEffect
 seeds = SeedEffect
 shows = ShowEffect
 skips_batches = SkipEffect

@@ -198,6 +198,7 @@ def _engines() -> Iterator[LibraryEntry]:
         models=ALL,
         frameworks=_all("transformers", "transformers", "Trainer Seq2SeqTrainer"),
         aliases={
+            "transformers.optimization.": "transformers.",
             "transformers.trainer.Trainer": "transformers.Trainer",
             "transformers.trainer_seq2seq.Seq2SeqTrainer": "transformers.Seq2SeqTrainer",
         },
@@ -334,7 +335,15 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
 
 def _models() -> Iterator[LibraryEntry]:
     """Models, layers and data sets."""
-    yield LibraryEntry("diffusers", shadowed=True, modules=ALL, models=ALL, begins_evaluating=ALL)
+    yield LibraryEntry(
+        "diffusers",
+        shadowed=True,
+        modules=ALL,
+        models=ALL,
+        begins_evaluating=ALL,
+        # The same schedules.
+        aliases={"diffusers.optimization.": "transformers."},
+    )
     yield LibraryEntry("peft", shadowed=True, begins_evaluating=ALL)
     yield LibraryEntry("pytorch_transformers pytorch_pretrained_bert", models=ALL)
     yield LibraryEntry("segmentation_models_pytorch", losses=("losses.",))

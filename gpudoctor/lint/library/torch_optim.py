@@ -31,7 +31,7 @@ from gpudoctor.lint.library.sharding import note_copied
 from gpudoctor.lint.library.tensors import shares_of
 from gpudoctor.lint.library.wrapper_names import INNER_MODULES
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton, unknown
-from gpudoctor.manifest.effects import ClipEffect
+from gpudoctor.manifest.effects import ClipEffect, ScheduleEffect
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -135,21 +135,12 @@ def maybe_optimizer(call: Call) -> Values:
 MODELS.fallbacks.append(maybe_optimizer)
 
 
-_SCHEDULES = (
-    "get_scheduler", "get_constant_schedule", "get_constant_schedule_with_warmup", "get_linear_schedule_with_warmup",
-    "get_cosine_schedule_with_warmup", "get_cosine_with_hard_restarts_schedule_with_warmup",
-    "get_polynomial_decay_schedule_with_warmup",
-)  # fmt: skip
+@MODELS.effect(ScheduleEffect)
+def _schedules(call: Call, effect: ScheduleEffect) -> Values:
+    return _scheduler(call)
 
 
-@MODELS.callable(
-    "torch.optim.lr_scheduler.*",
-    *(
-        f"{where}.{name}"
-        for where in ("transformers", "transformers.optimization", "diffusers.optimization")
-        for name in _SCHEDULES
-    ),
-)
+@MODELS.callable("torch.optim.lr_scheduler.*")
 def _scheduler(call: Call) -> Values:
     # Kept by the scheduler: `scheduler.step()` before `optimizer.step()` skips the first rate.
     # `get_scheduler` is given its kind before the optimizer.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.optim import Optimizer
+import pytest
+
+from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.events.knowledge import Imprecision
-from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep
+from gpudoctor.lint.events.training_step import MakeOptimizer, OptimizerStep, SchedulerStep
 
 
 def test_groups_that_a_loop_fills_hold_the_model(paper):
@@ -178,3 +180,17 @@ def test_mixed_precision_of_apex_gives_back_what_it_is_given(paper) -> None:
         reveal(amp.initialize(model, optimizers=optimizer))  #: (Linear, Optimizer)
         """
     )
+
+
+@pytest.mark.parametrize("module", ["transformers", "transformers.optimization", "diffusers.optimization"])
+@pytest.mark.parametrize("made", ["get_wsd_schedule(optimizer, 1, 2)", "get_scheduler('cosine', optimizer=optimizer)"])
+def test_a_function_that_makes_a_scheduler(paper, module: str, made: str):
+    found = paper(f"""
+        import torch
+        from {module} import {made.partition("(")[0]}
+        optimizer = torch.optim.SGD(torch.nn.Linear(2, 2).parameters(), lr=1)
+        {made}.step()
+        """)
+    (step,) = found.events(SchedulerStep)
+    assert isinstance(step.scheduler, Scheduler)
+    assert isinstance(step.scheduler.optimizer, Optimizer)
