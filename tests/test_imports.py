@@ -553,6 +553,7 @@ LATE = {
     "gpudoctor.lint.launchfiles.reading",
     "gpudoctor.lint.launchfiles.dockerfile",
     "gpudoctor.lint.launchfiles.makefile",
+    "gpudoctor.lint.launchfiles.images",
     "gpudoctor.lint.launchfiles.services",
     "gpudoctor.lint.launchfiles.launchers",
     "gpudoctor.lint.launchfiles.shell",

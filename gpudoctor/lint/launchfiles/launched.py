@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.lint.launchfiles.launch_file import SettingsFile
     from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+    from gpudoctor.lint.launchfiles.start import BuiltService
 
 T = TypeVar("T")
 
@@ -31,16 +32,19 @@ class Launched:
 
     @property
     def launches(self) -> Iterator[tuple[LaunchFile, ProgramStart]]:
-        """Each start of a program, with its file: that of an image in the container that is made of it."""
-        built = {found_from(file, each.dockerfile): each for file in self.files for each in file.built}
+        """Each start of a program, with its file: that of an image in each container that is made of it."""
+        built: dict[str | None, list[BuiltService]] = {}
         for file in self.files:
-            service = built.get(file.path)
+            for each in file.built:
+                built.setdefault(found_from(file, each.dockerfile), []).append(each)
+        for file in self.files:
             for launch in file.launches:
-                if service is None or launch.container is not None:
-                    yield file, launch
-                else:
+                services = built.get(file.path, ()) if launch.container is None else ()
+                for service in services:
                     environment = {**launch.environment, **service.environment}
                     yield file, replace(launch, container=service.container, environment=environment)
+                if not services:
+                    yield file, launch
 
     def path_of(self, file: LaunchFile, launch: ProgramStart) -> str | None:
         """The program that is started, where its file is there."""

@@ -187,6 +187,7 @@ _RUN = Syntax(
     {"n": "name", "p": "prefix", "m": "module-of-uv"},
 )
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_GIVES_GPUS = frozenset({"gpus", "runtime", "device", "privileged", "env-file", "volumes-from"})
 _CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
 _STARTING = frozenset({"torchrun", "accelerate", "deepspeed", "python", "python3", "srun", "mpirun"})
 _MPI = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "jsrun", "aprun", "ibrun"})
@@ -372,24 +373,12 @@ class _CommandReader:
         yield from inner(following, environment=environment)  # type: ignore[operator]
 
     def _container_run(self, words: Sequence[Word], command: ShellCommand, inner: object) -> Iterator[ProgramStart]:
-        options, following, closed = options_of(words[2:], _DOCKER)
-        shared = _shared_memory(options)
-        container = Container(
-            "docker run",
-            _span(words[0].at, words[1].at),
-            shared if closed or shared else None,
-            "`--ipc=host` or `--shm-size=8g`",
-        )
+        options, following, container, told = docker_run(words)
         own = _CommandReader(self._text, self._directives, container)
         entry = options.get("entrypoint")
         following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
-        # Nothing of the environment around it is seen inside.
-        told = {
-            each.text.partition("=")[0]: ShellVariable((Word((each.text.partition("=")[2],), each.at),), each.at, True)
-            for each in _values_of(words[2:], ("-e", "--env"))
-            if each.text is not None and "=" in each.text
-        }
-        yield from own.starts(replace(command, words=tuple(following), environment=told, folder=None), (), 1)
+        # The project is mounted there, or copied. Nothing of the environment around it is seen inside.
+        yield from own.starts(replace(command, words=tuple(following), environment=told), (), 1)
 
     def _quoted(
         self, command: ShellCommand, words: Sequence[Word], starters: tuple[Starter, ...], depth: int, *, per_node: bool
@@ -496,6 +485,27 @@ class _CommandReader:
             folder=command.folder,
             container=self._container,
         )
+
+
+def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], Container, Environment]:
+    """The options of `docker run`, the image and what follows it, and the container with what it is told."""
+    options, following, closed = options_of(words[2:], _DOCKER)
+    told = {
+        each.text.partition("=")[0]: ShellVariable((Word((each.text.partition("=")[2],), each.at),), each.at, True)
+        for each in _values_of(words[2:], ("-e", "--env"))
+        if each.text is not None and "=" in each.text
+    }
+    shared, given = _shared_memory(options), _GIVES_GPUS & options.keys()
+    plain = closed and _base(words[0]) == "docker" and "NVIDIA_VISIBLE_DEVICES" not in told
+    container = Container(
+        "docker run",
+        _span(words[0].at, words[1].at),
+        shared if closed or shared else None,
+        "`--ipc=host` or `--shm-size=8g`",
+        gpus="given" if given else "" if plain else None,
+        gpus_remedy="`--gpus all`",
+    )
+    return options, following, container, told
 
 
 def _base(word: Word) -> str:

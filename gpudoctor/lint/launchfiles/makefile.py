@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.start import ProgramStart
@@ -21,12 +21,13 @@ _SIMPLE = re.compile(r"[\w./,:=@%+-]+")
 _EXPANSION = re.compile(r"\$\$|\$\((\w+)\)|\$\{(\w+)\}|\$(.)|\$\([^)]*\)")
 
 
-def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment]]:
-    """The programs that its targets start, and its comments."""
+def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
+    """The programs that its targets start, its comments, and all of its commands."""
     variables: dict[str, str] = {}
     exported: dict[str, ShellVariable] = {}
     launches: list[ProgramStart] = []
     comments: list[ScriptComment] = []
+    commands: list[ShellCommand] = []
     for first, lines in _logical(text):
         line = lines[0]
         behind = _BEHIND_TARGET.match(line)
@@ -35,6 +36,7 @@ def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scrip
             script = read_script(recipe, dict(exported))
             launches += launches_in(script, recipe, {})
             comments += script.comments
+            commands += script.commands
             continue
         body = " ".join(each.rstrip("\\").strip() for each in lines)
         if body.startswith("#"):
@@ -54,7 +56,7 @@ def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scrip
         if export and sign != "+=":
             at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
             exported[name] = ShellVariable((Word((value,), at),), at, True)
-    return launches, comments
+    return launches, comments, commands
 
 
 def _logical(text: str) -> Iterator[tuple[int, list[str]]]:

@@ -36,14 +36,17 @@ def _read(kind: str, path: str, shown: str, text: str) -> LaunchFile:
         launches, comments = read_dockerfile(shown, text)
         return replace(file, launches=tuple(launches), comments=tuple(comments))
     if kind == MAKEFILE:
+        from gpudoctor.lint.launchfiles.images import run_images
         from gpudoctor.lint.launchfiles.makefile import read_makefile
 
-        launches, comments = read_makefile(shown, text)
-        return replace(file, launches=tuple(launches), comments=tuple(comments))
+        launches, comments, commands = read_makefile(shown, text)
+        built = tuple(run_images(commands))
+        return replace(file, launches=tuple(launches), comments=tuple(comments), built=built)
     return _of_shell(file)
 
 
 def _of_shell(file: LaunchFile) -> LaunchFile:
+    from gpudoctor.lint.launchfiles.images import run_images
     from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import read_script
@@ -56,6 +59,7 @@ def _of_shell(file: LaunchFile) -> LaunchFile:
         launches=tuple(launches_in(script, text, directives)),
         comments=script.comments,
         is_batch=bool(directives),
+        built=tuple(run_images(script.commands)),
         commands=frozenset((each.words[0].text or "").rpartition("/")[2] for each in script.commands),
     )
 

@@ -68,7 +68,13 @@ def _container(name: str, at: Location, service: Document) -> Container:
     # Another file or another service may say more.
     unknown = service["extends"] is not None
     said = None if unknown else ((shared.text or "") if shared is not None else ("mounted" if mounted else ""))
-    return Container(f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`")
+    devices = service.at_path("deploy", "resources", "reservations", "devices")
+    given = devices is not None or any(service[key] is not None for key in ("gpus", "runtime", "devices", "privileged"))
+    told = "NVIDIA_VISIBLE_DEVICES" in _environment(service["environment"]) or service["env_file"] is not None
+    return Container(
+        f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`",
+        gpus="given" if given else None if unknown or told else "", gpus_remedy="`gpus: all`",
+    )  # fmt: skip
 
 
 def _text_of(value: Document | None) -> str:
@@ -78,6 +84,10 @@ def _text_of(value: Document | None) -> str:
 def of_kubernetes(shown: str, root: Document) -> Iterator[ProgramStart]:
     """What the containers of a manifest start."""
     kind = (root["kind"].text or "") if root["kind"] is not None else ""
+    copies = _copies(root, kind)
+    trainer = root.at_path("spec", "trainer") if kind == "TrainJob" else None
+    if trainer is not None:
+        yield from _of_trainer(shown, trainer)
     for pod in root.walk():
         containers = pod["containers"]
         for each in containers.members() if containers is not None else ():
@@ -95,9 +105,45 @@ def of_kubernetes(shown: str, root: Document) -> Iterator[ProgramStart]:
             named = f"the container `{label.text}`" if label is not None and label.text else "the container"
             at = label.at if label is not None else each.at
             container = Container(
-                named, at, _pod_memory(pod, each), "a volume of `emptyDir: {medium: Memory}` at `/dev/shm`"
-            )
+                named, at, _pod_memory(pod, each), "a volume of `emptyDir: {medium: Memory}` at `/dev/shm`",
+                copies=copies[0] if copies is not None else None, copies_at=copies[1] if copies is not None else None,
+            )  # fmt: skip
             yield from _run(shown, each["command"], each["args"], variables, container)
+
+
+def _of_trainer(shown: str, trainer: Document) -> Iterator[ProgramStart]:
+    """A `TrainJob` says what its nodes run, and leaves the pods to a runtime."""
+    variables = _environment(trainer["env"])
+    for name in _TOLD:
+        variables.setdefault(name, ShellVariable((Word((Hole(name),), trainer.at),), trainer.at, True))
+    nodes, each_node = trainer["numNodes"], trainer["numProcPerNode"]
+    if each_node is not None and each_node.text is not None and each_node.text.isdecimal():
+        variables["PET_NPROC_PER_NODE"] = _bound(each_node.text, each_node)
+    for kind in ("limits", "requests"):
+        given = trainer.at_path("resourcesPerNode", kind, "nvidia.com/gpu")
+        if given is not None and given.text is not None and given.text.isdecimal():
+            _show_gpus(variables, int(given.text), given.at)
+    count = int(nodes.text) if nodes is not None and nodes.text is not None and nodes.text.isdecimal() else None
+    at = nodes.at if nodes is not None else trainer.at
+    container = Container("the trainer", trainer.at, None, copies=count, copies_at=at)
+    yield from _run(shown, trainer["command"], trainer["args"], variables, container)
+
+
+def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
+    """In how many pods the job runs at once, and where that is said."""
+    if kind == "Job":
+        counts = [root.at_path("spec", "parallelism")]
+    elif kind == "PyTorchJob":
+        specs = root.at_path("spec", "pytorchReplicaSpecs")
+        counts = [each["replicas"] for _, each in specs.items()] if specs is not None else []
+        if root.at_path("spec", "elasticPolicy") is not None:
+            return None
+    else:
+        return None
+    known = [each for each in counts if each is not None and each.text is not None and each.text.isdecimal()]
+    if not known or len(known) < len(counts):
+        return None
+    return sum(int(each.text or "") for each in known), known[-1].at
 
 
 def _pod_memory(pod: Document, container: Document) -> str | None:

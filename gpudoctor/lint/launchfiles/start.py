@@ -66,6 +66,12 @@ class Container:
     shared_memory: str | None = ""
     """What is said of it; empty where nothing is, None where it is not known."""
     remedy: str = ""
+    gpus: str | None = None
+    """What is said of its GPUs; empty where it is given none, None where that is not known."""
+    gpus_remedy: str = ""
+    copies: int | None = None
+    """How many of it take part in one training, each as a node; None where that is not said."""
+    copies_at: Location | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ _SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job")
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
 _WORDS = (
     *(b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun"),
-    *(b"composer", b"fabric run"),
+    *(b"composer", b"fabric run", b"docker run"),
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 MAX_BYTES = 256 * 1024
@@ -47,7 +47,7 @@ def may_start_training(kind: str, data: bytes) -> bool:
     if kind == JSON:
         return any(word in data for word in _OF_SETTINGS)
     if kind == YAML:
-        described = b"services:" in data or b"containers:" in data
+        described = b"services:" in data or b"containers:" in data or b"TrainJob" in data
         # A service may run what its Dockerfile says.
         words = (*_WORDS, b"build:")
         return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words))

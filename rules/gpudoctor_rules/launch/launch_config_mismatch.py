@@ -84,6 +84,7 @@ class LaunchConfigMismatch(Rule):
                     yield from self._of_visible(launch)
                 if launch.launcher is StartedBy.ACCELERATE:
                     yield from self._of_count(launch)
+                yield from self._of_pods(launch)
                 yield from self._of_settings(launched, file, launch)
                 yield from self._of_program(launched, file, launch)
 
@@ -234,6 +235,21 @@ class LaunchConfigMismatch(Rule):
                 remedy="Write the number of GPUs, or leave `--multi_gpu` out.",
                 severity=Severity.ERROR,
             )
+
+    def _of_pods(self, launch: ProgramStart) -> Iterator[Finding]:
+        option, container = launch.option("nnodes"), launch.container
+        copies = container.copies if container is not None else None
+        if option is None or option.number is None or container is None or copies in (None, option.number):
+            return
+        waits = "each waits for nodes that never come" if option.number > (copies or 0) else "the others are left out"
+        yield self.found(
+            option.at,
+            f"{copies} pod{'s run' if copies != 1 else ' runs'} this command, and it is told that {option.number} "
+            f"node{'s take' if option.number != 1 else ' takes'} part: {waits}.",
+            remedy=f"Write `--nnodes={copies}`.",
+            because=[("the pods are counted here", container.copies_at)],
+            severity=Severity.ERROR,
+        )
 
     def _of_program(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
         facts, count = launched.program_of(file, launch), launch.world_size

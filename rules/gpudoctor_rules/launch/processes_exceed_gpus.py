@@ -34,7 +34,7 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
-from gpudoctor_rules.launch._starts import gpus_of, named
+from gpudoctor_rules.launch._starts import gpus_of, named, starts_several
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
@@ -58,6 +58,7 @@ class ProcessesExceedGpus(Rule):
         for file, launch in launched.launches:
             yield from self._of_devices(launched, file, launch)
             yield from self._of_slots(launch)
+            yield from self._of_container(launched, file, launch)
             (count, counted_at), tasks = _processes(launched, file, launch), launch.tasks_per_node
             if (
                 counted_at in told
@@ -72,8 +73,7 @@ class ProcessesExceedGpus(Rule):
             for gpus, said, at in (*_offered(launch), *_configured(launched, file, launch)):
                 if gpus < count:
                     told.add(counted_at)
-                    known = launch.visible is not None or at is not _shown_at(launch)
-                    usual = "" if known and launch.processes is not None else "Where nothing else is said, "
+                    usual = "Where nothing else is said, " if _by_default(launch, at) else ""
                     yield self.found(
                         counted_at,
                         f"{usual}`{launch.launcher.value}` starts {count} processes on a machine, and {said}: those "
@@ -82,6 +82,22 @@ class ProcessesExceedGpus(Rule):
                         because=[("the GPUs are given here", at)],
                     )
                     break
+
+    def _of_container(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        """Docker gives a container no GPU unless it is told to, or set up for it."""
+        container, facts = launch.container, launched.program_of(file, launch)
+        uses = facts is not None and facts.by_local_rank is not None
+        if container is None or container.gpus != "" or not uses or not starts_several(launch):
+            return
+        kind = f"`{container.kind}`" if container.kind.startswith("docker") else container.kind
+        yield self.found(
+            container.at,
+            f"{kind[:1].upper()}{kind[1:]} is given no GPU, and each process of {named(launch)} takes one: they end "
+            "with `RuntimeError: Found no NVIDIA driver on your system`.",
+            remedy=f"Give it some: {container.gpus_remedy}.",
+            because=[("the GPU is chosen here", facts.by_local_rank if facts is not None else None)],
+            severity=Severity.WARNING,
+        )
 
     def _of_slots(self, launch: ProgramStart) -> Iterator[Finding]:
         """`horovodrun` and `mpirun` are told how many processes each host takes, one for each GPU."""
@@ -139,9 +155,11 @@ def _processes(launched: Launched, file: LaunchFile, launch: ProgramStart) -> tu
     return launch.processes, launch.word.at if bound is None else bound.at
 
 
-def _shown_at(launch: ProgramStart) -> Location | None:
-    bound = launch.environment.get("CUDA_VISIBLE_DEVICES")
-    return bound.at if bound is not None else None
+def _by_default(launch: ProgramStart, at: Location) -> bool:
+    """One of the numbers is a default, and may be another one."""
+    option, bound = launch.option("nproc-per-node"), launch.environment.get("CUDA_VISIBLE_DEVICES")
+    shown = bound is not None and at is bound.at and bound.word.text is None
+    return shown or (option is not None and option.text is None)
 
 
 def _offered(launch: ProgramStart) -> Iterator[tuple[int, str, Location]]:
