@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.ask_rules import Failures
 from gpudoctor.lint.entry_result import EntryResult
+from gpudoctor.lint.launchfiles.called_scripts import CalledScripts
 from gpudoctor.lint.launchfiles.launched import Launched, settings_named
 from gpudoctor.lint.launchfiles.reading import read_launch_file
 from gpudoctor.lint.source.file import SourceFile
@@ -17,6 +18,7 @@ from gpudoctor.registry import load
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Finding
     from gpudoctor.lint.discovery.find_files import FilesFound
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
     from gpudoctor.lint.request import Request
     from gpudoctor.lint.source.file import Sources
 
@@ -24,21 +26,23 @@ if TYPE_CHECKING:
 def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> tuple[Launched, FilesFound, Request]:
     """The launch files; the files of the request with the programs that those of them start that were named; and the
     request with how they start them."""
-    files = []
+    called = CalledScripts(sources)
+    read: list[LaunchFile] = []
     passed_over = 0
     for path, named in found.launch_files.items():
         source = sources.read(path)
         if isinstance(source, SourceFile):
-            file = read_launch_file(path, source.shown, source.text)
+            file = called.read(path, source)
             if file.launches or file.settings or file.built or named or "gpudoctor:" in source.text:
-                files.append(file)
+                read.append(file)
             else:
                 passed_over += 1
+    files = called.told_apart(read)
     launched = _with_named(Launched(tuple(files)), sources)
     wanted = [
         started
         for file in files
-        if found.launch_files[file.path]
+        if found.launch_files.get(file.path)
         for launch in file.launches
         if (started := launched.path_of(file, launch)) is not None
     ]

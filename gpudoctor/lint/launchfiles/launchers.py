@@ -188,17 +188,22 @@ _RUN = Syntax(
 )
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _GIVES_GPUS = frozenset({"gpus", "runtime", "device", "privileged", "env-file", "volumes-from"})
+_SCRIPTS = (".sh", ".bash")
 _CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
 _STARTING = frozenset({"torchrun", "accelerate", "deepspeed", "python", "python3", "srun", "mpirun"})
 _MPI = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "jsrun", "aprun", "ibrun"})
 
 
 def launches_in(
-    script: Script, text: PlacedText, directives: StartOptions, container: Container | None = None
+    script: Script,
+    text: PlacedText,
+    directives: StartOptions,
+    container: Container | None = None,
+    starters: tuple[Starter, ...] = (),
 ) -> Iterator[ProgramStart]:
-    """The starts of programs among the commands of a script."""
+    """The starts of programs, and of scripts that may start some, among the commands of a script."""
     for command in script.commands:
-        yield from _CommandReader(text, directives, container).starts(command, (), 0)
+        yield from _CommandReader(text, directives, container).starts(command, starters, 0)
 
 
 def directives_of(script: Script, text: PlacedText) -> dict[str, StartOption]:
@@ -341,11 +346,15 @@ class _CommandReader:
         )
         flag = next((each for each in ("lc", "ec", "exc", "xc", "cl") if each in options), "")
         if "command" in options and options["command"].value is not None:
-            yield from self._quoted(command, (options["command"].value,), starters, depth, per_node=_many(starters))
+            yield from self._quoted(
+                command, (options["command"].value,), starters, depth, per_node=runs_on_each(starters)
+            )
         elif flag and following:
-            yield from self._quoted(command, following[:1], starters, depth, per_node=_many(starters))
+            yield from self._quoted(command, following[:1], starters, depth, per_node=runs_on_each(starters))
         elif command.heredoc and not following:
             yield from self._heredoc(command, starters)
+        elif following:
+            yield self._made(StartedBy.SCRIPT, command, {}, following, True, starters)
 
     def _batch(self, command: ShellCommand, rest: Sequence[Word], depth: int) -> Iterator[ProgramStart]:
         """`sbatch --wrap="..."`, and a script that it is given to read."""
@@ -427,7 +436,9 @@ class _CommandReader:
         elif name.endswith(".py") and "/" in (command.words[0].text or ""):
             yield self._made(StartedBy.PYTHON, command, {}, command.words, True, starters)
             return
-        if found is not None:
+        if name.endswith(_SCRIPTS) and "/" in command.words[0].shown:
+            yield self._made(StartedBy.SCRIPT, command, {}, command.words, True, starters)
+        elif found is not None:
             options, following, closed = options_of(rest, found[1])
             yield self._made(found[0], command, options, following, closed, starters)
 
@@ -521,7 +532,8 @@ def _is_python(name: str) -> bool:
     return name == "python" or (name.startswith("python") and name[6:].replace(".", "").isdecimal())
 
 
-def _many(starters: Sequence[Starter]) -> bool:
+def runs_on_each(starters: Sequence[Starter]) -> bool:
+    """Each process of what they start expands its own words."""
     return any(each.name in ("srun", "mpirun") for each in starters)
 
 

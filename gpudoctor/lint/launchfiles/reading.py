@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.documents import Document, documents, yaml_comments
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile, WrittenSetting
 from gpudoctor.lint.source.launch_names import DOCKERFILE, EDITOR, JSON, MAKEFILE, YAML, launch_kind
 from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.shell import Scripts
 
 _ACCELERATE = frozenset({"distributed_type", "num_processes", "num_machines", "compute_environment", "mixed_precision"})
 _DEEPSPEED = frozenset(
@@ -15,18 +19,18 @@ _DEEPSPEED = frozenset(
 )
 
 
-def read_launch_file(path: str, shown: str, text: str) -> LaunchFile:
-    """What a launch file says; nothing where it cannot be read."""
+def read_launch_file(path: str, shown: str, text: str, scripts: Scripts | None = None) -> LaunchFile:
+    """What a launch file says; nothing where it cannot be read. `scripts` gives the scripts that it sources."""
     kind = launch_kind(path, text[:200].encode())
     try:
-        file = _read(kind, path, shown, text)
+        file = _read(kind, path, shown, text, scripts)
     # Nested deeper than any hand would write it.
     except RecursionError:
         file = LaunchFile(path, shown, text)
     return replace(file, lines=tuple(text.split("\n")))
 
 
-def _read(kind: str, path: str, shown: str, text: str) -> LaunchFile:
+def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) -> LaunchFile:
     file = LaunchFile(path, shown, text)
     if kind in (YAML, JSON, EDITOR):
         return _of_documents(file, kind)
@@ -42,17 +46,17 @@ def _read(kind: str, path: str, shown: str, text: str) -> LaunchFile:
         launches, comments, commands = read_makefile(shown, text)
         built = tuple(run_images(commands))
         return replace(file, launches=tuple(launches), comments=tuple(comments), built=built)
-    return _of_shell(file)
+    return _of_shell(file, scripts)
 
 
-def _of_shell(file: LaunchFile) -> LaunchFile:
+def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
     from gpudoctor.lint.launchfiles.images import run_images
     from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import read_script
 
     text = PlacedText.whole(file.shown, file.text)
-    script = read_script(text)
+    script = read_script(text, scripts=scripts)
     directives = directives_of(script, text)
     return replace(
         file,

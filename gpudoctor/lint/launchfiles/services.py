@@ -36,7 +36,11 @@ def built_of_compose(root: Document) -> Iterator[BuiltService]:
     services = root["services"]
     for name, service in services.items() if services is not None else ():
         build = service["build"]
-        if build is None or service["command"] is not None or service["entrypoint"] is not None:
+        if build is None or service["entrypoint"] is not None:
+            continue
+        # Words that begin with a dash go to what the image runs; others run in its place.
+        first = next((word for word, _ in _words(service["command"])), "-")
+        if not first.startswith("-"):
             continue
         context, given = build.text or _text_of(build["context"]), _text_of(build["dockerfile"])
         container = _container(name, services.key_place(name) if services is not None else service.at, service)

@@ -18,7 +18,13 @@ from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVari
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
     from tree_sitter import Node, Parser
+
+    # The text of a script, by the word that names it and the folder from where it is named.
+    Scripts: TypeAlias = Callable[[Word, str | None], PlacedText | None]
 
 
 MAX_BYTES = 64 * 1024
@@ -71,15 +77,18 @@ def read_script(
     conditional: bool = False,
     looped: bool = False,
     background: bool = False,
+    positional: tuple[Word, ...] | None = None,
+    scripts: Scripts | None = None,
 ) -> Script:
-    """Follow a script, with what is known of its variables before."""
-    run = _ScriptRun(text, _ShellState(dict(variables or {}), folder=folder, per_node=per_node))
+    """Follow a script, with what is known of its variables before. `scripts` gives it those that it sources."""
+    state = _ShellState(dict(variables or {}), positional, folder=folder, per_node=per_node)
+    run = _ScriptRun(text, state, scripts)
     run.state.conditional, run.state.looped, run.state.background = conditional, looped, background
     if len(run.data) > MAX_BYTES:
         return Script((), (), ())
     tree = _parser().parse(run.data)
     run.block(tree.root_node.children)
-    for name in [name for name in run.functions if name not in run.called]:
+    for name in [name for name, (of, _) in run.functions.items() if of is run and name not in run.called]:
         run.uncalled(name)
     comments = tuple(run.comments(tree.root_node))
     starts = [node.start_byte for node in tree.root_node.children if node.type != "comment"]
@@ -105,15 +114,17 @@ class _ShellState:
 class _ScriptRun:
     """One script on its way from top to bottom."""
 
-    def __init__(self, text: PlacedText, state: _ShellState) -> None:
+    def __init__(self, text: PlacedText, state: _ShellState, scripts: Scripts | None = None) -> None:
         self.text = text
+        self.scripts = scripts
         self.data = text.text.encode()
         self._ascii = text.text.isascii()
         self.state = state
         self.commands: list[ShellCommand] = []
-        self.functions: dict[str, Node] = {}
+        self.functions: dict[str, tuple[_ScriptRun, Node]] = {}
         self.called: set[str] = set()
         self._depth = 0
+        self._sourced = 0
 
     # --- places ---
 
@@ -275,20 +286,20 @@ class _ScriptRun:
     def _define(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
         if name is not None and body is not None:
-            self.functions[self.source(name)] = body
+            self.functions[self.source(name)] = (self, body)
 
     def uncalled(self, name: str) -> None:
         """A function that the script itself does not call: whoever sources it does."""
         self.called.add(name)
         conditional, self.state.conditional = self.state.conditional, True
-        self._call(self.functions[name], None)
+        self._call(*self.functions[name], None)
         self.state.conditional = conditional
 
-    def _call(self, body: Node, words: tuple[Word, ...] | None) -> None:
+    def _call(self, of: _ScriptRun, body: Node, words: tuple[Word, ...] | None) -> None:
         before = self.state.positional
         self._depth += 1
         self.state.positional = words
-        self.statement(body)
+        of.statement(body)
         self.state.positional = before
         self._depth -= 1
 
@@ -409,8 +420,9 @@ class _ScriptRun:
         name, state = words[0].text, self.state
         if name == "cd":
             goal = words[1].text if len(words) == 2 else None
+            beside = words[1].beside if len(words) == 2 else None
             known = goal is not None and state.folder is not None and not goal.startswith(("/", "~", "-"))
-            state.folder = f"{state.folder}/{goal}".lstrip("/") if known else None
+            state.folder = f"{state.folder}/{goal}".lstrip("/") if known else beside
         elif name == "set" and len(words) > 1:
             if words[1].text == "-a" or (len(words) > 2 and words[2].text == "allexport"):
                 state.all_exported = True
@@ -426,7 +438,10 @@ class _ScriptRun:
                     self._forget(word.text)
         if name in self.functions and self._depth < _MAX_CALLS:
             self.called.add(name)
-            self._call(self.functions[name], words[1:])
+            self._call(*self.functions[name], words[1:])
+            return
+        if name in ("source", ".") and len(words) > 1:
+            self._source(words[1])
             return
         exported = {key: bound for key, bound in given.items() if bound.exported}
         self.commands.append(
@@ -442,6 +457,17 @@ class _ScriptRun:
                 state.folder,
             )
         )
+
+    def _source(self, name: Word) -> None:
+        """Another script goes on in the place of this command, with the same variables."""
+        text = self.scripts(name, self.state.folder) if self.scripts is not None else None
+        if text is None or self._sourced >= _MAX_CALLS:
+            return
+        inner = _ScriptRun(text, self.state, self.scripts)
+        inner.commands, inner.functions, inner.called = self.commands, self.functions, self.called
+        inner._sourced = self._sourced + 1
+        if len(inner.data) <= MAX_BYTES:
+            inner.block(_parser().parse(inner.data).root_node.children)
 
     # --- words ---
 
@@ -574,18 +600,22 @@ class _ScriptRun:
             return self._with_default(source), None
         name = match[1] or match[2]
         if name.isdecimal():
-            given = self.state.positional
-            index = int(name) - 1
-            if given is not None and not any(word.open for word in given) and 0 <= index < len(given):
-                return given[index].parts, None
-            return (Hole(name),), None
+            given = self._argument(name)
+            return (given.parts if given is not None else (Hole(name),)), None
         bound = self.state.variables.get(name)
         return (bound.word.parts, bound.at) if bound is not None else ((Hole(name),), None)
+
+    def _argument(self, number: str) -> Word | None:
+        given, index = self.state.positional, int(number) - 1
+        known = given is not None and not any(word.open for word in given) and 0 <= index < len(given)
+        return given[index] if given is not None and known else None
 
     def _with_default(self, source: str) -> tuple[WordPart, ...]:
         match = re.match(r"\$\{#?(\w+)(?:(:?[-+=?])(.*)\}$)?", source, re.DOTALL)
         name, sign = (match[1], (match[2] or "").lstrip(":")) if match else ("", "")
         bound = self.state.variables.get(name)
+        if name.isdecimal() and sign and sign in "-=?" and (given := self._argument(name)) is not None and given.text:
+            return given.parts
         if sign and sign in "-=?" and bound is not None and bound.word.text:
             return bound.word.parts
         counts = re.fullmatch(r"\$\{#(\w+)\[[@*]\]\}", source)

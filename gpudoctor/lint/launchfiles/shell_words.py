@@ -23,6 +23,8 @@ class Hole:
     """What it is where the machine says nothing: `${NPROC:-8}`."""
 
 
+_OWN_FOLDER = frozenset({"dirname", "cd"})
+"""`$(dirname "$0")`, `$(cd "$(dirname "$0")" && pwd)`."""
 WordPart: TypeAlias = "str | Hole"
 
 
@@ -51,6 +53,15 @@ class Word:
         """What it says where nothing is set from outside; None where that is not known."""
         parts = [part if isinstance(part, str) else part.default for part in self.parts]
         return None if None in parts else "".join(map(str, parts))
+
+    @property
+    def beside(self) -> str | None:
+        """The path that it is from the folder of its script: `"$(dirname "$0")/env.sh"`; None for all others."""
+        first = self.parts[0] if self.parts else ""
+        if not isinstance(first, Hole) or not any(command[0] in _OWN_FOLDER for command in first.commands if command):
+            return None
+        rest = Word(self.parts[1:], self.at).text
+        return rest.lstrip("/") if rest is not None else None
 
     @property
     def number(self) -> int | None:

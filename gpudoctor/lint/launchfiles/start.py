@@ -20,6 +20,8 @@ class StartedBy(enum.Enum):
     COMPOSER = "composer"
     FABRIC = "fabric run"
     PYTHON = "python"
+    SCRIPT = "a script"
+    """Another launch file, which starts the program."""
 
 
 OF_TORCH = frozenset({StartedBy.TORCHRUN, StartedBy.LAUNCH})

@@ -51,7 +51,9 @@ def may_start_training(kind: str, data: bytes) -> bool:
         # A service may run what its Dockerfile says.
         words = (*_WORDS, b"build:")
         return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words))
-    # What an editor starts is Python.
+    # A script may call another one, and so may an image. What an editor starts is Python.
+    if kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data:
+        return True
     return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data)
 
 

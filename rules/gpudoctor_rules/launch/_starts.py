@@ -23,8 +23,8 @@ def named(launch: ProgramStart) -> str:
 
 
 def starts_several(launch: ProgramStart) -> bool:
-    """The launcher surely makes several processes on a machine."""
-    count = launch.processes
+    """The launcher makes several processes on a machine, where nobody tells it otherwise."""
+    count = launch.usual_processes
     if count is not None:
         return count > 1
     option = launch.option("nproc-per-node")

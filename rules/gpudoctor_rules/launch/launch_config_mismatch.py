@@ -7,9 +7,10 @@ one of them silently wins, or the start fails. `num_processes` counts over all m
 `distributed_type: 'NO'` starts one process, whatever `num_processes` says, and so does `MULTI_GPU` with one, which
 `--multi_gpu` on the command refuses. DeepSpeed wants `train_batch_size` to be the product of the micro batch, the
 accumulation steps and the number of processes, and ends with `AssertionError: Check batch related parameters` where it
-is not. Beside `--num_gpus` or `--include` it does not look at `CUDA_VISIBLE_DEVICES`, and takes other GPUs. A number of
-processes that is written into the program holds for one launch alone: under another one a test of it ends the program,
-ranks wait for others that were never started, or a sampler leaves a part of the data out.
+is not. A `PyTorchJob` of four pods that are told `--nnodes=2` leaves two of them out. Beside `--num_gpus` or
+`--include` it does not look at `CUDA_VISIBLE_DEVICES`, and takes other GPUs. A number of processes that is written into
+the program holds for one launch alone: under another one a test of it ends the program, ranks wait for others that were
+never started, or a sampler leaves a part of the data out.
 
 The Trainer of Transformers compares the file with its own arguments, and ends with `ValueError: Please correct the
 following DeepSpeed config values that mismatch TrainingArguments values`. Accelerate refuses a `mixed_precision` other

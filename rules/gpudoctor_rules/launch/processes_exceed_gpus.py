@@ -6,11 +6,12 @@ Each process takes the GPU of its local rank. With `CUDA_VISIBLE_DEVICES=0,1` an
 with the local ranks 2 and 3 find no GPU and end with `RuntimeError: CUDA error: invalid device ordinal`. What SLURM
 grants with `--gres=gpu:2` limits them in the same way. Lightning and Fabric start the processes for their `devices`
 themselves, and end before that: `MisconfigurationException: You requested gpu: [0, 1, 2, 3] But your machine only has:
-[0, 1]`.
+[0, 1]`. A container sees no GPU at all unless it is told to: `docker run` without `--gpus`, a service of Compose
+without `gpus: all`.
 
 ## Fix
 
-Start as many processes as the command may see GPUs.
+Start as many processes as the command may see GPUs, and give containers theirs.
 
 ## Silent when
 

@@ -1,0 +1,96 @@
+"""Scripts that launch files source and call: what they set and start there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+from gpudoctor.lint.launchfiles.launchers import launches_in, runs_on_each
+from gpudoctor.lint.launchfiles.placed_text import PlacedText
+from gpudoctor.lint.launchfiles.reading import found_from, read_launch_file
+from gpudoctor.lint.launchfiles.shell import read_script
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.lint.source.launch_names import SHELL, launch_kind
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.shell import Scripts
+    from gpudoctor.lint.launchfiles.shell_words import Word
+    from gpudoctor.lint.source.file import Sources
+
+_MAX_DEPTH = 3
+"""Scripts that call each other are followed so deep."""
+
+
+class CalledScripts:
+    """The scripts of a request that others source or call."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._opened: dict[str, SourceFile] = {}
+
+    def read(self, path: str, source: SourceFile) -> LaunchFile:
+        """A launch file, with what the scripts that it sources and calls say."""
+        beside = LaunchFile(path, source.shown, "")
+        file = read_launch_file(path, source.shown, source.text, self._beside(beside))
+        launches: list[ProgramStart] = []
+        for launch in file.launches:
+            launches += self._called(file, launch, 0) if launch.launcher is StartedBy.SCRIPT else [launch]
+        return replace(file, launches=tuple(launches))
+
+    def told_apart(self, files: Sequence[LaunchFile]) -> list[LaunchFile]:
+        """The files, where a script that others call starts nothing by itself, with the scripts among them that were
+        opened beside them."""
+        called = {launch.at for file in files for launch in file.launches if launch.at.path != file.shown}
+        found = [
+            replace(
+                file,
+                launches=tuple(each for each in file.launches if each.at.path != file.shown or each.at not in called),
+            )
+            for file in files
+        ]
+        known = {file.path for file in files}
+        return found + [
+            replace(read_launch_file(path, source.shown, source.text), launches=())
+            for path, source in self._opened.items()
+            if path not in known
+        ]
+
+    def _beside(self, file: LaunchFile) -> Scripts:
+        return lambda name, folder: self._text(file, name, folder)
+
+    def _text(self, file: LaunchFile, name: Word, folder: str | None) -> PlacedText | None:
+        text = name.text
+        if text is None:
+            # It lies beside the script, from wherever it is started.
+            text, folder = name.beside, ""
+        path = found_from(file, text, folder) if text and folder is not None else None
+        source = self._sources.read(path) if path is not None and path != file.path else None
+        if path is None or not isinstance(source, SourceFile) or launch_kind(path, source.text[:64].encode()) != SHELL:
+            return None
+        self._opened[path] = source
+        return PlacedText.whole(source.shown, source.text)
+
+    def _called(self, file: LaunchFile, start: ProgramStart, depth: int) -> Iterator[ProgramStart]:
+        """What a script starts that this one calls."""
+        text = self._text(file, start.script, start.folder) if start.script is not None else None
+        if text is None or depth >= _MAX_DEPTH:
+            return
+        script = read_script(
+            text,
+            dict(start.environment),
+            folder=start.folder,
+            per_node=runs_on_each(start.starters),
+            conditional=start.conditional,
+            looped=start.looped,
+            background=start.background,
+            positional=None if any(word.open for word in start.arguments) else start.arguments,
+            scripts=self._beside(file),
+        )
+        for each in launches_in(script, text, start.directives, start.container, start.starters):
+            if each.launcher is StartedBy.SCRIPT:
+                yield from self._called(file, each, depth + 1)
+            else:
+                yield each

@@ -1,0 +1,75 @@
+"""Scripts that launch files source and call: what they set counts, and what they start is started by the caller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lint.launchfiles.test_launch_files import PROGRAM, codes, lay
+
+
+@pytest.fixture(autouse=True)
+def _in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+TRAIN = "#!/bin/bash\ntorchrun --nnodes=1 --nproc-per-node=${1:-8} --master-port=29510 train.py\n"
+
+
+@pytest.mark.parametrize(
+    "caller",
+    ["bash train.sh 4", "./train.sh 4", "nohup bash -x ./train.sh 4", "go() { bash train.sh $1; }; go 4"],
+)
+def test_a_called_script_is_started_as_its_caller_does(capsys: pytest.CaptureFixture[str], caller: str) -> None:
+    lay(train__py=PROGRAM, train__sh=TRAIN, run__sh=f"export CUDA_VISIBLE_DEVICES=0,1\n{caller}\n")
+    assert codes(capsys, "--select=GPU423", ".") == ["train.sh:2 GPU423"]
+    # Of itself it says nothing of the GPUs.
+    assert codes(capsys, "--select=GPU423", "train.sh") == []
+
+
+def test_what_a_caller_adds_comes_together(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(
+        train__py=PROGRAM,
+        train__sh=TRAIN,
+        job__sh="#!/bin/bash\n#SBATCH --ntasks-per-node=8\nsrun bash train.sh\n",
+        sweep__sh="for s in 1 2; do ./train.sh 2 & done; wait\n",
+    )
+    assert codes(capsys, "--select=GPU425,GPU426", ".") == ["train.sh:2 GPU425", "train.sh:2 GPU426"]
+
+
+def test_a_sourced_script_sets_what_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("lib").mkdir()
+    Path("lib/common.sh").write_text(
+        'N=4\nexport CUDA_VISIBLE_DEVICES=0,1\ngo() {\n  torchrun --nproc-per-node="$N" "$@"\n}\n'
+    )
+    here = 'HERE="$(cd "$(dirname "$0")" && pwd)"\n'
+    lay(train__py=PROGRAM, run__sh=f'{here}source "$HERE/lib/common.sh"\ncd "$(dirname "$0")"\ngo train.py\n')
+    assert codes(capsys, "--select=GPU423", "run.sh") == ["lib/common.sh:4 GPU423"]
+
+
+def test_a_variable_is_told_where_it_is_set(capsys: pytest.CaptureFixture[str]) -> None:
+    run = "source ./env.sh\ntorchrun --nproc-per-node=2 train.py\n"
+    lay(train__py=PROGRAM, env__sh="export CUDA_LAUNCH_BLOCKING=1\n", run__sh=run)
+    assert codes(capsys, "--select=GPU432", ".") == ["env.sh:1 GPU432"]
+    capsys.readouterr()
+    assert codes(capsys, "--select=GPU432", "--fix", "--unsafe-fixes", ".") == []
+    assert Path("env.sh").read_text() == ""
+
+
+def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(
+        train__py=PROGRAM,
+        train__sh=TRAIN,
+        Dockerfile='FROM a\nENTRYPOINT ["./train.sh"]\n',
+        compose__yaml='services:\n  train:\n    build: .\n    gpus: all\n    command: ["--lr", "1"]\n',
+    )
+    assert codes(capsys, "--select=GPU431", ".") == ["compose.yaml:2 GPU431"]
+
+
+def test_scripts_that_call_each_other_end(capsys: pytest.CaptureFixture[str]) -> None:
+    lay(
+        a__sh="source b.sh\nbash b.sh\ntorchrun python t.py\n",
+        b__sh="source a.sh\n. ./b.sh\n./a.sh\n",
+    )
+    assert codes(capsys, "--select=GPU424", ".") == ["a.sh:3 GPU424"]
