@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.symbols import Compares, Operation
 from gpudoctor.lint.domain.value import NONE, term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.record import dataclass
@@ -170,9 +171,21 @@ def _round_of(loop: Loop, event: Event) -> int | None:
 
 def lonely_collectives(program: Program) -> list[Alone[Collective]]:
     """The collectives of all ranks that some ranks only get to, by the place where their authors act."""
-    calls = [event for event in program.events(Collective) if _of_all_ranks(event)]
+    members = _tests_of_members(program)
+    calls = [
+        event
+        for event in program.events(Collective)
+        if _of_all_ranks(event) and not (event.rank_guards and all(guard in members for guard in event.rank_guards))
+    ]
     instead = _in_place_of_others(program) if any(event.rank_guards for event in calls) else ()
     return reached_alone((event for event in calls if event not in instead), _kind)
+
+
+def _tests_of_members(program: Program) -> list[Literal]:
+    """Who passes these makes the group, and says how many that are: the other ranks have left before, and are none of
+    its members."""
+    made = [event for event in program.events(InitGroup) if event.world_size is not None]
+    return [guard for event in made for guard in event.rank_guards]
 
 
 def _in_place_of_others(program: Program) -> list[Collective]:
