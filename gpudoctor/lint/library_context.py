@@ -114,8 +114,8 @@ class Launch(Protocol):
     def assume_rank(self, values: Values, kind: RankKind = ...) -> None:
         """A setting that is handed on as a rank is one."""
 
-    def assume_counted(self) -> None:
-        """The loop around this place starts the processes."""
+    def assume_counted(self, counter: Hashable = None) -> None:
+        """The loop around this place starts the processes, or what goes through the numbers of this counter."""
 
     def assume_several_processes(self, values: Values) -> None:
         """So many processes are started, which are several."""

@@ -424,10 +424,10 @@ class ExecutionState(Position):
         """The loop around this place is known to start processes: what it counts is their rank."""
         return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumptions
 
-    def assume_counted(self) -> None:
-        """The loop around this place starts the processes."""
-        if not self.counts_ranks:
-            self._begin_again_with({("ranks", self.open_loops[-1].event.location): True})
+    def assume_counted(self, counter: Hashable = None) -> None:
+        """The loop around this place starts the processes, or what goes through the numbers of this counter."""
+        if counter is not None or not self.counts_ranks:
+            self._begin_again_with({("ranks", counter or self.open_loops[-1].event.location): True})
 
     def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
         """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""

@@ -135,11 +135,10 @@ def _row(m: Evaluator, value: Enumerated, node: ast.AST) -> Values:
 
 def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
     """The number of a round: the same on all ranks, another one each time."""
-    if m.assumptions and m.counts_ranks:
+    term = Anonymous("counter", m.allocation_site(m.place(node)))
+    if m.assumptions and (m.counts_ranks or ("ranks", term) in m.assumptions):
         return singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
-    return singleton(
-        Unknown(Anonymous("counter", m.allocation_site(m.place(node))), "a counter", label, Divergence.BATCH_INDEX)
-    )
+    return singleton(Unknown(term, "a counter", label, Divergence.BATCH_INDEX))
 
 
 def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
-from gpudoctor.lint.domain.value import NONE
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.value import NONE, TRUE, Const
+from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
 if TYPE_CHECKING:
@@ -13,6 +16,11 @@ if TYPE_CHECKING:
 
 _REMOTE = "ray.remote"
 _ASKED = ("remote", "options")
+_FIRST = "(its first actor)"
+"""Where a class keeps the object that the first round of a loop has made."""
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+_RANKS = "(its actors are ranks)"
+"""Set where each object of a class is told a rank of its own."""
 
 
 @MODELS.decorator(_REMOTE)
@@ -33,7 +41,40 @@ def _remote(call: Call) -> Values:
 
 @MODELS.callable(f"{_REMOTE}.remote")
 def _asked_for(call: Call) -> Values:
-    return call.do.call(call.args[0], call.arguments.without_first(), call.node) if call.args else NOT_ANSWERED
+    if not call.args:
+        return NOT_ANSWERED
+    loops, made = call.do.execution.open_loops, call.args[0].single
+    if not isinstance(made, Class):
+        return call.do.call(call.args[0], call.arguments.without_first(), call.node)
+    # The object of a later round begins in a process of its own, which is like that of the first.
+    if loops and loops[-1].event.pass_ > 0 and (first := call.do.own_attribute(made.scope, _FIRST)) is not None:
+        return first
+    if any(isinstance(value, Rank) for value in call.all_values()):
+        call.do.set_own_attribute(made.scope, _RANKS, singleton(TRUE))
+        _note_start(call)
+        # Ray shows each of them the GPUs that it was given, and no others.
+        own = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, as_text=True, place=call.place))
+        call.emit(EnvironmentWrite, name=_VISIBLE, value=own)
+        call.do.set_entry(PROCESS, ProcessState.environment, _VISIBLE, own)
+    actor = call.do.call(call.args[0], call.arguments.without_first(), call.node)
+    call.do.set_own_attribute(made.scope, _FIRST, actor)
+    return actor
+
+
+def _note_start(call: Call) -> None:
+    """What is called here is done by each of the ranks, in its own process."""
+    call.emit(
+        Spawn, target=call.args[0], args=None, nprocs=None, args_node_is_tuple=True, guarded=True,
+        start_method=singleton(Const("remote")), by=_REMOTE,
+    )  # fmt: skip
+
+
+@MODELS.callable(f"{_REMOTE}.call")
+def _asked_of_rank(call: Call) -> Values:
+    if not call.args:
+        return NOT_ANSWERED
+    _note_start(call)
+    return call.do.call(call.args[0], call.arguments.without_first(), call.node)
 
 
 @MODELS.callable(f"{_REMOTE}.options")
@@ -45,8 +86,10 @@ def _with_options(call: Call) -> Values:
 def _method(call: Call[BoundMethod]) -> Values:
     """`worker.step.remote(batch)` of an object that is made so."""
     owner = getattr(call.receiver.receiver, "cls", None)
-    known = isinstance(owner, Class) and call.do.own_attribute(owner.scope, "remote") is not None
-    return singleton(call.receiver) if known else NOT_ANSWERED
+    if not isinstance(owner, Class) or call.do.own_attribute(owner.scope, "remote") is None:
+        return NOT_ANSWERED
+    ranks = call.do.own_attribute(owner.scope, _RANKS) is not None
+    return singleton(BoundMethod(call.receiver, Library(f"{_REMOTE}.call")) if ranks else call.receiver)
 
 
 @MODELS.attribute(Function, "remote")

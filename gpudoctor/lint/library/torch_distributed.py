@@ -84,6 +84,10 @@ def _init(call: Call) -> Values:
     note_text(call, call.given("rank"), "given as `rank` in the process group")
     # An option that is passed here is the rank, whatever the program calls it.
     call.do.launch.assume_rank(call.given("rank") or singleton(NONE))
+    rank = single_of(call.given("rank"))
+    # `[Worker.remote(rank, count) for rank in range(count)]`: each of the numbers is the rank of one.
+    if isinstance(rank, Unknown) and isinstance(rank.term, Anonymous) and rank.term.kind == "counter":
+        call.do.launch.assume_counted(rank.term)
     _learn_local_rank(call)
     bound = call.keywords.get("device_id")
     use(call, devices_of(bound, call.place), "process group", call.argument_places.get("device_id"))
