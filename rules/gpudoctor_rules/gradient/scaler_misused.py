@@ -68,6 +68,7 @@ class ScalerMisused(Rule):
         "AssertionError: No inf checks were recorded for this optimizer.",
     )
     needs = (ScalerCall, ClipGradients)
+    looks_at = ((ScalerCall, "scaler"), (ClipGradients, "by"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._unscaled_by_accelerate(program)
