@@ -191,6 +191,13 @@ _GIVES_GPUS = frozenset({"gpus", "runtime", "device", "privileged", "env-file", 
 _SCRIPTS = (".sh", ".bash")
 _CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
 _STARTING = frozenset({"torchrun", "accelerate", "deepspeed", "python", "python3", "srun", "mpirun"})
+_TOLD_BY_SLURM = {
+    "nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
+    "ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
+    "ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
+    "cpus-per-task": ("SLURM_CPUS_PER_TASK",),
+    "gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
+}
 _MPI = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "jsrun", "aprun", "ibrun"})
 
 
@@ -218,6 +225,17 @@ def directives_of(script: Script, text: PlacedText) -> dict[str, StartOption]:
         for command in inner.commands:
             options, _, _ = options_of(command.words[1:], _SRUN)
             found |= {name: replace(option, at=comment.at) for name, option in options.items()}
+    return found
+
+
+def told_by_slurm(directives: StartOptions) -> dict[str, ShellVariable]:
+    """The variables that a batch file finds set, as far as it says itself what it asks for."""
+    found: dict[str, ShellVariable] = {}
+    for name, variables in _TOLD_BY_SLURM.items():
+        option = directives.get(name)
+        if option is not None and option.number is not None:
+            bound = ShellVariable((Word((str(option.number),), option.at),), option.at, exported=True)
+            found |= dict.fromkeys(variables, bound)
     return found
 
 

@@ -51,13 +51,15 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
 
 def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
     from gpudoctor.lint.launchfiles.images import run_images
-    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in
+    from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_slurm
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import read_script
 
     text = PlacedText.whole(file.shown, file.text)
     script = read_script(text, scripts=scripts)
     directives = directives_of(script, text)
+    if directives:
+        script = read_script(text, told_by_slurm(directives), scripts=scripts)
     return replace(
         file,
         launches=tuple(launches_in(script, text, directives)),

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launched import Launched
     from gpudoctor.lint.program_facts import ProgramFacts
 
-_TELL_RANKS = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 _OWN_RANK = {"srun": "SLURM_PROCID", "mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec": "OMPI_COMM_WORLD_RANK"}
 """Where each tells a process its rank; `mpirun` is Open MPI's."""
 
@@ -122,8 +121,8 @@ class OneProcessLaunch(Rule):
 
 def _waits_for_ranks(facts: ProgramFacts | None, launch: ProgramStart) -> bool:
     """As one process the program ends, for nobody has told it who it is."""
-    told = any(name in launch.environment for name in _TELL_RANKS)
-    return facts is not None and facts.group is not None and not facts.group_alone and not told
+    waits = facts is not None and facts.group is not None and not facts.group_alone
+    return waits and "RANK" not in launch.environment
 
 
 def _on_one_gpu(launch: ProgramStart) -> bool:
