@@ -82,8 +82,9 @@ def _torn(recording: Recording) -> Stuck | None:
     if any(not end.aborts for _, end in ends):
         # Of an error in native code, as the others miss it.
         return None
-    if met := [(_kind(end.frames[::-1]), each, end.place) for each, end in ends if end.place is not None]:
-        return _met(waited, met[0], recording)
+    stood = [(_kind(end.frames[::-1]), each, end.place) for each, end in ends if end.place is not None]
+    if apart := [each for each in stood if each[2] != crash.place]:
+        return _met(waited, apart[0], recording)
     why = f"{_names(dead)} met another one, and was ended for it" if dead else f"{_names(gone)} had ended without it"
     message = f"Rank {rank.rank} waited in {_in_words(waited[0])} when {why}."
     return Stuck(_code(waited[0], recording), crash.place, message, ())
@@ -93,11 +94,8 @@ _Stand = tuple[str, "Process", Location]
 """What a rank stood in, which, and where."""
 
 
-def _met(waited: _Stand, ended: _Stand, recording: Recording) -> Stuck | None:
+def _met(waited: _Stand, ended: _Stand, recording: Recording) -> Stuck:
     """Where both ranks stood of which gloo has ended one."""
-    if waited[2] == ended[2]:
-        # They have called the same, with unlike sizes.
-        return None
     first, other = sorted((waited, ended), key=lambda each: _ORDER.get(each[0], 1))
     message = (
         f"Rank {first[1].rank} waited in {_in_words(first[0])} and rank {other[1].rank} in {_in_words(other[0])}: "
