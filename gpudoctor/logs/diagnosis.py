@@ -16,6 +16,7 @@ from gpudoctor.logs.endings import (
     STOOD_APART,
     UNLIKE_CALLS,
     VAGUE,
+    WATCHED,
     meaning_of_end,
 )
 from gpudoctor.logs.error_texts import ABORTED, AT_THE_END, OF_LAUNCHERS, meaning_by_kind, meaning_of
@@ -30,6 +31,7 @@ from gpudoctor.logs.log_facts import (
     Notice,
     ProcessExit,
     StackDump,
+    Standstill,
     Timeout,
 )
 from gpudoctor.logs.missing_ranks import MissingRanks, missing_from
@@ -209,11 +211,19 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
             sure = False
     else:
         first, because, sure = _first_waiting(failures, missing)
+    if stood := [fact for fact in known if isinstance(fact, Standstill)]:
+        # It has looked at each rank itself, and ended the job for it, or seen gloo do so.
+        first, because, sure = _standstill(stood[0]), "`gpudoctor run` watched this job", True
     alike = _alike(first, failures)
     others = [each for each in failures if each is not first and not _same(each, first)]
     last = max((fact.at.order for fact in known), default=0)
     waited = missing if unlike or not own else None
     return LogDiagnosis(first, alike, because, sure, waited, _grouped(others), last, files)
+
+
+def _standstill(fact: Standstill) -> LoggedFailure:
+    meaning = replace(WATCHED, code=fact.code)
+    return LoggedFailure(fact.by, fact.at, fact.text, FailureRole.WAIT, meaning, fact.place)
 
 
 def _unheard(facts: Sequence[LogFact], failures: Sequence[LoggedFailure]) -> int | None:

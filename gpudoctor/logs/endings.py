@@ -30,6 +30,12 @@ STOOD_APART = ErrorText(
     "Nothing has failed, and the processes did not stand at the same line when their stacks were taken.",
     "Look at what keeps those that stand apart: a loader, a file, a lock, or a collective that the others do not call.",
 )
+WATCHED = ErrorText(
+    r"",
+    FailureRole.WAIT,
+    "`gpudoctor run` watched this job, and saw where each rank was when they did not get on.",
+    "Its whole report stands at the end of this log.",
+)
 _RAISED = ErrorText(
     r"exit code 1$",
     FailureRole.OWN,

@@ -76,6 +76,7 @@ _FOREIGN = (
     "/site-packages/", "/dist-packages/", *_PYTHON, "/torch/_", "/torch/nn/", "/torch/distributed/",
     "/torch/utils/", "/torch/optim/", "/torch/cuda/", "/torch/autograd/", "/torch/serialization.py",
     "/deepspeed/runtime/", "/bin/torchrun", "/bin/accelerate", "/bin/deepspeed", "/bin/horovodrun",
+    "/gpudoctor/run/",
 )  # fmt: skip
 _COMPILED = (".pyx", ".pxd", ".pxi")
 """What Cython compiles: its calls show files that are not where the program runs."""
@@ -95,7 +96,7 @@ _TOOLS = frozenset(
     "tensorboard tensorboardX wandb mlflow comet_ml clearml wrapt tqdm rich loguru yaml fsspec aiohttp httpx "
     "httpcore requests urllib3 multiprocess dill cloudpickle joblib PIL cv2 h5py lmdb decord webdataset timm "
     "einops mmcv mmengine fvcore iopath jsonargparse typing_extensions pydantic six ignite composer streaming "
-    "tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
+    "gpudoctor tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
 _CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/(?:src/)?\1/", re.IGNORECASE)
@@ -198,6 +199,17 @@ class StackDump:
 
 
 @dataclass(frozen=True)
+class Standstill:
+    """What `gpudoctor run` has told of ranks that waited for others, with the rule of the mistake, if one is known."""
+
+    by: Speaker
+    at: LogPlace
+    code: str
+    text: str
+    place: LoggedFrame | None
+
+
+@dataclass(frozen=True)
 class Notice:
     """A line that says by itself what happened: of NCCL, a scheduler, the kernel."""
 
@@ -214,4 +226,6 @@ class RunBegin:
     at: LogPlace
 
 
-LogFact = LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | StackDump | Notice | RunBegin
+LogFact = (
+    LoggedCrash | Timeout | GroupProgress | CollectiveStack | ProcessExit | StackDump | Standstill | Notice | RunBegin
+)

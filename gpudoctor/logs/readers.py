@@ -20,6 +20,7 @@ from gpudoctor.logs.log_facts import (
     RunBegin,
     Timeout,
 )
+from gpudoctor.logs.run_reports import BEGIN, RunReportReader
 from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
 from gpudoctor.logs.stack_dumps import StackDumpReader
 from gpudoctor.logs.tracebacks import ERROR_ALONE, STARTS_PYTHON, TracebackReader
@@ -161,6 +162,7 @@ _STRETCHES = tuple(
             "nohup: ",
             "WORLD INFO",
             "| NVIDIA-SMI",
+            BEGIN,
         ),
     )
 )
@@ -223,6 +225,7 @@ def _tells(text: str) -> bool:
 
 
 _BEHIND_BAR = re.compile(r".*[\w?]/(?:s|it)(?:, [^\[\]]*)?\](?=\s*\S)")
+_BEHIND_RANK = re.compile(r"(?<=[^\s\]:])(?=\[rank\d+\]: ?)")
 _RUN_ON = 'Traceback (most recent call last): File "'
 _CALLS = re.compile(r'(?P<call>File "[^"]+", line \d+, in \S+) ?(?P<source>.*?)(?=\s*File "|$)')
 _ERROR_AT_END = re.compile(r"\s(?P<error>[A-Za-z_][\w.]*(?:Error|Exception): .*)$")
@@ -244,6 +247,10 @@ def _unfolded(lines: Iterator[LogLine]) -> Iterator[LogLine]:
         if ":torch.distributed." in line.text and (logged := _LOGGED.search(line.text)) and logged.start():
             yield replace(line, text=line.text[: logged.start()])
             line = replace(line, text=line.text[logged.start() :])
+        if line.text.count("[rank") > 1:
+            # Ranks that write at once, each the rest of its line.
+            yield from (replace(line, text=part) for part in _BEHIND_RANK.split(line.text))
+            continue
         if _RUN_ON in line.text:
             yield from (replace(line, text=part) for part in _apart(line.text))
             continue
@@ -277,6 +284,7 @@ class LogReader:
         self._tracebacks = TracebackReader()
         self._summary = SummaryReader()
         self._stacks = StackDumpReader()
+        self._report = RunReportReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self._hosts: set[str] = set()
         self._named: int | None = None
@@ -290,6 +298,8 @@ class LogReader:
         for line in _unfolded(lines_of(self._path, _STRETCHES)):
             self.lines = line.number
             self._order += 1
+            if self._report.busy or line.text == BEGIN:
+                yield from self._report.feed(line.text, LogPlace(line.path, line.number, self._order))
             tells = _tells(line.text)
             if not following and not tells and self._stack is None and not self._listing:
                 continue
