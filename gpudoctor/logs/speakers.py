@@ -34,7 +34,8 @@ TASK = "task"
 """The tag of what SLURM says of a task, which may be a rank, or the launcher of a node."""
 
 _NAMED = re.compile(
-    r"(?P<host>(?!(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b)[A-Za-z][\w.-]*)"
+    # A number alone is a rank.
+    r"(?P<host>(?!(?:ERROR|WARNING|INFO|DEBUG|CRITICAL)\b)(?=\d*[A-Za-z.])\w[\w.-]*)"
     r"(?P<colon>:|\s+\|)\s(?=Traceback \(most|  File \"|\[rank|\[E |\[default)"
 )
 """pdsh, which DeepSpeed starts its nodes with, Docker Compose and Kubernetes: a name before each line. It is known by
@@ -134,7 +135,7 @@ def _named(text: str) -> tuple[str, str, str]:
     return (found["name"], found["colon"].strip(), text[found.end() :]) if found else ("", "", text)
 
 
-_A_NAME = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?P<colon>:|\s+\|)(?=\s)")
+_A_NAME = re.compile(r"(?P<name>\w[\w.-]*)(?P<colon>:|\s+\|)(?=\s)")
 _CPP_TIME = re.compile(r"\[?[EWFI](?P<day>\d{3,4}) (?P<clock>\d\d:\d\d:\d\d\.\d+) ")
 """In front of what torch logs, in C++ and in Python: the day of the year without the year."""
 _FILES = (

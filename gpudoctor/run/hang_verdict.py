@@ -66,6 +66,10 @@ def verdict_of(waiting: Sequence[Waiting]) -> HangVerdict | None:
         slow = ", but computes, and may only be slow" if all(each.works for each in elsewhere) else ""
         text = f"{_named(ranks)} did not reach what the others wait in{slow}."
         return HangVerdict(HangKind.RANK_MISSING, ranks, text)
+    receiving = tuple(each.rank for each in waiting if each.receives)
+    if receiving and not any(each.told for each in waiting):
+        text = f"{_named(receiving)} receives" if len(receiving) == 1 else f"{_named(receiving)} receive"
+        return HangVerdict(HangKind.NOBODY_SENDS, receiving, f"{text}, and no rank sends: the others wait, too.")
     unlike = [each for each in waiting if each.told and each.waits]
     if unlike:
         ranks = tuple(each.rank for each in unlike)

@@ -213,6 +213,8 @@ def where(each: Waiting) -> str:
         return f"Rank {each.rank} has come to the end of its program, and a thread of it still runs."
     if each.collective is not None:
         return f"Rank {each.rank} waits in {each.collective.name} number {each.collective.number}{at}{inside}."
+    if each.receives:
+        return f"Rank {each.rank} waits for what another rank sends{at}{inside}."
     if each.waits:
         return f"Rank {each.rank} waits for other ranks{at}{inside}."
     if each.silence:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
         ("(Policy[rank=31] pid=32, ip=10.1.1.2) ", Speaker(rank=31, host="10.1.1.2", tag="Policy[rank=31] pid=32")),
         ("Fri Sep 25 16:52:57 2020[3]<stderr>:", Speaker(rank=3)),
         ("gpu-node7: [rank3]: ", Speaker(rank=3, host="gpu-node7")),
+        ("675d-5: [rank3]: ", Speaker(rank=3, host="675d-5")),
+        ("10.0.0.7: [rank3]: ", Speaker(rank=3, host="10.0.0.7")),
         ("2024-05-07T15:51:09.140Z [rank3]: ", Speaker(rank=3)),
         ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
         ("[1784] [rank3]:", Speaker(rank=3)),

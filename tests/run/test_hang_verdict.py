@@ -46,6 +46,7 @@ def silent(rank: int, why: str) -> Waiting:
         ([in_collective(0), in_collective(1, name="broadcast")], HangKind.COLLECTIVES_DIFFER, ()),
         ([in_collective(0), in_collective(1)], HangKind.KERNEL_STUCK, ()),
         ([receiving(0), receiving(1)], HangKind.NOBODY_SENDS, ()),
+        ([receiving(0), in_collective(1)], HangKind.NOBODY_SENDS, (0,)),
         ([receiving(0), elsewhere(1)], HangKind.RANK_MISSING, (1,)),
         ([elsewhere(0), elsewhere(1)], HangKind.NO_COLLECTIVE, ()),
         ([elsewhere(0), elsewhere(1), at_the_lock(2), elsewhere(3)], HangKind.NO_COLLECTIVE, (2,)),

@@ -48,6 +48,9 @@ def _stuck(recording: Recording) -> Stuck | None:
     alike = len({each.place for each in waits}) == 1 or any(each.receives for each in waits)
     if alike and any(each.told for each in waits):
         return None
+    # Who receives has called no collective; only the order of calls may be why nobody sends.
+    if any(each.receives for each in waits) and not any(each.told for each in waits) and not _suspected(recording):
+        return None
     first = min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
     # Who is busy with something of its own may only be slow, and come later.
@@ -170,6 +173,8 @@ def _where(each: Waiting) -> str:
 
 
 def _name(each: Waiting) -> str:
+    if each.receives:
+        return "`recv`"
     return f"`{each.collective.name}`" if each.collective else "a collective"
 
 
