@@ -20,7 +20,7 @@ __all__ = ["ANALYSES", "FILES", "HOOKS", "MODELS", "OF_NAMES"]
 # Files that register or subscribe something. None registers what another one does, so that their order says nothing.
 FILES = (
     "argument_parsers", "builtin", "builtin_containers", "checkpoint_files", "class_kinds", "context_names", "devices",
-    "directories", "downloads", "environment_variables", "forward_calls", "hidden_ranks",
+    "directories", "environment_variables", "forward_calls", "hidden_ranks",
     "missing_attributes", "paths", "random_state", "replaced_defaults", "stdlib", "stub_bodies", "stub_models",
     "tensor_operations", "tensors", "torch_core", "torch_cuda", "torch_data", "torch_distributed", "torch_nn",
     "torch_optim", "unread_code", "wrapping",
@@ -36,6 +36,11 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "device_meshes": (
         "torch.distributed.DeviceMesh", "torch.distributed.device_mesh", "torch.distributed.init_device_mesh",
         "torch.distributed._tensor", "torch.distributed.tensor",
+    ),
+    "downloads": (
+        "clip.load", "clip.clip.load", "fasteners", "filelock", "io.open", "os.system", "portalocker",
+        "pytorch_pretrained_bert", "pytorch_transformers", "shlex", "shutil.copyfileobj", "subprocess",
+        "torch.hub.load", *functions("downloads"),
     ),
     "dynamic_import": ("builtins.__import__", "builtins.eval", "hydra.utils.get_class",
         "hydra.utils.get_method", "hydra.utils.get_object", "importlib", "monai.utils"),
@@ -86,5 +91,8 @@ for _name in FILES:
     _load(_name)
 for _name in ANALYSES:
     import_module(f"gpudoctor.lint.analyses.{_name}")
-for _beginning in {each for names in OF_NAMES.values() for each in names}:
-    MODELS.later[_beginning] = partial(_load, *(file for file, names in OF_NAMES.items() if _beginning in names))
+_of_name: dict[str, list[str]] = {}
+for _name, _beginnings in OF_NAMES.items():
+    for _beginning in _beginnings:
+        _of_name.setdefault(_beginning, []).append(_name)
+MODELS.later.update((beginning, partial(_load, *files)) for beginning, files in _of_name.items())
