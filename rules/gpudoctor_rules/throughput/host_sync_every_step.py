@@ -34,7 +34,7 @@ from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.events.acting_place import entered_in
 from gpudoctor.lint.events.host_waits import ClockRead, HostSync
 from gpudoctor.lint.events.model import Forward
-from gpudoctor.lint.questions.loop_rounds import in_every_round, training_loop
+from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop, when_of
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ class HostSyncEveryStep(Rule):
             if loop is None or not _waits_for_gpu(event) or event.order in timed:
                 continue
             beside = loop.over is None and _of_an_evaluation(event)
-            if not beside and in_every_round(program, event, loop) and not _trains_on_cpu(program, loop):
+            often = in_every_round(program, event, loop) or _on_both_sides(program, event, loop)
+            if not beside and often and not _trains_on_cpu(program, loop):
                 waited.add(event.led_there)
                 found = waits.setdefault(loop.location, [])
                 # The body is followed twice, so each place comes up twice.
@@ -148,6 +149,17 @@ def _waits_for_gpu(event: HostSync) -> bool:
     on_gpu = tensor.on_accelerator
     # What a model returned is on the GPU in any training that is worth this advice.
     return on_gpu or tensor.origin is TensorOrigin.OUTPUT
+
+
+def _on_both_sides(program: Program, event: HostSync, loop: Loop) -> bool:
+    """On the other side of the one test that leads here the program waits as well."""
+    outside = when_of(program, loop)
+    own = event.condition.difference(outside).literals
+    other = {each.negated() for each in own}
+    return len(own) == 1 and any(
+        each.condition.difference(outside).literals == other and same_round(each, event) and _waits_for_gpu(each)
+        for each in program.events(HostSync)
+    )
 
 
 def _trains_on_cpu(program: Program, loop: Loop) -> bool:
