@@ -28,17 +28,19 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, EventContext
-from gpudoctor.lint.events.knowledge import Imprecision, Stop, UseManaged
+from gpudoctor.lint.events.knowledge import Imprecision, Stop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, complement
 from gpudoctor.lint.flow.interning import numbered, numbered_from
 from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import ValueSet, union
+from gpudoctor.lint.interp import restarts
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import (
     A_CHOICE,
+    MAX_BEFORE_TRAINING,
     MAX_EVALUATIONS,
     MAX_EVENTS,
     MAX_SECONDS,
@@ -59,7 +61,7 @@ from gpudoctor.lint.interp.position import (
     Within,
     put_back,
 )
-from gpudoctor.lint.interp.restarts import Choices, NeedsWorld, RefineAndRestart, is_one, open_switches, rank_of
+from gpudoctor.lint.interp.restarts import Choices, NeedsWorld, RefineAndRestart, is_one, rank_of
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
 
     Owner = TypeVar("Owner", bound=Value)
 
+Block = Callable[[], None]
 OLD = -1
 """The age of what was there from the beginning."""
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
@@ -160,7 +163,7 @@ class ExecutionState(Position):
         self.parts: dict[Value, set[Value]] = {}
         self.watched: set[tuple[Value, str]] = set()
         self.statements = self.frame_count = 0
-        self.max_statements = MAX_STATEMENTS
+        self.max_statements = min(MAX_BEFORE_TRAINING, MAX_STATEMENTS)
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
         self._visits: dict[tuple[Hashable, ...], int] = {}
@@ -342,7 +345,7 @@ class ExecutionState(Position):
         # nor has what makes a mesh of a group that is there.
         if begins:
             self.refine_and_restart(of_one=kind is InitGroup and is_one(fields.get("world_size")))
-        elif wraps and (self.choices.waiting or not self._has_distributed):
+        elif wraps and (self.choices.waiting or not restarts.has_distributed(self.log)):
             self.refine_or_wait()
         elif kind is Iterate:
             # This side of the choice is the whole program.
@@ -356,10 +359,6 @@ class ExecutionState(Position):
             self.refinements.update(self._open_switches())
             raise NeedsWorld
         self._world, self.world_matters = LaunchWorld.SPAWN, True
-
-    @property
-    def _has_distributed(self) -> bool:
-        return any(type(each) is UseManaged or (type(each) is Wrap and each.kind.synchronises) for each in self.log)
 
     def refine_and_restart(self, of_one: bool = False) -> None:
         """Distribution starts here: the open switches around it turned it on; or off, where it is of one process."""
@@ -389,7 +388,7 @@ class ExecutionState(Position):
     def _open_switches(self) -> dict[Hashable, bool]:
         """The answers of the user's that lead here, of which nothing is assumed."""
         # Who returned before is another run: `if not args.distributed: train(); return`.
-        return open_switches((*self.enclosing, *self.path.literals), self.assumptions)
+        return restarts.open_switches((*self.enclosing, *self.path.literals), self.assumptions)
 
     def assume(self, literal: Literal) -> None:
         """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
@@ -545,7 +544,10 @@ class ExecutionState(Position):
         """Count a statement against the budget."""
         self.statements += 1
         if self.statements > self.max_statements:
-            raise OutOfBudget(f"more than {self.max_statements} statements")
+            all_matter = self.defaults_matter and not self.at_defaults and not restarts.begins_to_train(self.log)
+            if self.max_statements != MAX_BEFORE_TRAINING or all_matter:
+                raise OutOfBudget(f"more than {self.max_statements} statements")
+            self.max_statements = MAX_STATEMENTS
         # Asking for the time costs as much as a short statement.
         if self.statements % 64 == 0:
             self.budget.check()
@@ -563,9 +565,7 @@ class ExecutionState(Position):
             raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
         self.budget.check()
 
-    def branch(
-        self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None], more: bool = True
-    ) -> None:
+    def branch(self, test: bool | Literal, then: Block, otherwise: Block, more: bool = True) -> None:
         """Follow both outcomes of a test, then join what lives. With `more`, something is done on both sides."""
         # The test itself has ended the path.
         if self.unreachable:

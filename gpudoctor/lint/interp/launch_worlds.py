@@ -23,7 +23,7 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.lint.flow.interning import forget_keys
 from gpudoctor.lint.interp.budget import Budget
 from gpudoctor.lint.interp.entry_execution import NOT_STARTED, NOTHING_ASSUMED, EntryStart, execute
-from gpudoctor.lint.interp.limits import MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
+from gpudoctor.lint.interp.limits import MAX_BEFORE_TRAINING, MAX_ENTRY_EVALUATIONS, MAX_ENTRY_SECONDS
 from gpudoctor.lint.interp.operators import asks_text
 from gpudoctor.lint.program import Assumptions, LaunchWorld, Program
 from gpudoctor.record import replace
@@ -282,7 +282,8 @@ def _follow(
         return seen
     at_defaults = replace(program.assumptions, at_defaults=True)
     again, switches, m = execute(start, project, left, program.world, at_defaults)
-    if again is None or not (_trains_in_loop(again) if program.trained_at else again.trained_at):
+    early = first.statements > MAX_BEFORE_TRAINING == first.max_statements
+    if again is None or not (early or (_trains_in_loop(again) if program.trained_at else again.trained_at)):
         return seen
     return replace(again, limit_with_all=program.stops[0]), switches, m
 

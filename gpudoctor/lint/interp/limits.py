@@ -13,6 +13,9 @@ SHORT_FUNCTION = 40
 MAX_STATEMENTS = 25_000
 """Statements that one program may execute in one world. Real training scripts with many models in their project take
 up to 20,000, and that is 2 to 6 seconds."""
+MAX_BEFORE_TRAINING = 12_500
+"""The same before gradients are asked for, where options choose among models and data sets: with the default of each
+it comes there for less, and all of them together take the rest of the budget, or more."""
 MAX_LIBRARY_STATEMENTS = 2_000
 """The same for a file that only defines things. Nearly all take under 1,000; more is spent in what it imports."""
 MAX_LIBRARY_IMPORTS = 800

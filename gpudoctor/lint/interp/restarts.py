@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor.lint.domain.symbols import OneOf
 from gpudoctor.lint.domain.value import Const, Truth
+from gpudoctor.lint.events.knowledge import UseManaged
+from gpudoctor.lint.events.model import Wrap
+from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, complement
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
@@ -14,6 +17,7 @@ from gpudoctor.lint.interp.limits import MAX_UNDECIDED
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.rank import RankKind
     from gpudoctor.lint.domain.value import Term
+    from gpudoctor.lint.events.event_context import Event
 
 _ONE = (("==", 1, True), (">", 1, False), ("<", 2, True))
 
@@ -24,6 +28,16 @@ class RefineAndRestart(Exception):
 
 class NeedsWorld(Exception):
     """The program launches its processes itself: it must be executed in another world."""
+
+
+def has_distributed(log: Sequence[Event]) -> bool:
+    """A model is wrapped, or a framework in charge."""
+    return any(type(each) is UseManaged or (type(each) is Wrap and each.kind.synchronises) for each in log)
+
+
+def begins_to_train(log: Sequence[Event]) -> bool:
+    """Gradients are asked for."""
+    return any(type(each) is Backward for each in log)
 
 
 class _WaitingWrap(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -179,15 +179,28 @@ def _if(m: Evaluator, node: ast.If) -> None:
 def _starts_ranks(m: Evaluator, body: list[ast.stmt]) -> bool:
     """A statement of it is a call of `mp.spawn` or its like."""
     calls = [each.value.func for each in body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    names = (_library_name(m, each) for each in calls)
+    names = (_library_name(m, each, _imported_in(body)) for each in calls)
     return any(answer(name) for name in names if name for answer in HOOKS.starts_ranks)
 
 
-def _library_name(m: Evaluator, node: ast.expr) -> str:
+def _imported_in(body: list[ast.stmt]) -> dict[str, str]:
+    """The names that a block imports for itself, and what of."""
+    found: dict[str, str] = {}
+    for each in body:
+        if isinstance(each, ast.Import):
+            found |= {name.asname or name.name: name.name for name in each.names}
+        elif isinstance(each, ast.ImportFrom) and not each.level:
+            found |= {name.asname or name.name: f"{each.module}.{name.name}" for name in each.names}
+    return found
+
+
+def _library_name(m: Evaluator, node: ast.expr, imported: Mapping[str, str]) -> str:
     """The dotted name of what is called, where that is a library's; nothing is followed for it."""
     if isinstance(node, ast.Attribute):
-        owner = _library_name(m, node.value)
+        owner = _library_name(m, node.value, imported)
         return owner and f"{owner}.{node.attr}"
+    if isinstance(node, ast.Name) and node.id in imported:
+        return imported[node.id]
     keys = [(scope, node.id) for scope in m.frame.scopes] if isinstance(node, ast.Name) else []
     held = next((found for key in keys if (found := m.held(key)) is not None), None)
     return library_name_of(single_of(held))

@@ -218,7 +218,8 @@ def _limit(program: Program) -> Silence:
     number = re.match(r"more than (\d+)(.*)", stop.why)
     how = f"after {int(number[1]):,}{number[2]}" if number else f"({stop.why})"
     if stop is program.limit_with_all:
-        after = ", and followed to its training with the defaults of its options"
+        there = " to its training" if program.trained_at else ""
+        after = f", and followed{there} with the defaults of its options"
     return Silence(Cause.LIMIT, (), f"{how}{after}", stop.location, missed=missed)
 
 

@@ -10,7 +10,7 @@ import pytest
 from gpudoctor.lint.discovery.classify import classify
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
-from gpudoctor.lint.interp import entry_execution, execution_state, scope_snapshots
+from gpudoctor.lint.interp import entry_execution, execution_state, launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.project import ModuleFile, Project
@@ -257,10 +257,34 @@ LONG = (
 def test_defaults_are_tried_behind_a_limit_only_where_something_is_chosen(
     executions: Executions, monkeypatch: pytest.MonkeyPatch, kind: str, begun: int
 ) -> None:
-    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 50)
+    monkeypatch.setattr(execution_state, "MAX_BEFORE_TRAINING", 50)
+    monkeypatch.setattr(execution_state, "MAX_STATEMENTS", 60)
     (program,) = executions.of(LONG.replace('"small"TYPE', "1" + kind if kind else '"small"'), "torchrun")
     assert executions.begun == begun
     assert program.stops
+
+
+@pytest.mark.parametrize(
+    ("model", "training", "first"),
+    [
+        # All that may be chosen was too much before anything was trained: with the default it is followed to its end.
+        ('"small"', "pass", 51),
+        # Nothing is chosen, or it trains already.
+        ("1, type=int", "pass", 106),
+        ('"small"', "torch.ones(1, requires_grad=True).sum().backward()", 106),
+    ],
+)
+def test_defaults_are_tried_early_where_nothing_is_trained_yet(
+    executions: Executions, monkeypatch: pytest.MonkeyPatch, model: str, training: str, first: int
+) -> None:
+    for module in (execution_state, launch_worlds):
+        monkeypatch.setattr(module, "MAX_BEFORE_TRAINING", 50)
+    text = LONG.replace('"small"TYPE', model).replace("print(args.model)", training + "; print(args.model)")
+    (program,) = executions.of(text.replace("print(args.model)", "print(args.model == 'large')"), "torchrun")
+    assert executions.statements[0] == first
+    assert executions.statements[-1] == 106
+    assert not program.stops
+    assert bool(program.limits) == (first == 51)
 
 
 def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:
@@ -281,9 +305,15 @@ def test_noise_asks_nobody_how_many_processes_there_are(executions: Executions) 
     assert executions.begun == 1
 
 
-def test_what_one_process_does_is_not_followed_before_several_are_started(executions: Executions) -> None:
-    (program,) = executions.of(ONE_OR_MORE)
+IMPORTED_THERE = ONE_OR_MORE.replace(", torch.multiprocessing as mp", "").replace(
+    "mp.spawn", "import torch.multiprocessing as mp; mp.spawn"
+)
+
+
+@pytest.mark.parametrize("text", [ONE_OR_MORE, IMPORTED_THERE])
+def test_what_one_process_does_is_not_followed_before_several_are_started(executions: Executions, text: str) -> None:
+    (program,) = executions.of(text)
     *before, last = executions.statements
     assert program.world is LaunchWorld.SPAWN
     # The worker is followed once, and what leads to its start each time.
-    assert max(before) < 10 < last
+    assert max(before) <= 10 < last
