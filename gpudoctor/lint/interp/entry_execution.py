@@ -75,6 +75,7 @@ def execute(
         m.configured = start.started.configured
         m.sizes = _sizes_of(start.started) if world is LaunchWorld.TORCHRUN else {}
         m.without_group, m.at_defaults = assumed.without_group, assumed.at_defaults
+        m.may_train = partial(_may_still_train, start)
         seen = _watch(m, places) if places else None
         if assumed.group_before is not None:
             _begin_group_before(m, assumed.group_before)
@@ -211,6 +212,20 @@ def _not_trained(
     return training_not_reached(start.module, files, start.code_parts, whole, started, chosen, m.fatal), others
 
 
+def _may_still_train(start: EntryStart, m: Interpreter) -> bool:
+    """What was read so far asks for gradients somewhere: the entry itself, or one of its files."""
+    whole = start.what.role is not Role.PART
+    return whole and any(
+        _not_trained(m, start, files, whole, set())[0].where for files in ([start.module], _files_read(m, whole))
+    )
+
+
+def _files_read(m: Interpreter, whole: bool) -> list[ModuleFile]:
+    # What waits in a program to be asked for is known to hold definitions, and to be imported.
+    read = (module for scope, module in m.packages.items() if whole or scope not in m.pending)
+    return [module for module in read if isinstance(module, ModuleFile)]
+
+
 def _names_that_may_run(start: EntryStart, files: Sequence[ModuleFile]) -> UsedNames:
     # Imported late: few rules that find something ask for it.
     from gpudoctor.lint.interp.reachable_code import names_that_may_run
@@ -249,9 +264,7 @@ def _program(
     group_before: Location | None,
 ) -> Program:
     entry = start.module
-    # What waits in a program to be asked for is known to hold definitions, and to be imported.
-    read = (module for scope, module in m.packages.items() if whole or scope not in m.pending)
-    files = [module for module in read if isinstance(module, ModuleFile)]
+    files = _files_read(m, whole)
     log = tuple(event if event.order == order else replace(event, order=order) for order, event in enumerate(m.log))
     missed, others = _not_trained(m, start, files, whole, _trained_in(log))
     return Program(

@@ -8,6 +8,7 @@ does so here and nowhere else.
 from __future__ import annotations
 
 import ast
+import os
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame, PathExit, Within
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace
 
@@ -380,6 +382,13 @@ class Evaluator(ExecutionState, LibraryContext):
             if self.unreachable:
                 return None
         return self.call(getter, given, node)
+
+    def add_search_path(self, folder: str, *, first: bool = False) -> None:
+        """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
+        for start in (os.path.dirname(self.frames[0].file.source.path), self.project.root):
+            path = os.path.join(start, folder)
+            if is_folder(path):
+                self.project.add_search_path(path, first=first and os.path.isabs(folder))
 
     def replay_event(self, event: Event) -> None:
         """Log what a rehearsal has found, as it was found there."""

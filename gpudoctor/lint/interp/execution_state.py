@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -65,7 +64,6 @@ from gpudoctor.lint.interp.restarts import Choices, NeedsWorld, RefineAndRestart
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.source.file_queries import is_folder
 from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
@@ -77,7 +75,6 @@ if TYPE_CHECKING:
 
     Owner = TypeVar("Owner", bound=Value)
 
-Block = Callable[[], None]
 OLD = -1
 """The age of what was there from the beginning."""
 UNBOUND_SET: Values = ValueSet.of(UNBOUND)
@@ -129,6 +126,7 @@ class ExecutionState(Position):
         "launcher_matters": "Something has asked whether a launcher starts the ranks, or the program itself.",
         "made_nodes": "Looked up once: nodes that the interpreter has made up.",
         "max_statements": "Counted against by `statements`.",
+        "may_train": "What was read of the program trains somewhere, as it is written; it takes long to ask.",
         "memories": "Calls that may be done again from memory, by what was called.",
         "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
@@ -164,6 +162,7 @@ class ExecutionState(Position):
         self.watched: set[tuple[Value, str]] = set()
         self.statements = self.frame_count = 0
         self.max_statements = min(MAX_BEFORE_TRAINING, MAX_STATEMENTS)
+        self.may_train: Callable[[Any], bool] = lambda _: False
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
         self._visits: dict[tuple[Hashable, ...], int] = {}
@@ -444,13 +443,6 @@ class ExecutionState(Position):
         self.defaults_matter = True
         return default if self.at_defaults else value
 
-    def add_search_path(self, folder: str, *, first: bool = False) -> None:
-        """The program looks for modules here too: counted from where it is started, which is its folder or the root."""
-        for start in (os.path.dirname(self.frames[0].file.source.path), self.project.root):
-            path = os.path.join(start, folder)
-            if is_folder(path):
-                self.project.add_search_path(path, first=first and os.path.isabs(folder))
-
     def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
         """Record that knowledge ended here."""
         key = (why, at)
@@ -544,8 +536,9 @@ class ExecutionState(Position):
         """Count a statement against the budget."""
         self.statements += 1
         if self.statements > self.max_statements:
-            all_matter = self.defaults_matter and not self.at_defaults and not restarts.begins_to_train(self.log)
-            if self.max_statements != MAX_BEFORE_TRAINING or all_matter:
+            chosen = self.defaults_matter and not self.at_defaults
+            trains_later = chosen and not restarts.begins_to_train(self.log) and self.may_train(self)
+            if self.max_statements != MAX_BEFORE_TRAINING or trains_later:
                 raise OutOfBudget(f"more than {self.max_statements} statements")
             self.max_statements = MAX_STATEMENTS
         # Asking for the time costs as much as a short statement.
@@ -565,7 +558,9 @@ class ExecutionState(Position):
             raise OutOfBudget(f"more than {MAX_EVALUATIONS} expressions")
         self.budget.check()
 
-    def branch(self, test: bool | Literal, then: Block, otherwise: Block, more: bool = True) -> None:
+    def branch(
+        self, test: bool | Literal, then: Callable[[], None], otherwise: Callable[[], None], more: bool = True
+    ) -> None:
         """Follow both outcomes of a test, then join what lives. With `more`, something is done on both sides."""
         # The test itself has ended the path.
         if self.unreachable:

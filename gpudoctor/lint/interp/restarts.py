@@ -89,14 +89,10 @@ class Choices:
         here = [each for each in self.waiting if each.choice >= at]
         if not here:
             return {}
-        left, where = _left_of(here, before, path)
         self.waiting = before
-        around = self._innermost(left)
-        if left and (left == here[0].switches or not self._waits(around)):
-            return self.first or left
-        if left:
-            self.waiting.append(_WaitingWrap(where, left, around, here[0].since))
-        return {}
+        # Of choices inside of one another only the innermost is followed on all sides: what objects of many kinds keep
+        # under the answers to several questions is not known well enough.
+        return self.first or _left_of(here, path)
 
     def is_late(self, now: int) -> bool:
         """What waits has waited long enough: all that is done meanwhile is done again where the switch matters."""
@@ -114,18 +110,14 @@ class Choices:
         return at >= 0 and (self.open[at][1] or any(each.choice >= at for each in self.waiting))
 
 
-def _left_of(
-    here: Sequence[_WaitingWrap], before: Sequence[_WaitingWrap], path: Condition
-) -> tuple[dict[Hashable, bool], Condition]:
-    """The switches that all sides of a choice share, and where they hold, if no side is left out; those of the first
-    one if one is."""
+def _left_of(here: Sequence[_WaitingWrap], path: Condition) -> dict[Hashable, bool]:
+    """The switches that all sides of a choice share, if no side is left out; those of the first one if one is."""
     first = here[0]
     shared = {key: on for key, on in first.switches.items() if all(each.switches.get(key) is on for each in here)}
     chosen = {key for each in here for key in each.switches} - shared.keys()
     asked = {*path, *[each for each in first.path if each.atom.key in shared]}
     where = Condition(frozenset([each for each in asked if each.atom.key not in chosen]))
-    gaps = complement(where, [each.path for each in (*before, *here)])
-    return (first.switches, first.path) if gaps else (shared, where)
+    return first.switches if complement(where, [each.path for each in here]) else shared
 
 
 def asks_for_one(literal: Literal) -> bool:

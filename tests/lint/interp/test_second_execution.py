@@ -209,11 +209,11 @@ WRAPPED = """
         ("if args.fsdp: model = FSDP(model)\n    elif args.ddp: model = DDP(model)", 1, [True]),
         ("if args.fsdp: print(1)\n    elif args.ddp: model = DDP(model)\n    else: fully_shard(model)", 2, [False]),
         ("if args.fsdp: model = FSDP(model)\n    else: print(1)", 1, [True]),
-        # One side of a choice inside of another.
+        # Of a choice inside of another one, that is followed on all sides, and the other one is decided.
         (
             "if args.fsdp:\n        FSDP(model) if args.old else fully_shard(model)\n    else: model = DDP(model)",
-            3,
-            [],
+            2,
+            [True],
         ),
         ("if args.fsdp:\n        model = FSDP(model) if args.old else DDP(model)\n    else: print(1)", 2, [True]),
         # Which of the two is known behind them.
@@ -264,27 +264,31 @@ def test_defaults_are_tried_behind_a_limit_only_where_something_is_chosen(
     assert program.stops
 
 
+TRAINED = "torch.ones(1, requires_grad=True).sum().backward(); optimizer.step()"
+
+
 @pytest.mark.parametrize(
-    ("model", "training", "first"),
+    ("model", "first", "last", "early"),
     [
-        # All that may be chosen was too much before anything was trained: with the default it is followed to its end.
-        ('"small"', "pass", 51),
-        # Nothing is chosen, or it trains already.
-        ("1, type=int", "pass", 106),
-        ('"small"', "torch.ones(1, requires_grad=True).sum().backward()", 106),
+        # All that may be chosen is too much before anything is trained: with the default it is followed to its end.
+        ('"small"', "pass", TRAINED, True),
+        # Nothing is chosen, or it trains already, or nowhere.
+        ("1, type=int", "pass", TRAINED, False),
+        ('"small"', TRAINED, "pass", False),
+        ('"small"', "pass", "pass", False),
     ],
 )
 def test_defaults_are_tried_early_where_nothing_is_trained_yet(
-    executions: Executions, monkeypatch: pytest.MonkeyPatch, model: str, training: str, first: int
+    executions: Executions, monkeypatch: pytest.MonkeyPatch, model: str, first: str, last: str, early: bool
 ) -> None:
     for module in (execution_state, launch_worlds):
         monkeypatch.setattr(module, "MAX_BEFORE_TRAINING", 50)
-    text = LONG.replace('"small"TYPE', model).replace("print(args.model)", training + "; print(args.model)")
-    (program,) = executions.of(text.replace("print(args.model)", "print(args.model == 'large')"), "torchrun")
-    assert executions.statements[0] == first
-    assert executions.statements[-1] == 106
+    text = LONG.replace('"small"TYPE', model).replace("print(args.model)", f"{first}; print(args.model == 'large')")
+    (program,) = executions.of(f"{text}{last}\n", "torchrun")
+    assert (executions.statements[0] == 51) == early
+    assert executions.statements[-1] > 100
     assert not program.stops
-    assert bool(program.limits) == (first == 51)
+    assert program.assumptions.at_defaults == early
 
 
 def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:
