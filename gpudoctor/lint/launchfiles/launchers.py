@@ -120,6 +120,10 @@ _MPIRUN = Syntax(
     two=_words("mca genv env gmca"),
     single_dash=True,
 )
+_SSH = Syntax(
+    _words("t tt n q T A N f v x X Y C 4 6 a k K g"),
+    {"p": "port", "o": "o", "i": "identity", "l": "login", "J": "jump", "F": "config"},
+)
 _DOCKER = Syntax(
     _words(
         "rm privileged init tty interactive detach read-only publish-all no-healthcheck oom-kill-disable quiet help "
@@ -344,6 +348,8 @@ class _CommandReader:
             yield from inner(
                 following, (Starter("mpirun", words[0], options, closed),), environment=_told(rest, command)
             )
+        elif name == "ssh":
+            yield from self._remote(command, starters, depth)
         elif name in _CONTAINERS and rest and rest[0].text == "run":
             yield from self._container_run(words, command, inner)
         elif name in ("singularity", "apptainer") and rest and rest[0].text in ("exec", "run"):
@@ -354,6 +360,18 @@ class _CommandReader:
             yield from inner(rest)
         else:
             yield from self._launch(name, command, starters)
+
+    def _remote(self, command: ShellCommand, starters: tuple[Starter, ...], depth: int) -> Iterator[ProgramStart]:
+        """Another machine reads the words behind its name, and sees none of the variables of this one."""
+        options, following, closed = options_of(command.words[1:], _SSH)
+        # A name from outside was passed over as an option may be.
+        words = following[1:] if closed else following
+        there = replace(command, words=words, environment={}, per_node=True)
+        more = (*starters, Starter("ssh", command.words[0], options, closed))
+        if len(words) == 1:
+            yield from self._quoted(there, words, more, depth, per_node=True)
+        else:
+            yield from self.starts(there, more, depth + 1)
 
     def _shell(
         self, command: ShellCommand, rest: Sequence[Word], starters: tuple[Starter, ...], depth: int

@@ -48,7 +48,9 @@ class MasterPortCollides(Rule):
 
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         for file in launched.files:
-            ports = [(launch, *found) for launch in file.launches if (found := _port(launch)) is not None]
+            # On another machine the port is another one.
+            here = [launch for launch in file.launches if launch.started_by("ssh") is None]
+            ports = [(launch, *found) for launch in here if (found := _port(launch)) is not None]
             for index, (launch, port, at) in enumerate(ports):
                 if launch.started_by("srun", "mpirun") is not None and not _is_array(launch):
                     continue

@@ -69,6 +69,7 @@ class RendezvousDiffersPerNode(Rule):
                 continue
             yield from self._of_address(file, launch, nodes)
             yield from self._of_rank(launch)
+            yield from self._of_loop(launch, nodes)
 
     def _of_address(self, file: LaunchFile, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
         alone = launch.option("standalone")
@@ -137,6 +138,18 @@ class RendezvousDiffersPerNode(Rule):
                 f"The batch file fills in `${early[0]}` once, before `srun` starts anything: it is 0 there, and all "
                 f"{launch.slurm_nodes} nodes get it.",
                 remedy=f"Have each node fill it in: `srun bash -c '... --node-rank=${early[0]} ...'`.",
+            )
+
+    def _of_loop(self, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
+        """`ssh` starts one command on all nodes."""
+        option = launch.option("node-rank", "machine-rank")
+        alike = launch.started_by("ssh") is not None and launch.looped and not meets_by_c10d(launch)
+        if option is not None and option.number is not None and alike:
+            yield self.found(
+                option.at,
+                f"The loop starts this command on {nodes} nodes, and all get rank {option.number}: the others wait for "
+                "a node that never comes.",
+                remedy="Count the nodes in the loop, and give each its number.",
             )
 
 

@@ -40,6 +40,8 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         ("A='--a 1' && torchrun t.py $A \"$A\"", "torchrun | t.py --a 1 --a 1"),
         ("A='t.py'; B='--b 1'; C=\"torchrun $A $B\"; $C", "torchrun | t.py --b 1"),
         ("$PROFILER torchrun t.py", "torchrun | t.py"),
+        ("ssh -p 22 $NODE \"torchrun t.py \\$A\"", "torchrun | t.py $A?"),
+        ("ssh node1 torchrun t.py", "torchrun | t.py"),
         ("P=${PYTHON:-python}; $P -m torch.distributed.run t.py", "torchrun | t.py"),
         ("A=(--a 'b c'); A+=(d); torchrun t.py \"${A[@]}\"", "torchrun | t.py --a b c d"),
         ("N=$((2 * 4)); torchrun --nproc_per_node $N t.py", "torchrun nproc-per-node=8 | t.py"),
