@@ -11,6 +11,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
 from gpudoctor_rules.device._places import current_gpu
@@ -122,7 +123,7 @@ def shown_to_all(program: Program) -> EnvironmentWrite | None:
     write = writes[0]
     if not any(each.order > write.order for each in asked) or any(each.order < write.order for each in asked):
         return None
-    return write if program.by_every_rank(write) else None
+    return write if program.by_every_rank(write) and not by_choice(program, write) else None
 
 
 def _is_one_number(value: Value) -> bool:

@@ -42,6 +42,7 @@ from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import NONE, Const, Values, single_of, text_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld, Program
+from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
 from gpudoctor.lint.repair.snippets import LOCAL
 from gpudoctor.rule import Rule
@@ -113,6 +114,8 @@ class RendezvousMissing(Rule):
         # Whoever sets the rank as well brings what a launcher brings.
         sets_rank = any(each.name in ("RANK", "") for each in program.events(EnvironmentWrite))
         if program.launcher not in OF_TORCH or sets_rank or not program.by_every_rank(written):
+            return
+        if by_choice(program, written):
             return
         yield self.found(
             at=written.location,
