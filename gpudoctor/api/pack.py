@@ -189,6 +189,7 @@ from gpudoctor.lint.questions.loop_rounds import (
     same_round,
     training_loop,
     trains,
+    when_of,
 )
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision, may_mix_data, may_set_seed
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
@@ -522,5 +523,6 @@ __all__ = [
     "trains",
     "under_the_test",
     "waits_for_all",
+    "when_of",
     "wrappings",
 ]
