@@ -192,6 +192,7 @@ from gpudoctor.lint.questions.loop_rounds import (
     when_of,
 )
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision, may_mix_data, may_set_seed
+from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
 from gpudoctor.lint.repair.repair import (
     After,
@@ -468,6 +469,7 @@ __all__ = [
     "asked_of",
     "averaged_by_hand",
     "batch_loop",
+    "by_choice",
     "calls_behind",
     "chain_of",
     "comes_to",
