@@ -32,6 +32,7 @@ class Lanes:
 
     chart: Chart
     cut_at: float | None
+    steps_of_a_bin: int
 
 
 def lanes_of(ranks: Sequence[Process]) -> Lanes | None:
@@ -52,7 +53,7 @@ def lanes_of(ranks: Sequence[Process]) -> Lanes | None:
             _lane(axes, -_PITCH * top * number, each, top, width)
         _limits(axes, shown, top, last)
         chart = Chart("Time of each step", as_svg(figure, "steps", told), told)
-    return Lanes(chart, top if longest > top else None)
+    return Lanes(chart, top if longest > top else None, width)
 
 
 def _lane(axes: Axes, floor: float, process: Process, top: float, width: int) -> None:
