@@ -53,16 +53,17 @@ class LossKeepsGraph(Rule):
     needs = (Accumulated,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[str, ...]] = set()
+        told: set[tuple[str, Location]] = set()
         for event in program.events(Accumulated):
             kept = _from_earlier_round(program, event)
-            # A sum that is divided in the end was named where it grows.
-            name = (event.into, event.location.path, event.context.function)
             # Graphs that a later backward walks are kept on purpose, as in truncated backpropagation.
-            if kept is None or name in told or _differentiated_later(program, *kept):
+            if kept is None or _differentiated_later(program, *kept):
                 continue
-            told.add(name)
             made = program.forwards[kept[1]]
+            # A sum that is divided in the end was named where it grows.
+            if (event.into, made.location) in told:
+                continue
+            told.add((event.into, made.location))
             # A meter that adds up whatever it is given is right for those who give it numbers.
             place = parting(event, made)
             yield self.found(
