@@ -409,7 +409,8 @@ def _settings() -> Iterator[LibraryEntry]:
     yield LibraryEntry("icefall", settings=("utils.AttributeDict",), harmless=("utils.AttributeDict",))
     # In a `Munch` of their own people keep models, too.
     yield LibraryEntry("munch", settings=("munchify", "Munch.fromDict"), harmless=("munchify", "Munch.fromDict"))
-    yield LibraryEntry("configparser jsonargparse ruamel simple_parsing tomlkit tomllib", settings=ALL)
+    yield LibraryEntry("configparser ruamel simple_parsing tomlkit tomllib", settings=ALL)
+    yield LibraryEntry("jsonargparse", settings=ALL, aliases={"jsonargparse.cli.": "jsonargparse."})
 
 
 def _computing() -> Iterator[LibraryEntry]:

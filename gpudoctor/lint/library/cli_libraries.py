@@ -128,7 +128,7 @@ def _run_group(call: Call[Commands]) -> Values:
 
 
 @MODELS.callable(
-    "fire.Fire", "typer.run", "tyro.cli", "jsonargparse.CLI", "jsonargparse.cli.CLI", "defopt.run",
+    "fire.Fire", "typer.run", "tyro.cli", "jsonargparse.CLI", "defopt.run",
     "jsonargparse.auto_cli", "absl.app.run", "simple_parsing.parse", "cyclopts.run", "plac.call",
     "argh.dispatch_command", "clize.run",
 )  # fmt: skip
@@ -137,7 +137,7 @@ def _run_command(call: Call) -> Values:
     # fire calls it `component`, absl `main`, simple_parsing `config_class`.
     names = ("component", "main", "components", "config_class")
     given = next((values for name in names if (values := call.arg(0, name)) is not None), None)
-    if given is None and call.name in ("fire.Fire", "jsonargparse.CLI", "jsonargparse.cli.CLI"):
+    if given is None and call.name in ("fire.Fire", "jsonargparse.CLI"):
         started = _start_one(call, call.do.modules.own_functions())
     else:
         started = _start_one(call, flatten(call.do, list(given or ())))

@@ -219,6 +219,11 @@ STARTS = {
         if __name__ == '__main__':
             CLI(main)
         """,
+    "jsonargparse by its module": """
+        import jsonargparse.cli
+        if __name__ == '__main__':
+            jsonargparse.cli.CLI(main)
+        """,
     "jsonargparse auto": """
         import jsonargparse
         if __name__ == '__main__':
