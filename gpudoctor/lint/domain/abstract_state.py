@@ -340,6 +340,10 @@ class ClassState:
     """A tuple of the classes that name it as a base. Written by `metaclasses`, read by `reflection`."""
     makes: ValueCell[Class] = ValueCell()
     """Of a metaclass: the class that its `__new__` is called for. Written by `metaclasses`, read by `reflection`."""
+    first_actor: ValueCell[Class] = ValueCell()
+    """Of a class of Ray's actors: the object that the first round of a loop has made. Used by `ray_actors`."""
+    actors_are_ranks: Flag[Class] = Flag()
+    """Each of its objects is told a rank of its own. Used by `ray_actors`."""
 
 
 class SettingState:

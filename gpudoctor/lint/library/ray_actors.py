@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.abstract_state import PROCESS, ProcessState
+from gpudoctor.lint.domain.abstract_state import PROCESS, YES, ClassState, ProcessState
 from gpudoctor.lint.domain.function import BoundMethod, Class, Function, Library
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, TRUE, Const
+from gpudoctor.lint.domain.value import NONE, Const
 from gpudoctor.lint.events.process import EnvironmentWrite, Spawn
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 _REMOTE = "ray.remote"
 _ASKED = ("remote", "options")
-_FIRST = "(its first actor)"
-"""Where a class keeps the object that the first round of a loop has made."""
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
-_RANKS = "(its actors are ranks)"
-"""Set where each object of a class is told a rank of its own."""
 
 
 @MODELS.decorator(_REMOTE)
@@ -47,17 +43,17 @@ def _asked_for(call: Call) -> Values:
     if not isinstance(made, Class):
         return call.do.call(call.args[0], call.arguments.without_first(), call.node)
     # The object of a later round begins in a process of its own, which is like that of the first.
-    if loops and loops[-1].event.pass_ > 0 and (first := call.do.own_attribute(made.scope, _FIRST)) is not None:
+    if loops and loops[-1].event.pass_ > 0 and (first := call.do.state(made, ClassState.first_actor)) is not None:
         return first
     if any(isinstance(value, Rank) for value in call.all_values()):
-        call.do.set_own_attribute(made.scope, _RANKS, singleton(TRUE))
+        call.do.set_flag(made, ClassState.actors_are_ranks)
         _note_start(call)
         # Ray shows each of them the GPUs that it was given, and no others.
         own = singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, as_text=True, place=call.place))
         call.emit(EnvironmentWrite, name=_VISIBLE, value=own)
         call.do.set_entry(PROCESS, ProcessState.environment, _VISIBLE, own)
     actor = call.do.call(call.args[0], call.arguments.without_first(), call.node)
-    call.do.set_own_attribute(made.scope, _FIRST, actor)
+    call.do.set_state(made, ClassState.first_actor, actor)
     return actor
 
 
@@ -88,7 +84,7 @@ def _method(call: Call[BoundMethod]) -> Values:
     owner = getattr(call.receiver.receiver, "cls", None)
     if not isinstance(owner, Class) or call.do.own_attribute(owner.scope, "remote") is None:
         return NOT_ANSWERED
-    ranks = call.do.own_attribute(owner.scope, _RANKS) is not None
+    ranks = call.do.flag(owner, ClassState.actors_are_ranks) is YES
     return singleton(BoundMethod(call.receiver, Library(f"{_REMOTE}.call")) if ranks else call.receiver)
 
 
