@@ -96,7 +96,8 @@ def tell(outcome: Outcome, settings: Settings, arguments: Sequence[str]) -> None
             say(line)
     # After a bug of ours, "no mistake" would be more than is known.
     if not settings.quiet and (outcome.findings or not outcome.failures):
-        say(summary(outcome.findings, outcome.files, missed + outcome.too_new, partly=partly))
+        unchecked, nothing = missed + outcome.too_new, outcome.without_pytorch
+        say(summary(outcome.findings, outcome.files, unchecked, partly=partly, without_pytorch=nothing))
         _tell_fixable(outcome.findings, unsafe=settings.unsafe_fixes)
     for bug in outcome.failures[:1]:
         report_bug(bug, arguments)

@@ -105,3 +105,5 @@ class Outcome:
     """Files that a newer Python than this one reads."""
     known: tuple[Finding, ...] = ()
     gone: int = 0
+    without_pytorch: bool = False
+    """No file that was asked for, or that one of them imports, names PyTorch or a library that trains with it."""

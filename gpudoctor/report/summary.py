@@ -15,16 +15,21 @@ _NOUNS = {
 }
 
 
-def summary(findings: Sequence[Finding], files: int, missed: int = 0, *, partly: bool = False) -> str:
+def summary(
+    findings: Sequence[Finding], files: int, missed: int = 0, *, partly: bool = False, without_pytorch: bool = False
+) -> str:
     """`Found 2 errors and 1 warning in 3 files.`, with a hint how to read on.
 
     That there is no mistake is said only of files that were followed: of `missed` ones the training was not reached.
-    `partly` says that in some of the others not all rules were checked.
+    `partly` says that in some of the others not all rules were checked, and `without_pytorch` that none trains.
     """
     if not files:
         return "There is no Python file to read."
     if not findings and missed >= files:
         return f"No mistake found in what was followed of {_files(files)}."
+    if not findings and without_pytorch and not missed:
+        names = "the file names" if files == 1 else f"the {files} files name"
+        return f"Nothing to check: {names} neither PyTorch nor a library that trains with it."
     by = " by the rules that were checked" if partly else ""
     if not findings and missed:
         told = f"{missed} {'was' if missed == 1 else 'were'} not followed to the end"

@@ -52,7 +52,15 @@ def answer_of(
         lines=lambda at: _lines(at, places, sources),
         too_new=len({file.shown for file in newer if not file.in_cell}),
         programs=tuple(map(places.covered, covered)),
+        without_pytorch=_is_without_pytorch(found, listed, examined),
     )
+
+
+def _is_without_pytorch(found: FilesFound, listed: Listed, examined: Sequence[EntryResult]) -> bool:
+    if found.telling or found.launch_files or listed.unreadable:
+        return False
+    # A program that names no library may start the training of a module of its own project.
+    return frozenset().union(*(each.files for each in examined)) <= {each.shown for each in listed.seen}
 
 
 def _unreadable(

@@ -97,6 +97,7 @@ def test_who_trains_nothing_is_not_accused(tell: Tell) -> None:
     assert {each["followed"] for each in told.document["programs"] if each["world"]} == {"whole"}
 
 
+NOTHING = "Nothing to check: the file names neither PyTorch nor a library that trains with it."
 EXTRACTS = LIGHTNING.replace("L.Trainer(max_epochs=3).fit(Net())", "print(Net()(torch.randn(4, 8)))")
 
 
@@ -110,7 +111,7 @@ def test_who_only_has_a_module_of_lightning_trains_nothing(tell: Tell) -> None:
 
 def test_a_method_of_that_name_is_no_function_of_the_project(tell: Tell) -> None:
     told = tell("show.py", show="from engine import nn\nnn.Linear(8, 1).train()\n", engine=TRAINING)
-    assert told.lines == ["No mistake found in 1 file."]
+    assert told.lines == [NOTHING]
 
 
 def test_tests_train_nothing(tell: Tell) -> None:
@@ -121,7 +122,13 @@ def test_tests_train_nothing(tell: Tell) -> None:
 
 def test_a_script_that_names_no_framework_and_trains_nothing(tell: Tell) -> None:
     plots = "from company.data import train_data\nprint(train_data('a.csv').mean())\n"
-    assert tell("plots.py", plots=plots).lines == ["No mistake found in 1 file."]
+    assert tell("plots.py", plots=plots).lines == [NOTHING]
+
+
+def test_a_folder_that_trains_with_something_else(tell: Tell) -> None:
+    fits = "import tensorflow as tf\ntf.keras.Sequential().fit([], [])\n"
+    told = tell(train=fits, plots="print('accuracy')\n")
+    assert told.lines == ["Nothing to check: the 2 files name neither PyTorch nor a library that trains with it."]
 
 
 def test_a_function_of_the_same_name_is_another_one(tell: Tell) -> None:
