@@ -153,6 +153,7 @@ from gpudoctor.lint.events.process import (
     Spawn,
     Swallowed,
 )
+from gpudoctor.lint.events.rank_agreement import Agreement, agreement_on
 from gpudoctor.lint.events.reporting import Averaged, MetricShown, Scored, StartLogger, UseLogger
 from gpudoctor.lint.events.training_step import (
     Accumulated,
@@ -256,6 +257,7 @@ __all__ = [
     "UNSEEN",
     "Accumulated",
     "After",
+    "Agreement",
     "AllOf",
     "Always",
     "Anonymous",
@@ -465,6 +467,7 @@ __all__ = [
     "Wrapper",
     "WrapperKind",
     "Wrapping",
+    "agreement_on",
     "asked_first",
     "asked_of",
     "averaged_by_hand",

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
@@ -662,7 +662,7 @@ class Program:
     def may_run_alone(self) -> bool:
         """It is written for one process without a process group as well: a setting or the launcher decides."""
         sizes = (event for event in self.events(EnvironmentRead) if event.name in _TELL_LAUNCHERS)
-        asked = any(event.default is not None and event.default.single != NONE for event in sizes)
+        asked = any(event.has_default is not False for event in sizes)
         return asked or LaunchWorld.SINGLE in self.worlds or bool(self.assumptions.switches)
 
     @cached_property

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 @told(HOOKS.cut_off)
 def _cut(do: LibraryContext, owner: Values, end: Values, place: Location) -> None:
     if any(isinstance(part, Length) for value in end for part in provenance_of(value)):
-        do.emit(CutOff, at=place, end=end)
+        do.emit(CutOff, at=place)

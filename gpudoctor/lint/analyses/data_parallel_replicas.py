@@ -56,7 +56,7 @@ def _rehearsed(
 
 def _note_writes(call: Call, core: Module, forward: Values, writes: list[ReplicaWrite]) -> None:
     """Log what a forward sets on a copy of the model: from here on the model is without it."""
-    held = {}
+    held: dict[tuple[Value, str], Values] = {}
     for key in {(event.module, event.name): None for event in writes}:
         old = call.do.own_attribute(*key)
         if old is not None:

@@ -133,10 +133,6 @@ class Loader(Allocated):
     """The attribute that has its sampler: a library's own loader may have another name for it."""
     class_name = "torch.utils.data.DataLoader"
 
-    @property
-    def loader(self) -> Loader:
-        return self
-
     def on_each_rank(self) -> Loader:
         return replace(self, sharded=True, surely_sharded=True)
 

@@ -168,11 +168,6 @@ class Value:
         return False
 
     @property
-    def loader(self) -> Value | None:
-        """The loader whose batches a loop over this value goes through."""
-        return None
-
-    @property
     def is_setting(self) -> bool:
         """The text of the program chooses it, or who starts it does."""
         return False

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.group import Work
+from gpudoctor.lint.domain.group import ManagedObject, Work
+from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event, Loop
@@ -42,7 +43,7 @@ class Collective(Event):
     in_place: bool = True
     asynchronous: bool = False
     group_exists: bool | None = None
-    asked: Value | None = None
+    asked: ManagedObject | Wrapper | None = None
     """The object of a framework whose method it is."""
     spread: bool = False
     """That object spreads over ranks what the call brings together."""
@@ -51,7 +52,7 @@ class Collective(Event):
     flaw: str = ""
     """What is wrong with its arguments: `lacks src`, `in wrong order`, `no tensor`, `list on every rank`, `list on no
     rank`, `one tensor`, several times."""
-    on_cpu: tuple[Value, ...] = ()
+    on_cpu: tuple[Tensor, ...] = ()
     """The tensors among its arguments that surely lie on the CPU."""
     temporary: bool = False
     """It writes into a copy that was made for the call, which nobody else has."""

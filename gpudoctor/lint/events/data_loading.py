@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.events.rank_agreement import Agreement
 from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split(Event):
-    """A data set is split at random, with `generator` or the one of the process. `seed` is that of the generator."""
+    """A data set is split at random, with a generator of its own or the one of the process. `seed` is that of its own
+    one, None where that is not known."""
 
     call: str
-    generator: Values | None = None
-    seed: Values | None = None
+    own_generator: bool = False
+    seed: Agreement | None = None
     by_numpy: bool = False
     """The numbers of the process are those of NumPy, not those of torch."""
     keeps_all: bool = False
@@ -56,7 +58,7 @@ class SkipBatches(Event):
 class SetEpoch(Event):
     """`set_epoch(epoch)`. `target` is what it was called on."""
 
-    target: Value
+    target: Sampler | Loader | Dataset | Unknown
     epoch: Values | None
 
 
@@ -84,10 +86,8 @@ class BatchCut(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CutOff(Event):
-    """What lies behind an `end` is left out, which was computed from how many there are of something:
+    """What lies behind an end is left out, which was computed from how many there are of something:
     `predictions[:len(dataset)]`."""
-
-    end: Values
 
 
 @dataclass(frozen=True, kw_only=True)

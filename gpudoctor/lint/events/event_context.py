@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.record import dataclass, field, fields
@@ -24,7 +25,7 @@ class Loop:
 
     identity: Hashable
     location: Location
-    over: Value | None = field(default=None, compare=False)
+    over: Loader | None = field(default=None, compare=False)
     # Not compared: rounds of one execution are one loop, however far it was counted.
     times: int | None = field(default=None, compare=False)
     pass_: int = field(default=0, compare=False)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import CallResult, IsTrue
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Condition
@@ -54,7 +57,7 @@ class ShardedState(Event):
     the parts together."""
 
     call: str
-    owner: Value | None
+    owner: Module | Wrapper | Optimizer | Tensor | Unknown
     gathers: bool
 
 
@@ -73,7 +76,7 @@ class Load(Event):
 class LoadState(Event):
     """`load_state_dict(state)`."""
 
-    target: Value
+    target: Module | Wrapper | Optimizer | Scheduler | Scaler | Unknown
     state: Values | None
     strict: bool | None = True
     """True, False, or None where that is not known."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.group import ManagedObject
-from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
@@ -103,7 +103,7 @@ class LoopRun(Event):
 class OwnOptimization(Event):
     """From here to the end of the framework's loop, a `model` says itself when to propagate back and to step."""
 
-    model: Value
+    model: Module | Wrapper
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -63,7 +63,7 @@ class SyncNorm(Event):
     was converted to it. The two are one object but for a bare layer."""
 
     module: Module | Wrapper
-    given: Value | None = None
+    given: Module | Wrapper | Unknown | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class ReplicaWrite(Event):
     """A forward under `DataParallel` sets an attribute of the copy of `module` that it runs on, which is then dropped.
     `carried` where the new value is computed from the one that the attribute had."""
 
-    module: Value
+    module: Module
     name: str
     carried: bool = False
 
@@ -147,7 +147,7 @@ class ReplicaWrite(Event):
 class ReplicaRead(Event):
     """An attribute that only copies of `module` were given by their forward is read from the model itself."""
 
-    module: Value
+    module: Module
     name: str
 
 
@@ -164,7 +164,7 @@ class GradientFlag(Event):
     """The parameters of `module`, or those of them that a test picks, take a gradient from here on, or none. `on` is
     None where that is not known."""
 
-    module: Value
+    module: Module | Wrapper
     on: bool | None
 
 
@@ -174,7 +174,7 @@ class PartAdded(Event):
     `part` is the module itself). `replaced` where something stood under that name before."""
 
     parent: Module
-    part: Value
+    part: Module | Wrapper
     name: str = ""
     replaced: bool = False
     parameters: bool | None = None
@@ -186,14 +186,14 @@ class PartExchanged(Event):
     """A model that a library has built takes in another `part`, after a state was loaded into it."""
 
     parent: Module
-    part: Value
+    part: Module | Wrapper
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightsDrawn(Event):
     """After some model was wrapped, weights of `module` are drawn anew: `call` is what draws them."""
 
-    module: Value
+    module: Module | Wrapper
     call: str
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -38,7 +39,7 @@ class DeviceUsed(Event):
     """A device with an index is chosen. `purpose`: `set_device`, `move`, `device_ids`, `map_location`, `factory`,
     `output_device`, `context`, `process group`."""
 
-    device: Value
+    device: Device | Unknown
     purpose: str
     certain: bool = True
     """It can be no other device."""

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.events.rank_agreement import Agreement
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 
@@ -25,8 +26,10 @@ class InitGroup(Event):
     init_method: Values | None = None
     rank: Values | None = None
     world_size: Values | None = None
-    device_id: Values | None = None
-    timeout: Values | None = None
+    binds_device: bool = False
+    """It is told the device of the rank."""
+    timed: bool = False
+    """It is told how long ranks wait for each other."""
     again: bool | None = None
     """A process group was there already: True, False, or None where that is not known."""
 
@@ -76,8 +79,6 @@ _IMPORTING = (Const("spawn"), Const("forkserver"), NONE)
 @dataclass(frozen=True, kw_only=True)
 class SetStartMethod(Event):
     """`set_start_method`: how processes are started from here on, workers of loaders among them."""
-
-    method: Values | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +157,10 @@ class EnvironmentRead(Event):
     """A read of an environment variable. `of_launcher` where it tells a process its rank or how many there are."""
 
     name: str
-    default: Values | None = None
+    insists: bool = True
+    """It raises an error where the variable is not set."""
+    has_default: bool | None = False
+    """It says what counts then; False where that is None, and None where it may be."""
     of_launcher: bool = False
 
 
@@ -232,5 +236,6 @@ class SeedSet(Event):
 
     call: str
     of: Sequence[str]
-    seed: Values | None
+    seed: Agreement | None
+    """None where the system draws it."""
     guarded: bool = False

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
+from gpudoctor.lint.domain.group import ManagedObject
+from gpudoctor.lint.domain.module import Module, Wrapper
+from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.tensor import Extent, Tensor
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Unknown, Value, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -18,7 +19,7 @@ class Backward(Event):
     """`loss.backward()`, or a framework's form of it. `forwards` are the module calls in the graph of the loss;
     `complete` is false where something unknown is in that graph too."""
 
-    loss: Value
+    loss: Tensor | Unknown
     forwards: frozenset[Hashable] = frozenset()
     complete: bool = True
     managed: str = ""
@@ -58,7 +59,7 @@ class ScalerCall(Event):
 
     scaler: Scaler
     call: str
-    optimizer: Value | None = None
+    optimizer: Optimizer | Wrapper | Unknown | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,14 +72,14 @@ class ClipGradients(Event):
     """Gradients are cut to a bound, by `call`. `modules` are those whose parameters are given, as in `Optimizer`."""
 
     call: str
-    modules: frozenset[Value] = frozenset()
+    modules: frozenset[Module | Wrapper] = frozenset()
     by_norm: bool = True
     """By one norm of them all, and not one by one."""
     plain: bool = False
     """It is told whose gradients, and the bound, and nothing else."""
     of_all_shards: bool = False
     """The norm is that of the shards of all ranks together."""
-    by: Value | None = None
+    by: ManagedObject | Wrapper | None = None
     """What of a framework is asked to do it."""
     bound: Values | None = None
 
@@ -112,7 +113,7 @@ class GradientSync(Event):
     """The program says itself in which steps gradients are averaged over ranks: `no_sync`, `accumulate`. `target` is
     the wrapper, the model that `fully_shard` has sharded in place, or the framework."""
 
-    target: Value
+    target: Module | Wrapper | ManagedObject
     call: str
     never: bool = False
     """They surely are not averaged from here on: `model.require_backward_grad_sync = False`."""
@@ -137,7 +138,7 @@ class MakeOptimizer(Event):
 class OptimizerStep(Event):
     """`optimizer.step()`, also through a scaler or a framework."""
 
-    optimizer: Value
+    optimizer: Optimizer | Wrapper | Unknown
     through: str = ""
 
 
@@ -145,7 +146,7 @@ class OptimizerStep(Event):
 class EngineStep(Event):
     """An engine counts a batch, and steps its optimizer where enough of them have come."""
 
-    engine: Value
+    engine: Wrapper
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +161,7 @@ class SchedulerStep(Event):
 class ClearGradients(Event):
     """`optimizer.zero_grad()`, `model.zero_grad()` or `p.grad = None`."""
 
-    target: Value
+    target: Module | Wrapper | Optimizer | Parameters | Tensor | Unknown
     named: bool = False
     """Only that of the parameters whose name passed a test."""
 

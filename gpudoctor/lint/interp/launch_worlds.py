@@ -251,7 +251,7 @@ def _its_own(program: Program, *kinds: type[E]) -> Iterator[E]:
 
 def _insists(event: Event) -> bool:
     """`os.environ["RANK"]`, which ends whatever was not started by a launcher."""
-    return isinstance(event, EnvironmentRead) and event.default is None
+    return isinstance(event, EnvironmentRead) and event.insists
 
 
 def _uses_data_parallel(program: Program) -> bool:

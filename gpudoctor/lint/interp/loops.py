@@ -11,6 +11,7 @@ from gpudoctor.lint.contents import find_method, is_grown, known_items
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import Enumerated, ListOf, Range, TupleOf
+from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.function import Generator
 from gpudoctor.lint.domain.traced_number import number_of
 from gpudoctor.lint.domain.value import (
@@ -61,7 +62,7 @@ def run_for(m: Evaluator, node: ast.For | ast.AsyncFor) -> None:
     _run_over(m, node, iterable, loaders)
 
 
-def _begin_iterator(m: Evaluator, loader: Binding[Value], node: ast.expr) -> None:
+def _begin_iterator(m: Evaluator, loader: Binding[Loader], node: ast.expr) -> None:
     """What a loader of the project does before torch's own iterator begins, as to tell its sampler the epoch."""
     own = find_method(m, loader.value, "__iter__")
     if own is None:
@@ -78,7 +79,7 @@ def _is_choice_of_few(m: Evaluator, iterable: Values) -> bool:
     return len(known) > 1 and None not in known and sum(map(len, filter(None, known))) <= MAX_UNROLLED
 
 
-def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, loaders: list[Binding[Value]]) -> Values:
+def _run_over(m: Evaluator, node: ast.For | ast.AsyncFor, iterable: Values, loaders: list[Binding[Loader]]) -> Values:
     known = known_items(m, iterable.single)
     # Batches of a loader are never known one by one, however few there are.
     alike = known is None or len(known) > MAX_UNROLLED or bool(loaders)
@@ -132,7 +133,7 @@ class _FollowedLoop:
         self,
         m: Evaluator,
         node: _LoopNode,
-        loaders: list[Binding[Value]],
+        loaders: list[Binding[Loader]],
         times: int | None,
         alike: bool,
         unordered: bool = False,
@@ -338,13 +339,13 @@ def _called(value: Value, name: str) -> Value:
     return replace(value, label=name) if isinstance(value, Unknown) and counts else value
 
 
-def _loaders_of(iterable: Values, when: Condition = ALWAYS) -> list[Binding[Value]]:
+def _loaders_of(iterable: Values, when: Condition = ALWAYS) -> list[Binding[Loader]]:
     """The loaders that a loop goes over, through `enumerate`, `zip`, `tqdm` and `iter`."""
-    found: list[Binding[Value]] = []
+    found: list[Binding[Loader]] = []
     for binding in iterable.bindings:
         value, under = binding.value, when.and_(binding.condition)
-        if value.loader is not None:
-            found.append(Binding(value.loader, under))
+        if isinstance(value, Loader):
+            found.append(Binding(value, under))
         elif isinstance(value, Enumerated):
             for item in value.items:
                 found += _loaders_of(item.restrict(under), under)

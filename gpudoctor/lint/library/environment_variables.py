@@ -214,7 +214,11 @@ def get(call: Call) -> Values:
     default = call.arg(1, "default") or singleton(NONE)
     if name is None:
         return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
-    call.emit(EnvironmentRead, name=name, default=default, of_launcher=name in RANKS or name in SIZES)
+    told = not default.any(lambda value: value == NONE)
+    call.emit(
+        EnvironmentRead, name=name, insists=False, has_default=told or (False if default.single == NONE else None),
+        of_launcher=name in RANKS or name in SIZES,
+    )  # fmt: skip
     known = _is_set(call.do, name, _of(call))
     # `int(os.environ.get("LOCAL_RANK", -1))`: without a launcher the default is what counts.
     if known is False:

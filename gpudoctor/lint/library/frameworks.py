@@ -356,7 +356,7 @@ def _init_distributed(call: Call) -> Values:
             init_method=call.given("init_method"),
             world_size=call.given("world_size"),
             rank=call.given("rank"),
-            timeout=call.given("timeout"),
+            timed=call.given("timeout") is not None,
         )
     return take_charge(call)
 

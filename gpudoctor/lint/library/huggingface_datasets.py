@@ -9,6 +9,7 @@ from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.symbols import Loaded
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
 from gpudoctor.lint.events.data_loading import Split
+from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
 
@@ -46,5 +47,8 @@ def _draw(call: Call[Unknown]) -> Values:
     seed = call.arg(_SEED_OF[call.name], "seed")
     given = (seed, *(call.keywords.get(name) for name in ("seeds", "generator", "generators")))
     drawn = next((each for each in given if each is not None and each.single != NONE), None)
-    call.emit(Split, call=call.name, generator=drawn, seed=drawn, by_numpy=True, keeps_all=call.name == "shuffle")
+    call.emit(
+        Split, call=call.name, own_generator=drawn is not None, seed=agreement_on(drawn), by_numpy=True,
+        keeps_all=call.name == "shuffle",
+    )  # fmt: skip
     return NOT_ANSWERED

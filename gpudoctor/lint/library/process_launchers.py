@@ -156,7 +156,7 @@ def _start_method(call: Call) -> Values | None:
 
 @MODELS.callable("torch.multiprocessing.set_start_method")
 def _set_start_method(call: Call) -> Values:
-    call.emit(SetStartMethod, method=call.arg(0, "method"))
+    call.emit(SetStartMethod)
     call.do.set_state(PROCESS, ProcessState.start_method, call.arg(0, "method") or singleton(NONE))
     return singleton(NONE)
 

@@ -8,6 +8,7 @@ from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, single_of
 from gpudoctor.lint.events.process import SeedSet
+from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import SeedEffect
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 def _seed(call: Call, effect: SeedEffect) -> Values:
     drawn = Unknown(Anonymous("drawn", call.allocation_site()), "drawn at random", call.label, Divergence.LOCAL)
     seed = call.given(effect.by) if effect.by else singleton(drawn)
-    call.emit(SeedSet, call=call.name, of=effect.of.split(), seed=seed, guarded=call.do.launch.under_main_guard)
+    agreement = agreement_on(seed)
+    call.emit(SeedSet, call=call.name, of=effect.of.split(), seed=agreement, guarded=call.do.launch.under_main_guard)
     return singleton(Unknown(Anonymous("generator"), "a generator", call.label) if effect.by else drawn)
 
 

@@ -216,7 +216,7 @@ def _open_run(do: LibraryContext, place: Location) -> Values:
 @MODELS.effect(OpenEffect)
 def _opens(call: Call, effect: OpenEffect) -> Values:
     if effect.keeps_gradients:
-        call.emit(GradientSync, target=call.receiver or NONE, call=call.name)
+        call.emit(GradientSync, target=call.receiver, call=call.name)
     return singleton(ContextManager(call.full_name))
 
 
@@ -250,7 +250,7 @@ def _unscales(call: Call, effect: UnscaleEffect) -> Values:
 
 @MODELS.effect(StepEffect)
 def _counts_batches(call: Call, effect: StepEffect) -> Values:
-    call.emit(EngineStep, engine=call.receiver or NONE)
+    call.emit(EngineStep, engine=call.receiver)
     return singleton(NONE)
 
 

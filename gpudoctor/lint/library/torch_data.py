@@ -18,6 +18,7 @@ from gpudoctor.lint.domain.value import NONE, Truth, Unknown, Value, Values, sin
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
+from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import mentions
@@ -171,7 +172,8 @@ def _skip_batches(call: Call, effect: SkipEffect) -> Values:
 def _random_split(call: Call) -> Values:
     parent = call.first
     generator = call.given("generator")
-    call.emit(Split, call=call.name, generator=generator, seed=seed_of(call.do, generator))
+    own = generator is not None and generator.single != NONE
+    call.emit(Split, call=call.name, own_generator=own, seed=agreement_on(seed_of(call.do, generator)))
     # The lengths may be fractions, so how many parts there are is not counted.
     return new_list(call.do, [singleton(_derived(call, parent))], call.node, exact=False)
 

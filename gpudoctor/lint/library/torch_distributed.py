@@ -99,8 +99,8 @@ def _init(call: Call) -> Values:
         world_size=call.given("world_size"),
         rank=call.given("rank"),
         # Binds the group to a GPU (torch 2.3), which makes `set_device` less needed.
-        device_id=bound,
-        timeout=call.given("timeout"),
+        binds_device=bound is not None,
+        timed=call.given("timeout") is not None,
     )
     return singleton(NONE)
 

@@ -39,7 +39,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.container import Enumerated, Range
-from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, Item, MethodResult
@@ -152,7 +151,7 @@ def _forwards(program: Program) -> Iterator[JointStep]:
 def _own_loop(event: Event) -> Loop | None:
     """The loop around it, within a pass over this rank's data, that goes by the size of a sample."""
     around = batch_loop(event)
-    if around is None or not isinstance(around.over, Loader):
+    if around is None or around.over is None:
         return None
     size = around.over.batch_size
     alone = size is None or all(each in (Const(1), NONE) for each in size)

@@ -185,8 +185,6 @@ def _common_seed(program: Program) -> SeedSet | None:
     """The seed of torch that all ranks surely have in common; none where some generator may differ."""
     seeds = list(program.events(SeedSet))
     asked = any("seed" in event.into.lower() for event in program.events(Escape))
-    if asked or not all(program.by_every_rank(each) and each.seed is not None for each in seeds):
-        return None
-    if any(value.divergence for each in seeds for value in each.seed or ()):
+    if asked or not all(program.by_every_rank(each) and each.seed and not each.seed.maybe for each in seeds):
         return None
     return next((each for each in reversed(seeds) if "torch" in each.of), None)

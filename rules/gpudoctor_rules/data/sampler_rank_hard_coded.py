@@ -38,10 +38,11 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import FALSE, Const, Unknown, Value, Values, int_of, single_of
+from gpudoctor.lint.domain.value import FALSE, Const, Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import InitGroup, SeedSet
+from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source
@@ -143,7 +144,7 @@ class SamplerRankHardCoded(Rule):
                 severity=Severity.WARNING,
             )
         # Apart from the rank: a sampler may have both mistakes. Without shuffling the seed is never used.
-        if _shuffles(sampler) and (_differs(sampler.seed) or _drawn_apart(program, event)):
+        if _shuffles(sampler) and (_differs(sampler) or _drawn_apart(program, event)):
             yield self.found(
                 at=sampler.place,
                 message=f"Each rank shuffles with a different seed in `{sampler.label}`, so the shards of the ranks "
@@ -252,22 +253,18 @@ def _drawn_apart(program: Program, made: MakeSampler) -> bool:
         return False
     seeds = (each.seed for each in program.events(SeedSet) if each.order < made.order)
     # Seeded alike, the ranks draw alike.
-    if any(seed is None or not seed.all(_is_own_number) for seed in seeds):
+    if any(seed is None or not seed.is_own for seed in seeds):
         return False
     # Code that was not read may have seeded them.
     asked = any("seed" in event.into.lower() for event in program.events(Escape))
-    seed = made.sampler.seed
-    return seed is not None and seed.all(_is_own_number) and not asked
+    seed = agreement_on(made.sampler.seed)
+    return seed is not None and seed.is_own and not asked
 
 
-def _is_own_number(value: Value) -> bool:
-    apart = value.divergence & (Divergence.LOCAL | Divergence.UNREAD)
-    return isinstance(value, Unknown) and apart is Divergence.LOCAL
-
-
-def _differs(seed: Values | None) -> bool:
+def _differs(sampler: Sampler) -> bool:
     # `seed + rank` is right for augmentation and wrong here: the shares are cut from one common order.
-    return seed is not None and seed.all(lambda value: bool(value.divergence & Divergence.RANK))
+    seed = agreement_on(sampler.seed)
+    return seed is not None and bool(seed.surely & Divergence.RANK)
 
 
 def _whole_for_groups(shares: Sequence[tuple[int | None, int]]) -> bool:

@@ -158,7 +158,7 @@ def _flaw(each: Repeated) -> str:
 
 def _over_its_batches(loop: Loop, each: Repeated) -> bool:
     """The loop goes over batches that the sampler picks. In one over other batches, its own order is still to come."""
-    if not isinstance(loop.over, Loader):
+    if loop.over is None:
         return False
     given = (*(loop.over.sampler or ()), *(loop.over.batch_sampler or ()))
     picks = any(isinstance(value, Sampler) and value.base == each.sampler for value in given)

@@ -38,7 +38,6 @@ from itertools import permutations
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
-from gpudoctor.lint.domain.value import NONE, Values
 from gpudoctor.lint.events.data_loading import Split
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import SeedSet
@@ -50,6 +49,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.events.rank_agreement import Agreement
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -144,7 +144,7 @@ def _seed(split: Split) -> Repair:
 
 def _why(program: Program, split: Split) -> tuple[str, Location | None] | None:
     """Why the ranks split differently, and where each sets another seed; None where they surely or maybe do not."""
-    if split.generator is not None and split.generator.single != NONE:
+    if split.own_generator:
         return ("the seed of its generator is a different one", None) if _differs(split.seed) else None
     seed = _last_seed(program, split)
     if seed is not None:
@@ -160,5 +160,5 @@ def _last_seed(program: Program, split: Split) -> SeedSet | None:
     return before[-1] if before else None
 
 
-def _differs(seed: Values | None) -> bool:
-    return seed is not None and seed.all(lambda value: bool(value.divergence & (Divergence.RANK | Divergence.LOCAL)))
+def _differs(seed: Agreement | None) -> bool:
+    return seed is not None and bool(seed.surely & (Divergence.RANK | Divergence.LOCAL))

@@ -80,7 +80,7 @@ def may_have_chosen(program: Program, event: Event) -> bool:
     if any(escape.order < event.order for escape in program.events(Escape)):
         return True
     # Wherever it stands: the order of calls in other files is not always known.
-    return bool(choices(program)) or any(init.device_id is not None for init in program.events(InitGroup))
+    return bool(choices(program)) or any(init.binds_device for init in program.events(InitGroup))
 
 
 def choices(program: Program) -> list[DeviceUsed]:
@@ -109,7 +109,7 @@ def may_have_chosen_before(program: Program, event: Event) -> bool:
     if any(escape.order < min(event.order, wrapped) for escape in unread):
         return True
     before = any(used.order < event.order and not used.condition.excludes(event.condition) for used in choices(program))
-    return before or any(init.device_id is not None for init in program.events(InitGroup))
+    return before or any(init.binds_device for init in program.events(InitGroup))
 
 
 def shown_to_all(program: Program) -> EnvironmentWrite | None:

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.container import TupleOf
-from gpudoctor.lint.domain.data import Loader
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import FALSE, in_code, name_of
@@ -45,6 +44,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, constant, taken_in_charge
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.data import Loader
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
@@ -70,7 +70,7 @@ class GatherKeepsPadding(Rule):
             if loop is None or not event.gathers or event.effect.drops_padding or not isinstance(owner, ManagedObject):
                 continue
             loader = loop.over
-            if not isinstance(loader, Loader) or loader.managed != ACCELERATE or loader in told:
+            if loader is None or loader.managed != ACCELERATE or loader in told:
                 continue
             charge = taken_in_charge(program, owner)
             if trains(program, loop) or charge is None or _drops_last(loader) or _deals_otherwise(charge):

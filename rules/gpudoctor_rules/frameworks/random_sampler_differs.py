@@ -123,4 +123,4 @@ def _have_common_seed(program: Program, event: Prepare) -> bool:
         # A helper that was not read may set one.
         return may_set_seed(program)
     own = Divergence.RANK | Divergence.LOCAL
-    return seeds[-1].seed is None or not seeds[-1].seed.all(lambda value: bool(value.divergence & own))
+    return seeds[-1].seed is None or not seeds[-1].seed.surely & own

@@ -116,7 +116,7 @@ def _is_a_number(sent: Collective) -> bool:
 
 def _seeded_alike(program: Program, wrap: UseManaged) -> bool:
     seeds = (each.seed for each in program.events(SeedSet) if each.order < wrap.order)
-    return any(seed is None or not seed.any(lambda each: bool(each.divergence & Divergence.RANK)) for seed in seeds)
+    return any(seed is None or not seed.maybe & Divergence.RANK for seed in seeds)
 
 
 def _broadcast(wrap: UseManaged, model: Module) -> Repair:

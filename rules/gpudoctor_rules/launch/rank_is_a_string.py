@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.rank import RankKind, SizeKind
-from gpudoctor.lint.domain.value import NONE, Value
 from gpudoctor.lint.events.process import EnvironmentRead, RankTextUsed
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
@@ -91,10 +90,6 @@ class RankIsAString(Rule):
 def _convert(program: Program, at: Location | None) -> Repair | None:
     reads = [event for event in program.events(EnvironmentRead) if event.location == at]
     # `int(None)` would end a program that is started without a launcher.
-    if at is None or not reads or any(read.default is not None and read.default.any(_is_none) for read in reads):
+    if at is None or not reads or not all(read.insists or read.has_default for read in reads):
         return None
     return Repair("Make a number of it", (Replace(at, ("int(", Source(at), ")")),))
-
-
-def _is_none(value: Value) -> bool:
-    return value == NONE

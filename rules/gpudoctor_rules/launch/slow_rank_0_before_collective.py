@@ -67,7 +67,7 @@ class SlowRank0BeforeCollective(Rule):
         if not program.presence() or not program.whole:
             return
         # Who gives a timeout has thought of it.
-        if any(group.timeout is not None for group in program.events(InitGroup)):
+        if any(group.timed for group in program.events(InitGroup)):
             return
         seen: set[object] = set()
         for event in program.events(Iterate):

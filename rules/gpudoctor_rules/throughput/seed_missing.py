@@ -142,4 +142,4 @@ def _is_random(value: Tensor) -> bool:
 
 def _may_differ(seed: SeedSet) -> bool:
     """Ranks may have another seed each, or it is set on some of them only."""
-    return seed.seed is None or only_some_ranks(seed) or not seed.seed.all(lambda value: not value.divergence)
+    return seed.seed is None or only_some_ranks(seed) or bool(seed.seed.maybe)

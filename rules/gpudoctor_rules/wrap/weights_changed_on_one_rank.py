@@ -123,4 +123,4 @@ def _seeded_apart(program: Program, event: Event) -> bool:
         return not program.escaped and not program.lost
     # Only the last seed counts: what was drawn before it is forgotten.
     last = seeds[-1].seed
-    return last is not None and last.all(lambda value: bool(value.divergence & Divergence.RANK))
+    return last is not None and bool(last.surely & Divergence.RANK)
