@@ -153,7 +153,7 @@ from gpudoctor.lint.events.process import (
     Spawn,
     Swallowed,
 )
-from gpudoctor.lint.events.rank_agreement import Agreement, agreement_on
+from gpudoctor.lint.events.rank_agreement import RankAgreement, agreement_on
 from gpudoctor.lint.events.reporting import Averaged, MetricShown, Scored, StartLogger, UseLogger
 from gpudoctor.lint.events.training_step import (
     Accumulated,
@@ -257,7 +257,6 @@ __all__ = [
     "UNSEEN",
     "Accumulated",
     "After",
-    "Agreement",
     "AllOf",
     "Always",
     "Anonymous",
@@ -389,6 +388,7 @@ __all__ = [
     "ProgramStart",
     "Range",
     "Rank",
+    "RankAgreement",
     "RankIs",
     "RankKind",
     "RankSource",

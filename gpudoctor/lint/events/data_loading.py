@@ -6,7 +6,7 @@ from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.event_context import Event, Loop
-from gpudoctor.lint.events.rank_agreement import Agreement
+from gpudoctor.lint.events.rank_agreement import RankAgreement
 from gpudoctor.record import dataclass
 
 
@@ -17,7 +17,7 @@ class Split(Event):
 
     call: str
     own_generator: bool = False
-    seed: Agreement | None = None
+    seed: RankAgreement | None = None
     by_numpy: bool = False
     """The numbers of the process are those of NumPy, not those of torch."""
     keeps_all: bool = False

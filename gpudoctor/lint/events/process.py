@@ -10,7 +10,7 @@ from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.events.rank_agreement import Agreement
+from gpudoctor.lint.events.rank_agreement import RankAgreement
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 
@@ -236,6 +236,6 @@ class SeedSet(Event):
 
     call: str
     of: Sequence[str]
-    seed: Agreement | None
+    seed: RankAgreement | None
     """None where the system draws it."""
     guarded: bool = False

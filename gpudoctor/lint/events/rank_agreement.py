@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RankAgreement:
     """How far ranks may disagree about what was given, which may be one value or the other: `surely` so whichever it
     is, and `maybe` so for one of them."""
 
@@ -25,7 +25,7 @@ class Agreement:
         return bool(self.surely & Divergence.LOCAL) and not self.maybe & Divergence.UNREAD
 
 
-def agreement_on(given: Values | None) -> Agreement | None:
+def agreement_on(given: Values | None) -> RankAgreement | None:
     """How far ranks agree about it; None where nothing was given."""
     if given is None:
         return None
@@ -34,4 +34,4 @@ def agreement_on(given: Values | None) -> Agreement | None:
         found = value.divergence
         surely = found if surely is None else surely & found
         maybe = maybe | found
-    return Agreement(surely or Divergence.NONE, maybe)
+    return RankAgreement(surely or Divergence.NONE, maybe)

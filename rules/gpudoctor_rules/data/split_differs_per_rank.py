@@ -49,7 +49,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.rank_agreement import Agreement
+    from gpudoctor.lint.events.rank_agreement import RankAgreement
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -160,5 +160,5 @@ def _last_seed(program: Program, split: Split) -> SeedSet | None:
     return before[-1] if before else None
 
 
-def _differs(seed: Agreement | None) -> bool:
+def _differs(seed: RankAgreement | None) -> bool:
     return seed is not None and bool(seed.surely & (Divergence.RANK | Divergence.LOCAL))
