@@ -88,7 +88,7 @@ from gpudoctor.lint.events.data_loading import (
     Split,
     Streamed,
 )
-from gpudoctor.lint.events.event_context import Event, Loop
+from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement, agreement_on
 from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, lacking, missing
 from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
 from gpudoctor.lint.events.knowledge import (
@@ -153,7 +153,6 @@ from gpudoctor.lint.events.process import (
     Spawn,
     Swallowed,
 )
-from gpudoctor.lint.events.rank_agreement import RankAgreement, agreement_on
 from gpudoctor.lint.events.reporting import Averaged, MetricShown, Scored, StartLogger, UseLogger
 from gpudoctor.lint.events.training_step import (
     Accumulated,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, Values
-from gpudoctor.lint.events.event_context import Event, Loop
-from gpudoctor.lint.events.rank_agreement import RankAgreement
+from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement
 from gpudoctor.record import dataclass
 
 

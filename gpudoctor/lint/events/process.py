@@ -9,8 +9,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, text_of
-from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.events.rank_agreement import RankAgreement
+from gpudoctor.lint.events.event_context import Event, RankAgreement
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
 

@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.provenance import is_table
 from gpudoctor.lint.domain.symbols import Loaded
 from gpudoctor.lint.domain.value import FALSE, NONE, Unknown, Values
 from gpudoctor.lint.events.data_loading import Split
-from gpudoctor.lint.events.rank_agreement import agreement_on
+from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call
 

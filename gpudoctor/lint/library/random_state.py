@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.abstract_state import GeneratorState
 from gpudoctor.lint.domain.data import RandomGenerator
 from gpudoctor.lint.domain.value import Anonymous, Unknown, Values, single_of
+from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.process import SeedSet
-from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 from gpudoctor.manifest.effects import SeedEffect

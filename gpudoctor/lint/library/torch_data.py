@@ -16,9 +16,9 @@ from gpudoctor.lint.domain.symbols import Attribute
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.data_loading import Augments, MakeLoader, MakeSampler, SetEpoch, SkipBatches, Split
+from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
-from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, answers
 from gpudoctor.lint.library.class_kinds import mentions

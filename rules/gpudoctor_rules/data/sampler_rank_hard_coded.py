@@ -40,9 +40,9 @@ from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKin
 from gpudoctor.lint.domain.symbols import Operation
 from gpudoctor.lint.domain.value import FALSE, Const, Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
+from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import InitGroup, SeedSet
-from gpudoctor.lint.events.rank_agreement import agreement_on
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.repair.repair import Code, Either, Holds, Imported, RemoveArgument, Repair, SetArgument, Source

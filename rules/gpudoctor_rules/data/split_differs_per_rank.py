@@ -48,8 +48,7 @@ from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.rank_agreement import RankAgreement
+    from gpudoctor.lint.events.event_context import Event, RankAgreement
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
