@@ -89,7 +89,7 @@ from gpudoctor.lint.events.data_loading import (
     Streamed,
 )
 from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement, agreement_on
-from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, lacking, missing
+from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, lacking
 from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
 from gpudoctor.lint.events.knowledge import (
     SILENT_SAMPLER,
@@ -191,6 +191,7 @@ from gpudoctor.lint.questions.loop_rounds import (
     trains,
     when_of,
 )
+from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.lint.questions.unseen_deeds import may_lower_precision, may_mix_data, may_set_seed
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
@@ -500,7 +501,6 @@ __all__ = [
     "may_mix_data",
     "may_set_seed",
     "minds_mode",
-    "missing",
     "moved_to",
     "name_of",
     "names_day",
@@ -514,6 +514,7 @@ __all__ = [
     "parting",
     "provenance_of",
     "ranks_in_words",
+    "readings_in_path",
     "recording",
     "recurs",
     "replace",

@@ -152,8 +152,6 @@ class CallEffect(Effect):
 class LoggerEffect(Effect):
     """It opens a log, a run or a dashboard that is meant for one process."""
 
-    path: Parameter = ""
-    """The parameter that says where."""
     mode: Parameter = ""
     """The parameter that may switch it off."""
     shared_by: Parameter = ""

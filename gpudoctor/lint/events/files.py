@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import CallResult, IsTrue
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Const, Text, Unknown, Value, Values, single_of, text_of
 from gpudoctor.lint.events.event_context import Event
-from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import dataclass
@@ -19,13 +20,96 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
 
 
+_TOLD_APART = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
+
+
 @dataclass(frozen=True, kw_only=True)
-class Save(Event):
+class FileEvent(Event):
+    """Something is done to a file or a folder. What is asked of its path is answered here."""
+
+    path: Values | None
+    spelled: str = ""
+    """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
+
+    @property
+    def path_text(self) -> str:
+        """The whole path; empty where it is not known."""
+        return text_of(single_of(self.path)) or ""
+
+    @property
+    def on_one_path(self) -> bool:
+        """All ranks surely have the same path."""
+        return self.path is not None and self.path.all(_agreed)
+
+    def path_differs(self, how: Divergence) -> bool:
+        """Ranks may have paths that differ so."""
+        return any(value.divergence & how for value in self.path or ())
+
+    @property
+    def user_names_path(self) -> bool:
+        """Who starts the program says where it is."""
+        return self.path is not None and self.path.all(lambda value: value.config)
+
+    def is_of(self, other: FileEvent) -> bool:
+        """It may be the same file: one path that both may use is enough."""
+        return not set(self.path or ()).isdisjoint(other.path or ())
+
+    @property
+    def where_missing(self) -> bool:
+        """The program comes by only where it has found that there is no such file."""
+        return any(not asked.isdisjoint(self.path or ()) for asked in map(_not_there, self.condition))
+
+    def lies_in(self, folders: tuple[str, ...], variables: Iterable[str]) -> bool:
+        """A part of its path begins with one of the folders, or comes from a variable that names one."""
+        parts = [part for value in self.path or () for part in (value.parts if isinstance(value, Text) else (value,))]
+        texts = (text for part in parts if (text := text_of(part)) is not None)
+        labels = [part.label.upper() for part in parts if isinstance(part, Unknown)]
+        return any(text.startswith(folders) for text in texts) or any(
+            name in label for label in labels for name in variables
+        )
+
+    def path_shown(self, otherwise: str = "the same path") -> str:
+        """The path for a message: the text where it is known, else as the program writes it."""
+        only, spelled = single_of(self.path), self.spelled
+        if (text := text_of(only)) is not None:
+            # `os.makedirs("")` names nothing.
+            return f"`{text}`" if text.strip() else otherwise
+        label = only.label if isinstance(only, Unknown) else ""
+        # Behind the name of a variable stands a text that says more: `settings.yaml`, `args.out`.
+        plain = not spelled or all(part.isidentifier() for part in spelled.split("."))
+        # A file may have one name in several folders.
+        names = set(map(_file_name, self.path or ()))
+        name = ((names.pop() if len(names) == 1 else "") or label or spelled) if plain else spelled
+        return f"`{name}`" if name else otherwise
+
+
+def _agreed(path: Value) -> bool:
+    # One part that differs is enough to keep the files of the ranks apart.
+    if isinstance(path, Text):
+        return all(map(_agreed, path.parts))
+    if isinstance(path, Const):
+        # A path of None writes nothing, or to a place that the callee chooses.
+        return path != NONE
+    # A path from unread code may hold the rank or the time: then files may differ.
+    return isinstance(path, Unknown) and not path.divergence & _TOLD_APART
+
+
+def _file_name(path: Value) -> str:
+    """The name at the end of a path of which that much is known."""
+    last = path.parts[-1] if isinstance(path, Text) else None
+    text = text_of(last) or ""
+    name = text.rpartition("/")[2]
+    # Behind a name that is not known stands the end of it: `f"{name}_best.pt"`.
+    whole = name != text or name[:1].isalnum()
+    return name if whole and "." in name.strip(".") and not set(name) & set("{}%") else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Save(FileEvent):
     """A file is written. `call` is the callable; `collective` where all ranks must call it (a sharded save);
     `checkpoint` where it holds weights."""
 
     call: str
-    path: Values | None
     content: Values | None = None
     collective: bool = False
     checkpoint: bool = True
@@ -37,8 +121,6 @@ class Save(Event):
     """All of it lies on the CPU, where `torch.load` puts it again."""
     whole: bool = False
     """No checkpoint, but written as one: two processes at a time leave a file that nobody can read."""
-    spelled: str = ""
-    """How the program writes the path: `out / "model.pt"`; an empty text where that is not known."""
     shards: bool = False
     """What it writes is the part of this rank alone: the state of a model that was sharded in place, not gathered."""
     emptied: bool = False
@@ -62,12 +144,10 @@ class ShardedState(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load(Event):
+class Load(FileEvent):
     """`torch.load` and its kind."""
 
     call: str
-    path: Values | None
-    spelled: str = ""
     map_location: Values | None = None
     result: Unknown | None = None
 
@@ -98,28 +178,20 @@ class ReadFile(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangeFolder(Event):
+class ChangeFolder(FileEvent):
     """A folder is made, or removed with all that is in it (`removes`). `tolerated` where it is no error that another
     process has done so before."""
 
     call: str
-    path: Values | None
-    spelled: str = ""
     tolerated: bool = False
     removes: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Download(Event):
+class Download(FileEvent):
     """Files are fetched to `path`, without a lock, where they are not there yet. `call` is the data set or function."""
 
     call: str
-    path: Values | None
-
-
-def missing(when: Condition, path: Values | None) -> bool:
-    """The program comes by only where it has found that there is no such file."""
-    return any(not asked.isdisjoint(path or ()) for asked in map(_not_there, when))
 
 
 def lacking(when: Condition) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpudoctor.lint.domain.data import Dataset
-from gpudoctor.lint.domain.value import Unknown, Value, Values
+from gpudoctor.lint.domain.value import Unknown, Value
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
@@ -21,7 +21,6 @@ class StartLogger(Event):
     """An experiment logger is opened: `wandb.init`, `SummaryWriter`. `disabled` where other ranks get a mute one."""
 
     call: str
-    path: Values | None = None
     shared: bool = False
     logger: Unknown | None = None
     adds_file: bool = False

@@ -201,8 +201,7 @@ def _measures(call: Call, effect: MeasureEffect) -> Values:
 @MODELS.effect(LoggerEffect)
 def _starts_logger(call: Call, effect: LoggerEffect) -> Values:
     logger, shared = call.result("an experiment logger", fresh=True), _is_meant_for_all(call, effect)
-    path = call.given(effect.path)
-    call.emit(StartLogger, call=call.name, path=path, shared=shared, logger=logger, adds_file=effect.adds_file)
+    call.emit(StartLogger, call=call.name, shared=shared, logger=logger, adds_file=effect.adds_file)
     return singleton(logger)
 
 

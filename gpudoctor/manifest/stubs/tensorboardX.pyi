@@ -3,5 +3,5 @@
 from gpudoctor.manifest.effects import starts_logger
 
 class SummaryWriter:
-    @starts_logger(path="logdir", adds_file=True)
+    @starts_logger(adds_file=True)
     def __init__(self, logdir=None, **more): ...

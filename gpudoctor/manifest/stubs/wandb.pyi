@@ -2,7 +2,7 @@
 
 from gpudoctor.manifest.effects import calls, starts_logger
 
-@starts_logger(path="dir", mode="mode", shared_by="group | settings")
+@starts_logger(mode="mode", shared_by="group | settings")
 def init(*, dir=None, mode=None, group=None, settings=None, **more): ...
 @calls(function="function", here=True)
 def agent(sweep_id, function=None, entity=None, project=None, count=None): ...

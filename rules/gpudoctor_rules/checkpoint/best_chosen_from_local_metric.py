@@ -37,7 +37,6 @@ from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
-from gpudoctor_rules.checkpoint._paths import shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -72,7 +71,7 @@ class BestChosenFromLocalMetric(Rule):
                 yield self.found(
                     at=place,
                     message=f"`{guard.atom.text}` tests a result of this rank's own shard of `{loader.label}`: "
-                    f"a part of the validation set decides which model is kept as {shown(save, 'the best')}.",
+                    f"a part of the validation set decides which model is kept as {save.path_shown('the best')}.",
                     remedy="Sum the counts over all ranks with `dist.all_reduce(counts)` before comparing them.",
                     because=[
                         ("each rank reads its own shard of this loader", loader.place),

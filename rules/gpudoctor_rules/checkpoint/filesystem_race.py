@@ -33,7 +33,6 @@ from gpudoctor.lint.events.files import ChangeFolder
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
 from gpudoctor.rule import Rule
-from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -85,7 +84,7 @@ class FilesystemRace(Rule):
         end = f"may end with `{error}`, not every time" if event.condition else f"end with `{error}`"
         return self.found(
             at=event.location,
-            message=f"Every rank {does} {shown(event, 'the same folder')} here, all at the same time: the first "
+            message=f"Every rank {does} {event.path_shown('the same folder')} here, all at the same time: the first "
             f"succeeds, the others {end}.",
             remedy=_remedy(program, event),
             # A guard may belong around the caller.
@@ -110,15 +109,14 @@ def _races(program: Program, event: ChangeFolder) -> bool:
     # `exist_ok`, `ignore_errors`, a handler or a lock.
     if event.tolerated or event.one_rank_at_a_time or not NO_RACE.isdisjoint(event.context.contexts):
         return False
-    return program.by_every_rank(event) and not event.local_guards and one_path(event.path)
+    return program.by_every_rank(event) and not event.local_guards and event.on_one_path
 
 
 def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
     """The same was done to this folder before, on some rank or in the parent of all: then it is no news to the rest."""
     # The folder of an earlier run may be there, too, but nobody can know.
-    paths = set(event.path or ())
     same = (each for each in before if each.removes is event.removes and each.location != event.location)
-    return any(not paths.isdisjoint(each.path or ()) for each in same)
+    return any(map(event.is_of, same))
 
 
 def _remedy(program: Program, event: ChangeFolder) -> str:

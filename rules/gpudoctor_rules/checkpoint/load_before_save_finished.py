@@ -41,7 +41,6 @@ from gpudoctor.lint.repair.repair import Always, Before, Code, Either, Imported,
 from gpudoctor.lint.repair.snippets import waits_for_all
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TORN_FILE
-from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event
@@ -72,7 +71,7 @@ class LoadBeforeSaveFinished(Rule):
         told: set[tuple[Location, ...]] = set()
         for load in program.events(Load):
             # Only where all ranks read: `if rank == 0:` around both is one process with itself.
-            if load.led_there in told or not program.by_every_rank(load) or not one_path(load.path):
+            if load.led_there in told or not program.by_every_rank(load) or not load.on_one_path:
                 continue
             # A file that this program does not write was there before it began.
             save = _last_save(program, load)
@@ -85,7 +84,7 @@ class LoadBeforeSaveFinished(Rule):
             told.add(load.led_there)
             yield self.found(
                 at=load.location,
-                message=f"All ranks read {shown(load, 'this file')} here, and nobody waits until "
+                message=f"All ranks read {load.path_shown('this file')} here, and nobody waits until "
                 f"{ranks_in_words(save).removesuffix(' only')} has written it: the others find no file, half of one, "
                 "or an old one.",
                 remedy=f"Put `{waits_for_all(program)}` between the two, where every rank passes.",
@@ -124,14 +123,13 @@ def _wait(program: Program, load: Load) -> Repair:
 def _last_save(program: Program, load: Load) -> Save | None:
     """The last time before it that one rank alone wrote the same file."""
     # Rounds of a loop write it again and again: what counts is the last one.
-    paths = set(load.path or ())
     found = [
         save
         for save in program.events(Save)
         if save.order < load.order
         and save.rank_guards
         and not save.collective
-        and not paths.isdisjoint(save.path or ())
+        and save.is_of(load)
         and not save.condition.excludes(load.condition)
     ]
     return found[-1] if found else None

@@ -33,7 +33,7 @@ from gpudoctor.lint.events.reporting import StartLogger, UseLogger
 from gpudoctor.lint.repair.repair import Code, Repair, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
-from gpudoctor_rules.checkpoint._paths import importing
+from gpudoctor_rules.checkpoint._imported_again import importing
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

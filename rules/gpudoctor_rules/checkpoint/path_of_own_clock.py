@@ -31,29 +31,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
-from gpudoctor.lint.domain.symbols import Attribute as Part
-from gpudoctor.lint.domain.symbols import (
-    CallResult,
-    ClockReading,
-    Item,
-    MethodResult,
-    Operation,
-    OwnReading,
-    Setting,
-    Widened,
-    each_of,
-    names_day,
-)
-from gpudoctor.lint.domain.value import Text, Unknown, Value, text_of
 from gpudoctor.lint.events.files import ChangeFolder, Load, Save
 from gpudoctor.lint.events.host_waits import ClockRead
-from gpudoctor.lint.events.process import ArgumentDeclared, ReadOwn
-from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.flow.valueset import ValueSet
+from gpudoctor.lint.events.process import ReadOwn
 from gpudoctor.lint.program import ranks_in_words
+from gpudoctor.lint.questions.own_readings import readings_in_path
 from gpudoctor.record import dataclass, field
 from gpudoctor.rule import Rule
-from gpudoctor_rules.checkpoint._paths import shown
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -63,9 +47,6 @@ if TYPE_CHECKING:
 
     Use = Save | Load | ChangeFolder
     Reading = ClockRead | ReadOwn
-
-_STEPS = 12
-"""How many calls may lie between what was read and the name that is made of it."""
 
 
 @dataclass
@@ -125,7 +106,7 @@ def _harm(named: _Named) -> tuple[str, Use, Use | None] | None:
             return f"they do not find what {ranks_in_words(before).removesuffix(' only')} has put there", event, before
     parts = next((each for each in named.by_all if isinstance(each, Save) and each.collective), None)
     if parts is not None:
-        return f"the parts of {shown(parts, 'the checkpoint')} are written to several places", parts, None
+        return f"the parts of {parts.path_shown('the checkpoint')} are written to several places", parts, None
     folders = [each for each in named.by_all if isinstance(each, ChangeFolder)]
     # A folder that is removed again is a place to work in, which each process is to have for itself.
     if not folders or any(each.removes for each in folders):
@@ -135,66 +116,16 @@ def _harm(named: _Named) -> tuple[str, Use, Use | None] | None:
 
 def _uses(program: Program) -> dict[Hashable, _Named]:
     """What is written and looked for under names that come from readings, by the reading."""
-    defaults = {
-        event.name: value for event in program.events(ArgumentDeclared) if event.default for value in event.default
-    }
     found: dict[Hashable, _Named] = {}
     uses: list[Use] = [*program.events(Save), *program.events(Load), *program.events(ChangeFolder)]
     for event in sorted(uses, key=lambda each: each.order):
-        for path in event.path or ():
-            for identity in _readings_in(path, defaults):
-                named = found.setdefault(identity, _Named())
-                if program.by_every_rank(event):
-                    named.by_all.append(event)
-                elif event.rank_guards and not isinstance(event, Load):
-                    named.by_some.append(event)
+        for identity in readings_in_path(program, event):
+            named = found.setdefault(identity, _Named())
+            if program.by_every_rank(event):
+                named.by_all.append(event)
+            elif event.rank_guards and not isinstance(event, Load):
+                named.by_some.append(event)
     return found
-
-
-def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
-    """What was read for this name; nothing where ranks are to have names of their own, or may have agreed on one."""
-    if path.divergence & (Divergence.RANK | Divergence.UNREAD):
-        return
-    for part in path.parts if isinstance(path, Text) else (path,):
-        source: Value | None = part
-        for _ in range(_STEPS):
-            if not isinstance(source, Unknown):
-                break
-            term = source.term
-            if isinstance(term, (OwnReading, ClockReading)):
-                yield term.occurrence
-                break
-            # `name += "_x"` under one test after another comes to too many names to keep each.
-            if isinstance(term, Widened):
-                for each in each_of(source):
-                    yield from _readings_in(each, defaults)
-                break
-            source = defaults.get(term.name) if isinstance(term, Setting) else _made_of(source)
-
-
-def _made_of(value: Unknown) -> Value | None:
-    """What a text was made of, step by step: `now().strftime("%H")[:4]`."""
-    match value.term:
-        case Item(of) | Part(of) | MethodResult(of):
-            return _only(of)
-        # All ranks start on one day.
-        case CallResult(Unknown(Part(_, "strftime")), ((ValueSet() as form,), _)) if names_day(
-            text_of(form.single) or "%f"
-        ):
-            return None
-        case CallResult(Unknown() as method):
-            return _made_of(method)
-        case CallResult(str(), (ValueSet() as first, *_)):
-            return _only(first.single)
-        case Operation(_, left, right):
-            return left if left.divergence else right
-    return None
-
-
-def _only(value: Value | None) -> Value | None:
-    """Of a text the part that ranks may disagree about."""
-    parts = value.parts if isinstance(value, Text) else (value,)
-    return next((each for each in parts if each is not None and each.divergence), None)
 
 
 def _place_of(program: Program, reading: Reading) -> Location:

@@ -27,12 +27,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.repair.snippets import asked_first
 from gpudoctor.rule import Rule
-from gpudoctor_rules.checkpoint._paths import one_path, shown
 
 if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
@@ -64,7 +62,7 @@ class SaveGuardedByLocalRank(Rule):
             if not save.checkpoint or save.collective or not guards:
                 continue
             # A test on the global rank, wherever it stands, leaves one writer.
-            if not all(map(_asks_the_local_rank, guards)) or not one_path(save.path) or _on_the_node(save):
+            if not all(map(_asks_the_local_rank, guards)) or not save.on_one_path or _on_the_node(save):
                 continue
             place = under_the_test(save, guards)
             if place in told:
@@ -73,8 +71,8 @@ class SaveGuardedByLocalRank(Rule):
             asked = guards[0].atom.place
             yield self.found(
                 at=place,
-                message=f"Local rank 0 of each node writes {shown(save)}: on several nodes with one disk they all "
-                "write it at the same time.",
+                message=f"Local rank 0 of each node writes {save.path_shown()}: on several nodes with one disk they "
+                "all write it at the same time.",
                 remedy=f"Test the rank of the whole job instead: `if {asked_first(program, save)}:`.",
                 because=[
                     ("the local rank is tested here", asked),
@@ -110,15 +108,6 @@ def _asks_the_local_rank(guard: Literal) -> bool:
 
 
 def _on_the_node(save: Save) -> bool:
-    return save.path is not None and save.path.any(_is_of_the_node)
-
-
-def _is_of_the_node(path: Value) -> bool:
     from gpudoctor_rules.checkpoint._written import OF_ONE_NODE
 
-    # One part that names the node is enough.
-    if isinstance(path, Text):
-        return any(map(_is_of_the_node, path.parts))
-    if isinstance(path, Const):
-        return isinstance(path.value, str) and path.value.startswith(OF_ONE_NODE)
-    return isinstance(path, Unknown) and any(word in path.label.upper() for word in VARIABLES)
+    return save.lies_in(OF_ONE_NODE, VARIABLES)

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
-from gpudoctor.lint.events.files import Load, Save, lacking, missing
+from gpudoctor.lint.events.files import Load, Save, lacking
 from gpudoctor.lint.events.knowledge import LoopRun, Prepare
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
@@ -45,7 +45,7 @@ from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TORN_FILE
-from gpudoctor_rules.checkpoint._paths import importing, one_path, shown
+from gpudoctor_rules.checkpoint._imported_again import importing
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Values
@@ -81,7 +81,7 @@ class SaveOnEveryRank(Rule):
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
                 continue
             # Files named by the rank are written apart on purpose; of shards one rank alone has nothing to write.
-            if not one_path(save.path) or save.shards or _is_there_by_now(program, save):
+            if not save.on_one_path or save.shards or _is_there_by_now(program, save):
                 continue
             if _as_its_last(program, save):
                 continue
@@ -95,15 +95,16 @@ class SaveOnEveryRank(Rule):
                 yield self._written(program, save, opened, spawn)
 
     def _written(self, program: Program, save: Save, opened: Save | None, spawn: Spawn | None) -> Finding:
-        absent = missing(save.condition, save.path)
+        absent = save.where_missing
         where = ", where it is not there yet," if absent else ","
         # Who only opens it has emptied it.
         around = "the `open` and all that is written" if opened is not None else "it"
         return self.found(
             at=save.location,
-            message=f"Every rank adds to {shown(save)} here: the file has each line once per rank."
+            message=f"Every rank adds to {save.path_shown()} here: the file has each line once per rank."
             if save.adds
-            else f"Every rank writes {shown(save)} here{where} all at the same time: the file may end up corrupted.",
+            else f"Every rank writes {save.path_shown()} here{where} all at the same time: the file may end up "
+            "corrupted.",
             remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}."
             if spawn is None
             else f'Write it once: put `if __name__ == "__main__":` around {around}.',
@@ -126,7 +127,7 @@ class SaveOnEveryRank(Rule):
     def _logged(self, save: Save, opened: Save) -> Finding:
         return self.found(
             at=opened.location,
-            message=f"All ranks log to {shown(save)}: the file has each line once per rank.",
+            message=f"All ranks log to {save.path_shown()}: the file has each line once per rank.",
             remedy="Open it on rank 0 only, or set the level of the logger by the rank.",
             because=[
                 *(("called from here", call) for call in opened.context.calls[-2:]),
@@ -168,7 +169,7 @@ class SaveOnEveryRank(Rule):
 def _importing(program: Program, save: Save) -> Spawn | None:
     """What starts the processes that write it as they import the program."""
     # The process that starts them has written it before, where that is asked.
-    return None if missing(save.condition, save.path) else importing(program, save)
+    return None if save.where_missing else importing(program, save)
 
 
 def _by_itself(program: Program, save: Save) -> bool:
@@ -231,8 +232,7 @@ def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
 
 def _reads_at_once(program: Program, load: Load, save: Save) -> bool:
     """All ranks read the file, and nothing makes them wait for who wrote it."""
-    same = not set(load.path or ()).isdisjoint(save.path or ())
-    if not same or load.order < save.order or load.rank_guards or load.condition.excludes(save.condition):
+    if not load.is_of(save) or load.order < save.order or load.rank_guards or load.condition.excludes(save.condition):
         return False
     return not any(
         save.order < event.order < load.order and not event.rank_guards

@@ -119,7 +119,7 @@ def _unwrap(state: StateDict) -> Repair | None:
 
 def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: Condition) -> LoadState | None:
     """Where what is saved here is loaded into a model that is not wrapped. `when` is what has chosen what is saved."""
-    loads = [load for load in program.events(Load) if _same_file(save, load) or _same_entries(program, save, load)]
+    loads = [load for load in program.events(Load) if save.is_of(load) or _same_entries(program, save, load)]
     # What a load gave may be unknown; None would then join any load with any save.
     results = {load.result for load in loads} - {None}
     # One that is saved with an option is not loaded without it.
@@ -133,17 +133,11 @@ def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: C
     return None
 
 
-def _same_file(save: Save, load: Load) -> bool:
-    # One path that both may use is enough: resuming reads what an earlier run wrote.
-    return any(path in set(load.path or ()) for path in save.path or ())
-
-
 def _same_entries(program: Program, save: Save, load: Load) -> bool:
     """The user names a file of which this program reads what it saves: the model, and more, under the same names."""
-    chosen = load.path is not None and load.path.all(lambda path: path.config)
     read = {use.entry for use in program.events(LoadState) if use.loaded == load.result}
     # One entry alone fits too many files, as pretrained weights from elsewhere.
-    return chosen and len(read) > 1 and read <= {entry for entry, _ in save.states}
+    return load.user_names_path and len(read) > 1 and read <= {entry for entry, _ in save.states}
 
 
 def _bare(target: Value) -> bool:

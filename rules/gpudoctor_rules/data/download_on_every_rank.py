@@ -30,7 +30,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import single_of, text_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
@@ -132,8 +131,7 @@ def _at_once(program: Program, event: Download) -> bool:
 
 def _own_folder(event: Download) -> bool:
     """The ranks may download to different places, or it is not known where to."""
-    told_apart = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
-    return event.path is None or not event.path.all(lambda value: not value.divergence & told_apart)
+    return event.path is None or event.path_differs(Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD)
 
 
 def _others_wait(program: Program, event: Download) -> bool:
@@ -155,5 +153,4 @@ def _what(event: Download) -> str:
 
 
 def _where(event: Download) -> str:
-    path = text_of(single_of(event.path))
-    return f" to `{path}`" if path is not None else " to one place"
+    return f" to `{event.path_text}`" if event.path_text else " to one place"

@@ -128,7 +128,7 @@ def _gpu_of_all(load: Load) -> str:
 def _of_the_rank(load: Load) -> bool:
     """Each rank reads a file of its own, and may have written it from its own GPU."""
     # A path from code that could not be read may hold the rank as well.
-    return any(path.divergence & (Divergence.RANK | Divergence.UNREAD) for path in load.path or ())
+    return load.path_differs(Divergence.RANK | Divergence.UNREAD)
 
 
 def _restored(program: Program) -> dict[Value, LoadState]:
@@ -202,6 +202,6 @@ def _saved(program: Program, load: Load) -> Save | None:
     """Where this program writes the file that it loads."""
     for save in program.events(Save):
         # The very same path value, not the same text: two names built alike may still differ.
-        if save.checkpoint and any(path in set(load.path or ()) for path in save.path or ()):
+        if save.checkpoint and save.is_of(load):
             return save
     return None

@@ -34,11 +34,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import NONE, Const, in_code, name_of
+from gpudoctor.lint.domain.value import NONE, in_code, name_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
@@ -67,7 +66,7 @@ class ShardSavedAsModel(Rule):
             return
         told: set[Location] = set()
         for save in program.events(Save):
-            if not save.shards or save.collective or save.location in told or not _goes_into_one_file(save):
+            if not save.shards or save.collective or save.location in told or not save.on_one_path:
                 continue
             alone = bool(save.rank_guards) or save.told_who
             if not alone and not program.by_every_rank(save):
@@ -141,12 +140,6 @@ def _remedy(program: Program, model: Value) -> str:
 def _accelerator(program: Program) -> Value | None:
     charges = (each.made for each in program.events(UseManaged) if each.framework == ACCELERATE)
     return next((each for each in charges if each is not None), None)
-
-
-def _goes_into_one_file(save: Save) -> bool:
-    """The path is known to hold nothing that differs from rank to rank."""
-    apart = Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD
-    return save.path is not None and save.path.all(lambda each: each != Const(None) and not each.divergence & apart)
 
 
 def _model_of(program: Program, save: Save) -> Value:

@@ -208,13 +208,9 @@ def _each_rank_saves_its_own(program: Program) -> bool:
     """Files are named by rank: the ranks train a model each on purpose."""
     saves = [save for save in program.events(Save) if save.checkpoint]
     # One rank saves a model for all of them: what each of them writes is something else.
-    if any(save.states and save.rank_guards and not _is_named_by_rank(save) for save in saves):
+    if any(save.states and save.rank_guards and not save.path_differs(Divergence.RANK) for save in saves):
         return False
-    return any(map(_is_named_by_rank, saves))
-
-
-def _is_named_by_rank(save: Save) -> bool:
-    return any(path.divergence & Divergence.RANK for path in save.path or ())
+    return any(save.path_differs(Divergence.RANK) for save in saves)
 
 
 def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:

@@ -3,5 +3,5 @@
 from gpudoctor.manifest.effects import starts_logger
 
 class SummaryWriter:
-    @starts_logger(path="log_dir", adds_file=True)
+    @starts_logger(adds_file=True)
     def __init__(self, log_dir=None, **more): ...

@@ -1,0 +1,85 @@
+"""Names that a process has made from its own clock, or from what else it alone has read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.domain.symbols import (
+    Attribute,
+    CallResult,
+    ClockReading,
+    Item,
+    MethodResult,
+    Operation,
+    OwnReading,
+    Setting,
+    Widened,
+    each_of,
+    names_day,
+)
+from gpudoctor.lint.domain.value import Text, Unknown, Value, text_of
+from gpudoctor.lint.events.process import ArgumentDeclared
+from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from gpudoctor.lint.events.files import FileEvent
+    from gpudoctor.lint.program import Program
+
+_STEPS = 12
+"""How many calls may lie between what was read and the name that is made of it."""
+
+
+def readings_in_path(program: Program, event: FileEvent) -> Iterator[Hashable]:
+    """The identities of the readings (`ReadOwn`, `ClockRead`) that a path was made from."""
+    defaults = {each.name: value for each in program.events(ArgumentDeclared) for value in each.default or ()}
+    for path in event.path or ():
+        yield from _readings_in(path, defaults)
+
+
+def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
+    """What was read for this name; nothing where ranks are to have names of their own, or may have agreed on one."""
+    if path.divergence & (Divergence.RANK | Divergence.UNREAD):
+        return
+    for part in path.parts if isinstance(path, Text) else (path,):
+        source: Value | None = part
+        for _ in range(_STEPS):
+            if not isinstance(source, Unknown):
+                break
+            term = source.term
+            if isinstance(term, (OwnReading, ClockReading)):
+                yield term.occurrence
+                break
+            # `name += "_x"` under one test after another comes to too many names to keep each.
+            if isinstance(term, Widened):
+                for each in each_of(source):
+                    yield from _readings_in(each, defaults)
+                break
+            source = defaults.get(term.name) if isinstance(term, Setting) else _made_of(source)
+
+
+def _made_of(value: Unknown) -> Value | None:
+    """What a text was made of, step by step: `now().strftime("%H")[:4]`."""
+    match value.term:
+        case Item(of) | Attribute(of) | MethodResult(of):
+            return _only(of)
+        # All ranks start on one day.
+        case CallResult(Unknown(Attribute(_, "strftime")), ((ValueSet() as form,), _)) if names_day(
+            text_of(form.single) or "%f"
+        ):
+            return None
+        case CallResult(Unknown() as method):
+            return _made_of(method)
+        case CallResult(str(), (ValueSet() as first, *_)):
+            return _only(first.single)
+        case Operation(_, left, right):
+            return left if left.divergence else right
+    return None
+
+
+def _only(value: Value | None) -> Value | None:
+    """Of a text the part that ranks may disagree about."""
+    parts = value.parts if isinstance(value, Text) else (value,)
+    return next((each for each in parts if each is not None and each.divergence), None)
