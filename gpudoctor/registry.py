@@ -25,7 +25,7 @@ from gpudoctor.rule import BUILT_IN, Rule, RuleCard
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from gpudoctor.card_index import Entry, Stamp
+    from gpudoctor.card_index import Stamp
 
 ENTRY_POINTS = "gpudoctor.rules"
 ERROR_TEXTS = "Error texts"
@@ -142,15 +142,12 @@ def cards_in(pack: str) -> Iterable[RuleCard]:
     if shipped:
         return shipped
     kept = read_kept(folder)
-    known: dict[str, Entry] = {}
-    outdated = False
-    for module, stamp in rule_files(pack, folder):
-        entry = kept.get(module)
-        if entry is not None and entry[0] != stamp:
-            # A process that has loaded it, such as an editor's server, does not read what the file says now.
-            outdated |= module in sys.modules
-            entry = None
-        known[module] = entry if entry is not None else (stamp, card_of(module, pack))
+    files = list(rule_files(pack, folder))
+    fresh = {module for module, stamp in files if module in kept and kept[module][0] == stamp}
+    # A process that has loaded it, such as an editor's server, does not read what the file says now. Asked before any
+    # is read here: one rule's file may import another's.
+    outdated = any(module in kept and module not in fresh and module in sys.modules for module, _ in files)
+    known = {module: kept[module] if module in fresh else (stamp, card_of(module, pack)) for module, stamp in files}
     if known != kept and not outdated:
         keep(folder, known)
     return [card for _, card in known.values()]

@@ -132,6 +132,23 @@ class TestPack:
         (pack / "toys" / "car_gone.py").unlink()
         assert [each.code for each in cards_in("toy_rules")] == ["TOY302", "TOY309"]
 
+    def test_rules_that_import_one_another_are_kept_when_they_have_changed(self, write_pack: WritePack) -> None:
+        def written(time: int) -> None:
+            lost = rule("TOY302", "car-lost")
+            importing = rule("TOY301", "car-found") + "\n\nfrom toy_rules.toys.car_lost import Severity as Level\n"
+            pack = write_pack(car_lost=lost, car_found=importing)
+            for name in ("car_found", "car_lost"):
+                os.utime(pack / "toys" / f"{name}.py", ns=(time, time))
+
+        written(1)
+        list(cards_in("toy_rules"))
+        forget_toys()
+        written(2)
+        list(cards_in("toy_rules"))
+        forget_toys()
+        list(cards_in("toy_rules"))
+        assert "toy_rules.toys.car_lost" not in sys.modules
+
     def test_who_has_loaded_a_rule_that_has_changed_keeps_nothing_for_others(self, write_pack: WritePack) -> None:
         pack = write_pack(car_lost=rule("TOY301", "car-lost"))
         load(*cards_in("toy_rules"))

@@ -152,6 +152,7 @@ from gpudoctor.lint.events.process import (
     SettingRead,
     Spawn,
     Swallowed,
+    meets_by_environment,
 )
 from gpudoctor.lint.events.reporting import Averaged, MetricShown, Scored, StartLogger, UseLogger
 from gpudoctor.lint.events.training_step import (
@@ -180,8 +181,19 @@ from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
 from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
+from gpudoctor.lint.questions.devices_compared import (
+    certain_device,
+    current_gpu,
+    device_called,
+    devices_differ,
+    devices_managed,
+    on_first_rank,
+    one_gpu,
+    several_choose,
+)
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
 from gpudoctor.lint.questions.layers import minds_mode, normalises_batch, recurs
+from gpudoctor.lint.questions.loop_counters import hold_together, only_at_the_end
 from gpudoctor.lint.questions.loop_rounds import (
     batch_loop,
     in_every_round,
@@ -474,10 +486,15 @@ __all__ = [
     "batch_loop",
     "by_choice",
     "calls_behind",
+    "certain_device",
     "chain_of",
     "comes_to",
     "constant_of",
+    "current_gpu",
     "dataclass",
+    "device_called",
+    "devices_differ",
+    "devices_managed",
     "each_of",
     "entered_in",
     "feeds",
@@ -485,6 +502,7 @@ __all__ = [
     "fields",
     "first_asked",
     "first_goes_ahead",
+    "hold_together",
     "holds",
     "in_code",
     "in_every_round",
@@ -500,13 +518,17 @@ __all__ = [
     "may_lower_precision",
     "may_mix_data",
     "may_set_seed",
+    "meets_by_environment",
     "minds_mode",
     "moved_to",
     "name_of",
     "names_day",
     "normalises_batch",
     "on_cpu",
+    "on_first_rank",
     "on_gpu",
+    "one_gpu",
+    "only_at_the_end",
     "only_some_ranks",
     "own_device",
     "own_gpu",
@@ -519,6 +541,7 @@ __all__ = [
     "recurs",
     "replace",
     "same_round",
+    "several_choose",
     "shares_nothing",
     "single_of",
     "stepped_after",

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Const, Text, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
 from gpudoctor.lint.events.event_context import Event, Loop
@@ -770,7 +770,7 @@ def _of_bare_parameters(backward: Backward) -> bool:
 
 
 def _has_one_member(group: InitGroup) -> bool:
-    return single_of(group.world_size) == Const(1) or group.only_backend == "fake"
+    return group.number_of_ranks == 1 or group.only_backend == "fake"
 
 
 def only_some_ranks(event: Event) -> bool:

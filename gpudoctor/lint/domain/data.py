@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import NONE, Allocated, Const, Value, Values
+from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Const, Value, Values, constant_of, single_of
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -85,6 +85,20 @@ class Sampler(Allocated):
         return self.inner.base if isinstance(self.inner, Sampler) else self
 
     @property
+    def may_shuffle(self) -> bool:
+        """Left out, `shuffle` means True for a sampler, unlike for a loader."""
+        return self.shuffle is None or not self.shuffle.all(lambda value: value == FALSE)
+
+    @property
+    def surely_shuffles(self) -> bool:
+        return self.shuffle is None or self.shuffle.all(lambda value: value == TRUE)
+
+    @property
+    def by_process(self) -> bool:
+        """It draws with the generator of the process, and not with one of its own."""
+        return self.generator is None or self.generator.single == NONE
+
+    @property
     def shares(self) -> bool:
         """Each rank gets a share of its own, and not all of the data as the only replica."""
         return bool(self.distributed) and (self.replicas is None or self.replicas.single != Const(1))
@@ -132,6 +146,22 @@ class Loader(Allocated):
     keeps_sampler_as: str = "sampler"
     """The attribute that has its sampler: a library's own loader may have another name for it."""
     class_name = "torch.utils.data.DataLoader"
+
+    def shuffles(self, when: Condition) -> bool:
+        """It surely shuffles, on such paths."""
+        return self.shuffle is not None and self.shuffle.restrict(when).all(lambda value: value == TRUE)
+
+    @property
+    def by_process(self) -> bool:
+        """It draws with the generator of the process, and not with one of its own."""
+        return self.generator is None or self.generator.single == NONE
+
+    @property
+    def workers(self) -> int:
+        """How many it surely has: none where they are left out, or where an option asks for them."""
+        number = constant_of(single_of(self.num_workers))
+        # `num_workers=True` is one, to Python and to PyTorch.
+        return int(number) if isinstance(number, int) else 0
 
     def on_each_rank(self) -> Loader:
         return replace(self, sharded=True, surely_sharded=True)

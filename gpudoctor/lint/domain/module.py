@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import NONE, Allocated, Value, Values
+from gpudoctor.lint.domain.value import NONE, TRUE, Allocated, Value, Values
 from gpudoctor.record import dataclass
 
 
@@ -82,6 +82,11 @@ class Wrapper(Allocated):
     """In the first forward after a backward it arranges its buckets anew, together with the other ranks."""
     class_name: str = ""
     """Of a library's own kind: the dotted name of its class, whose stub says what it has and does."""
+
+    @property
+    def sends_buffers(self) -> bool:
+        """It was not told otherwise: `broadcast_buffers=False`."""
+        return self.broadcast_buffers in (NONE, TRUE)
 
     @property
     def core(self) -> Module:

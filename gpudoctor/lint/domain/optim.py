@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import Allocated, Value, Values
+from gpudoctor.lint.domain.value import FALSE, Allocated, Value, Values
 from gpudoctor.record import dataclass
 
 
@@ -70,3 +70,8 @@ class Scaler(Allocated):
     whole: bool = True
     """It does nothing unseen, as scalers that are called do."""
     class_name = "torch.amp.GradScaler"
+
+    @property
+    def is_off(self) -> bool:
+        """It surely does nothing: `enabled=False`."""
+        return self.enabled is not None and self.enabled.single == FALSE

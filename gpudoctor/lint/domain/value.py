@@ -378,6 +378,10 @@ class Text(Value):
             object.__setattr__(self, "parts", _few(_flat(self.parts)))
 
     @property
+    def in_text(self) -> tuple[Value, ...]:
+        return self.parts
+
+    @property
     def divergence(self) -> Divergence:
         found = Divergence.NONE
         for part in self.parts:

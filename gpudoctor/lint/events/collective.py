@@ -6,7 +6,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.group import ManagedObject, Work
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Value, Values, single_of
+from gpudoctor.lint.domain.value import NONE, Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.manifest.effects import CollectiveEffect
@@ -78,10 +78,20 @@ class Collective(Event):
         return self.effect.adds_up and self.operation in ("SUM", "AVG", "")
 
     @property
-    def of_gradient(self) -> bool:
-        """It is given a gradient, and nothing else on any path."""
+    def gradient(self) -> Tensor | None:
+        """What it is given, where that is a gradient and nothing else on any path."""
         only = single_of(self.subject)
-        return isinstance(only, Tensor) and only.origin is TensorOrigin.GRADIENT
+        return only if isinstance(only, Tensor) and only.origin is TensorOrigin.GRADIENT else None
+
+    @property
+    def gives_tensors(self) -> bool:
+        """This rank gives a tensor, on some path."""
+        return self.sent is not None and self.sent.any(lambda value: isinstance(value, Tensor))
+
+    @property
+    def of_all_ranks(self) -> bool:
+        """It is for the default group, of which every rank is a member."""
+        return self.group is None or self.group.all(lambda group: group == NONE)
 
     @property
     def gathers(self) -> bool:

@@ -61,7 +61,7 @@ class FileEvent(Event):
 
     def lies_in(self, folders: tuple[str, ...], variables: Iterable[str]) -> bool:
         """A part of its path begins with one of the folders, or comes from a variable that names one."""
-        parts = [part for value in self.path or () for part in (value.parts if isinstance(value, Text) else (value,))]
+        parts = [part for value in self.path or () for part in value.in_text]
         texts = (text for part in parts if (text := text_of(part)) is not None)
         labels = [part.label.upper() for part in parts if isinstance(part, Unknown)]
         return any(text.startswith(folders) for text in texts) or any(

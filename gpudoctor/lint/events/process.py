@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Parser
 from gpudoctor.lint.domain.rank import Rank, Size
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, Const, Value, Values, int_of, single_of, text_of
 from gpudoctor.lint.events.event_context import Event, RankAgreement
 from gpudoctor.lint.flow.condition import Literal
 from gpudoctor.record import dataclass
@@ -37,6 +37,30 @@ class InitGroup(Event):
         """The backend that is surely meant; empty where it is not known, or none is named: gloo beside NCCL then."""
         return (text_of(single_of(self.backend)) or "").lower()
 
+    def may_use(self, backend: str) -> bool:
+        """This backend may be meant."""
+        return self.backend is not None and self.backend.any(lambda value: text_of(value) == backend)
+
+    @property
+    def from_environment(self) -> bool:
+        """The meeting point is read from the environment, on all paths: `tcp://` and `file://` name it themselves."""
+        return meets_by_environment(self.init_method)
+
+    @property
+    def number_of_ranks(self) -> int | None:
+        """How many ranks there are, where that is written as a number."""
+        return int_of(single_of(self.world_size))
+
+    @property
+    def counts_nodes(self) -> bool:
+        """It is told the rank as `node * gpus + local_rank`."""
+        return self.rank is not None and self.rank.all(lambda told: isinstance(told, Rank) and told.formula is not None)
+
+
+def meets_by_environment(method: Values | None) -> bool:
+    """This `init_method` reads from the environment where the ranks meet."""
+    return method is None or method.all(lambda given: given == NONE or text_of(given) == "env://")
+
 
 @dataclass(frozen=True, kw_only=True)
 class DestroyGroup(Event):
@@ -60,6 +84,11 @@ class Spawn(Event):
     start_method: Values | None = None
     """As Python calls them; `remote` where the new process neither is a copy nor imports the program."""
     by: str = "mp.spawn"
+
+    @property
+    def number(self) -> int | None:
+        """How many processes it starts, where that is written as a number."""
+        return int_of(single_of(self.nprocs))
 
     def starts_by(self, method: str) -> bool:
         """The new process is surely started in this way."""

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.symbols import (
     each_of,
     names_day,
 )
-from gpudoctor.lint.domain.value import Text, Unknown, Value, text_of
+from gpudoctor.lint.domain.value import Unknown, Value, text_of
 from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -43,7 +43,7 @@ def _readings_in(path: Value, defaults: dict[str, Value]) -> Iterator[Hashable]:
     """What was read for this name; nothing where ranks are to have names of their own, or may have agreed on one."""
     if path.divergence & (Divergence.RANK | Divergence.UNREAD):
         return
-    for part in path.parts if isinstance(path, Text) else (path,):
+    for part in path.in_text:
         source: Value | None = part
         for _ in range(_STEPS):
             if not isinstance(source, Unknown):
@@ -81,5 +81,4 @@ def _made_of(value: Unknown) -> Value | None:
 
 def _only(value: Value | None) -> Value | None:
     """Of a text the part that ranks may disagree about."""
-    parts = value.parts if isinstance(value, Text) else (value,)
-    return next((each for each in parts if each is not None and each.divergence), None)
+    return next((each for each in value.in_text if each.divergence), None) if value is not None else None

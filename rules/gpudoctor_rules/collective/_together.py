@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Compares, Operation
-from gpudoctor.lint.domain.value import NONE, term_of
+from gpudoctor.lint.domain.value import term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -204,7 +204,7 @@ def _of_all_ranks(event: Collective) -> bool:
     if event.uneven or event.makes_group:
         return False
     # A group of its own may have just those members that get here.
-    return event.group is None or event.group.all(lambda group: group == NONE)
+    return event.of_all_ranks
 
 
 # By name: a `broadcast` does not answer an `all_reduce`, though either may seem to work.

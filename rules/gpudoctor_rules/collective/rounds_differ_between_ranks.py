@@ -43,7 +43,7 @@ from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, Item, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, TRUE, Const, Unknown, name_of
+from gpudoctor.lint.domain.value import NONE, Const, Unknown, name_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import Iterate
@@ -143,7 +143,7 @@ def _forwards(program: Program) -> Iterator[JointStep]:
         copies = [each for each in wrapper.chain if each.kind is WrapperKind.DDP]
         # After a forward without gradients DDP has no news of buffers to broadcast.
         shared = bool(copies) and event.buffers is True and event.graph and not event.context.evaluating
-        asked_for = all(each.broadcast_buffers in (NONE, TRUE) for each in copies)
+        asked_for = all(each.sends_buffers for each in copies)
         if wrapper.wrapped_by(WrapperKind.FSDP) or (shared and asked_for):
             yield JointStep(f"the forward of {name_of(wrapper, 'the model')}", event)
 

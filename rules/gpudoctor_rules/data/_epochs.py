@@ -9,7 +9,7 @@ from gpudoctor.diagnostic import Confidence
 from gpudoctor.lint.domain.container import Range
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
 from gpudoctor.lint.domain.symbols import Compares
-from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Unknown, Value
+from gpudoctor.lint.domain.value import Const, Unknown, Value
 from gpudoctor.lint.events.data_loading import IndexIgnored, SetEpoch, Streamed
 from gpudoctor.lint.events.event_context import Loop
 from gpudoctor.lint.events.knowledge import SILENT_SAMPLER, Escape
@@ -79,9 +79,7 @@ class Repeated:
     @property
     def confidence(self) -> Confidence:
         """Definite where the program leaves no doubt that the sampler shuffles."""
-        # `shuffle` left out means True for a `DistributedSampler`, unlike for a loader.
-        shuffles = self.sampler.shuffle is None or self.sampler.shuffle.all(lambda value: value == TRUE)
-        return Confidence.DEFINITE if shuffles else Confidence.LIKELY
+        return Confidence.DEFINITE if self.sampler.surely_shuffles else Confidence.LIKELY
 
 
 def _from_0(rounds: Range) -> bool:
@@ -142,7 +140,7 @@ def _shuffles_for_ranks(program: Program, sampler: Sampler) -> bool:
     drawn = [event.dataset for event in program.events(IndexIgnored)]
     if any(isinstance(each, Dataset) and (each.draws or each.source in drawn) for each in sampler.dataset or ()):
         return False
-    return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
+    return sampler.may_shuffle
 
 
 def _sampler_of(event: SetEpoch) -> Sampler | None:

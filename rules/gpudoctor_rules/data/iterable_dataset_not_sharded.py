@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader
-from gpudoctor.lint.domain.value import Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
@@ -88,7 +87,7 @@ class IterableDatasetNotSharded(Rule):
         self, program: Program, loader: Loader, training: LearningPass, stream: Dataset, told: Streamed
     ) -> Iterator[Finding]:
         averaged = trained_together(program, training) if program.launched_in_several else None
-        workers = _workers(loader)
+        workers = loader.workers
         if told.same_on_ranks and averaged is not None:
             yield self.found(
                 loader.place,
@@ -109,11 +108,6 @@ class IterableDatasetNotSharded(Rule):
                 remedy="Ask `torch.utils.data.get_worker_info()` in `__iter__`, and yield the shard of this worker.",
                 because=[("the stream is made here", stream.place), ("it is trained on here", training.start.location)],
             )
-
-
-def _workers(loader: Loader) -> int:
-    only: Value | None = single_of(loader.num_workers)
-    return int_of(only) or 0
 
 
 _ENOUGH = 3

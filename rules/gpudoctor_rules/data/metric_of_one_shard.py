@@ -205,7 +205,6 @@ def _is_made(value: object, at: Container[Location]) -> TypeGuard[Tensor]:
 
 
 def _name_of(value: Value, loader: Loader) -> str:
-    parts = value.parts if isinstance(value, Text) else (value,)
-    known = (part for part in parts if loader in part.shards)
+    known = (part for part in value.in_text if loader in part.shards)
     label = next((part.label for part in known if part.label), "")
     return f"`{label}`" if label else "What is shown here"

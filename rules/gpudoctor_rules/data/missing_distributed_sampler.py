@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.provenance import is_whole
-from gpudoctor.lint.domain.value import TRUE, single_of
+from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.data_loading import BatchCut, Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import InitGroup
@@ -188,7 +188,7 @@ def _reads_everything(program: Program, loader: Loader, training: LearningPass) 
     if not shares_nothing(loader.sampler, training.when) or not shares_nothing(loader.batch_sampler, training.when):
         return False
     # On the paths of this pass: `shuffle=(sampler is None)` has two answers.
-    shuffled = loader.shuffle is not None and loader.shuffle.restrict(training.when).all(lambda value: value == TRUE)
+    shuffled = loader.shuffles(training.when)
     # One pass in a fixed order is a benchmark, mostly over numbers that each rank has made up for itself.
     if not shuffled and training.start.loop is not None and repeating_loop(program, training.start) is None:
         return False

@@ -36,7 +36,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.data_loading import Augments, DrawsNoise
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.process import SeedSet
@@ -98,7 +97,7 @@ class SameAugmentationOnAllRanks(Rule):
         for loader, training in trained_with(program).items():
             samplers = samplers_of(loader, training.when) or []
             # Its workers may get other seeds on each rank.
-            prepared = loader.worker_init or (loader.generator is not None and loader.generator.single != NONE)
+            prepared = loader.worker_init or not loader.by_process
             if prepared or synchronised(program, training) is None or not any(s.shares for s in samplers):
                 continue
             yield self.found(

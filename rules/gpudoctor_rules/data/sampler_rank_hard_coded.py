@@ -38,7 +38,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Sampler
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import Operation
-from gpudoctor.lint.domain.value import FALSE, Const, Value, int_of, single_of
+from gpudoctor.lint.domain.value import Const, Value, int_of, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.event_context import agreement_on
 from gpudoctor.lint.events.knowledge import Escape
@@ -144,7 +144,7 @@ class SamplerRankHardCoded(Rule):
                 severity=Severity.WARNING,
             )
         # Apart from the rank: a sampler may have both mistakes. Without shuffling the seed is never used.
-        if _shuffles(sampler) and (_differs(sampler) or _drawn_apart(program, event)):
+        if sampler.may_shuffle and (_differs(sampler) or _drawn_apart(program, event)):
             yield self.found(
                 at=sampler.place,
                 message=f"Each rank shuffles with a different seed in `{sampler.label}`, so the shards of the ranks "
@@ -190,8 +190,7 @@ def _swap(sampler: Sampler) -> Repair:
 def _is_alone(program: Program, made: MakeSampler) -> bool:
     """Its process has made a group of one: `worker(rank=0, world_size=1)` where starting several has failed."""
     before = [event for event in program.events(InitGroup) if event.order < made.order]
-    size = before[-1].world_size if before else None
-    return size is not None and size.single == Const(1)
+    return bool(before) and before[-1].number_of_ranks == 1
 
 
 def _is_size(program: Program, rank: Value | None) -> bool:
@@ -231,19 +230,9 @@ def _breaks_on_two_nodes(program: Program, rank: Rank, replicas: Value | None) -
     # A spawned process counts like its node, and a count of devices belongs to one node: both mean a single one, but
     # where the program itself counts its nodes.
     if rank.source is RankSource.SPAWN_INDEX:
-        several = [event for event in program.events(InitGroup) if _counts_nodes(event)]
+        several = [event for event in program.events(InitGroup) if event.counts_nodes]
         return any(over_nodes or replicas == single_of(event.world_size) for event in several)
     return program.world is LaunchWorld.TORCHRUN and over_nodes
-
-
-def _counts_nodes(group: InitGroup) -> bool:
-    """The group is told the rank as `node * gpus + local_rank`."""
-    return group.rank is not None and group.rank.all(lambda told: isinstance(told, Rank) and told.formula is not None)
-
-
-def _shuffles(sampler: Sampler) -> bool:
-    # Left out it is True here, unlike in a loader.
-    return sampler.shuffle is None or not sampler.shuffle.all(lambda value: value == FALSE)
 
 
 def _drawn_apart(program: Program, made: MakeSampler) -> bool:

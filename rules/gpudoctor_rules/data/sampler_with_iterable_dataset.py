@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.value import TRUE, Value, Values
 from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -95,5 +95,5 @@ def _option(event: MakeLoader, loader: Loader) -> tuple[str | None, Location | N
         values = given.restrict(event.condition) if given is not None else None
         if values is not None and values.all(lambda value: isinstance(value, Sampler)):
             return name, next(value.place for value in values if isinstance(value, Sampler))
-    shuffled = loader.shuffle is not None and loader.shuffle.restrict(event.condition).all(lambda value: value == TRUE)
+    shuffled = loader.shuffles(event.condition)
     return ("shuffle" if shuffled else None), None

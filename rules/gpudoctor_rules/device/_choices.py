@@ -11,10 +11,10 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.devices_compared import current_gpu
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
-from gpudoctor_rules.device._places import current_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.events.event_context import Event

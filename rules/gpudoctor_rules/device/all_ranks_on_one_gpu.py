@@ -44,6 +44,13 @@ from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.events.process import EnvironmentRead, InitGroup
+from gpudoctor.lint.questions.devices_compared import (
+    certain_device,
+    current_gpu,
+    devices_managed,
+    one_gpu,
+    several_choose,
+)
 from gpudoctor.lint.repair.repair import After, Repair, RepairStep, Replace, Substitute
 from gpudoctor.lint.repair.snippets import local_rank, local_rank_of, own_device
 from gpudoctor.rule import Rule
@@ -59,7 +66,6 @@ from gpudoctor_rules.device._choices import (
     shown_to_all,
     started_by_hand,
 )
-from gpudoctor_rules.device._places import certain, current_gpu, managed, one_gpu, several_choose
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -83,7 +89,7 @@ class AllRanksOnOneGpu(Rule):
     needs = (DeviceUsed, Move)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if managed(program):
+        if devices_managed(program):
             yield from self._beside_framework(program)
             return
         # Without a group the processes may be jobs of their own, to which the scheduler gave a GPU each.
@@ -138,7 +144,7 @@ class AllRanksOnOneGpu(Rule):
         event = next((each for each in found if by_all(program, each)), None)
         if event is None:
             return
-        device = event.device if isinstance(event, DeviceUsed) else certain(event.device)
+        device = event.device if isinstance(event, DeviceUsed) else certain_device(event.device)
         number = device.literal_index if isinstance(device, Device) else 0
         model = isinstance(event, Move) and isinstance(event.subject.core, Module)
         subject = f"`{event.subject.label}`" if isinstance(event, Move) and event.subject.label else "This tensor"
@@ -159,7 +165,7 @@ class AllRanksOnOneGpu(Rule):
 def _names_a_number(program: Program, event: Move | DeviceUsed) -> bool:
     if isinstance(event, DeviceUsed):
         return event.purpose == "factory" and event.certain and _is_one(event.device)
-    target = certain(event.device)
+    target = certain_device(event.device)
     core = event.subject.core
     # What the framework takes over, it moves itself.
     taken = any(core in program.within(each.given.core) for each in program.events(Prepare))
@@ -228,7 +234,7 @@ def first_choice(program: Program) -> tuple[DeviceUsed | Move, Device] | None:
     # Batches follow the model as a rule, so they are blamed only where it has a place of its own.
     for wanted in (_is_model, _is_batch):
         for move in program.events(Move):
-            target = certain(move.device)
+            target = certain_device(move.device)
             if target is None or not wanted(move) or not by_all(program, move):
                 continue
             # `cuda` without a number is the first GPU only as long as nobody has called `set_device`.

@@ -37,12 +37,12 @@ from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import Mixed, Move
+from gpudoctor.lint.questions.devices_compared import device_called, devices_managed
 from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.lint.repair.repair import Before, Code, First, Holds, Repair
 from gpudoctor.lint.repair.snippets import moved_to
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-from gpudoctor_rules.device._places import called, managed
 from gpudoctor_rules.device.move_discarded import MOVES
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class BatchOffDevice(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # `prepare` and trainers wrap loaders so that batches arrive on the device.
-        if managed(program):
+        if devices_managed(program):
             return
         # A move whose result was dropped is the cause, and GPU203 names it.
         in_vain, told = _moved_in_vain(program), set[Location]()
@@ -150,7 +150,11 @@ def _source(tensor: Tensor) -> str:
 
 
 def _partner(program: Program, event: Mixed, other: Tensor | None) -> str:
-    where = f" on {called(other.device)}" if other is not None and isinstance(other.device, Device) else " on the GPU"
+    where = (
+        f" on {device_called(other.device)}"
+        if other is not None and isinstance(other.device, Device)
+        else " on the GPU"
+    )
     if event.module is not None:
         return f"the weights of {name_of(event.module)}{where}"
     made_by = (program.forwards[each].module for each in other.forwards if each in program.forwards) if other else ()

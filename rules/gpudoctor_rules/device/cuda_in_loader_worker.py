@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import NONE, Const, name_of, single_of
+from gpudoctor.lint.domain.value import NONE, name_of
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.rule import Rule
@@ -71,11 +71,7 @@ class CudaInLoaderWorker(Rule):
 
 def _forks(loader: Loader) -> bool:
     """It surely has workers, started as they are by default."""
-    # How many an option asks for, perhaps none, is not known.
-    workers = single_of(loader.num_workers)
-    # `num_workers=True` is one, to Python and to PyTorch.
-    several = isinstance(workers, Const) and isinstance(workers.value, int) and workers.value > 0
-    return several and (loader.context is None or loader.context.single == NONE) and not loader.managed
+    return loader.workers > 0 and (loader.context is None or loader.context.single == NONE) and not loader.managed
 
 
 def _used_before(program: Program, event: Event) -> bool:

@@ -37,9 +37,15 @@ from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, int_of
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
+from gpudoctor.lint.questions.devices_compared import (
+    certain_device,
+    device_called,
+    devices_differ,
+    on_first_rank,
+    one_gpu,
+)
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-from gpudoctor_rules.device._places import called, certain, differ, on_first_rank, one_gpu
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
@@ -99,16 +105,16 @@ class DeviceIdsMismatch(Rule):
                 remedy="Give each rank its own GPU: `device_ids=[local_rank]`.",
             )
         # A model on the CPU ends in another error, which is GPU207.
-        wanted, actual = _first_id(wrap), _resolved(program, certain(wrap.model_device))
+        wanted, actual = _first_id(wrap), _resolved(program, certain_device(wrap.model_device))
         # A model that all ranks put on one GPU by its number is GPU204.
         if wanted is None or actual is None or actual.is_cpu or (one_gpu(actual) and not one_gpu(wanted)):
             return None
-        if not differ(wanted, actual):
+        if not devices_differ(wanted, actual):
             return None
         return self.found(
             at=wrap.location,
-            message=f"DistributedDataParallel sends the inputs to {called(wanted)}, its `device_ids`, and the model is "
-            f"on {called(actual)}: where the two are not the same GPU, the forward ends with an error.",
+            message=f"DistributedDataParallel sends the inputs to {device_called(wanted)}, its `device_ids`, and the "
+            f"model is on {device_called(actual)}: where the two are not the same GPU, the forward ends with an error.",
             remedy="Use the GPU of the model: `device_ids=[local_rank]`.",
             because=[("the device of the model is named here", actual.place)],
         )
@@ -119,16 +125,16 @@ class DeviceIdsMismatch(Rule):
             return None
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
         wanted = _first_id(wrap) or (Device("cuda", Const(0)) if _left_out(wrap.device_ids) else None)
-        actual = _resolved(program, certain(call.device))
+        actual = _resolved(program, certain_device(call.device))
         if wanted is None or actual is None or actual.is_cpu:
             return None
-        if not differ(on_first_rank(wanted, call), on_first_rank(actual, call)):
+        if not devices_differ(on_first_rank(wanted, call), on_first_rank(actual, call)):
             return None
         return self.found(
             at=call.location,
-            message=f"DataParallel copies the model from {called(wanted)}, the first of its `device_ids`, but the "
-            f"model is on {called(actual)}: the call ends with an error.",
-            remedy=f"Move the model to {called(wanted)} before this call, or begin `device_ids` with its GPU.",
+            message=f"DataParallel copies the model from {device_called(wanted)}, the first of its `device_ids`, but "
+            f"the model is on {device_called(actual)}: the call ends with an error.",
+            remedy=f"Move the model to {device_called(wanted)} before this call, or begin `device_ids` with its GPU.",
             because=[("the model is wrapped here", wrap.location), ("its device is named here", actual.place)],
         )
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Const, Text, Value, Values, text_of
+from gpudoctor.lint.domain.value import Value, Values, text_of
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.program import LaunchWorld
@@ -42,7 +42,6 @@ from gpudoctor_rules._error_texts import INVALID_ORDINAL
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
-ONE = Const(1)
 # Ranks that meet at such an address are on one node, where the global rank is the local one.
 HERE = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
@@ -124,15 +123,11 @@ def _one_node(program: Program) -> bool:
     writes = [write for write in program.events(EnvironmentWrite) if write.name == "LOCAL_RANK"]
     # `os.environ["LOCAL_RANK"] = str(rank)`.
     texts = [value for write in writes for value in write.value]
-    if any(
-        part.counts(RankKind.GLOBAL)
-        for value in texts
-        for part in (value.parts if isinstance(value, Text) else (value,))
-    ):
+    if any(part.counts(RankKind.GLOBAL) for value in texts for part in value.in_text):
         return True
     written = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
     # `except KeyError:` makes a group of one, for who starts no launcher: its address says nothing of the others.
-    several = (init for init in program.events(InitGroup) if init.world_size is None or init.world_size.single != ONE)
+    several = (init for init in program.events(InitGroup) if init.number_of_ranks != 1)
     methods = [init.init_method for init in several if init.init_method is not None]
     return any(_is_here(values) for values in (*written, *methods))
 
@@ -144,7 +139,5 @@ def _is_here(values: Values) -> bool:
 
 def _host(value: Value) -> str:
     """The constant text with which a value begins."""
-    if isinstance(value, Text) and value.parts:
-        # `f"tcp://localhost:{port}"` has an open end; the host stands before it.
-        return _host(value.parts[0])
-    return text_of(value) or ""
+    # `f"tcp://localhost:{port}"` has an open end; the host stands before it.
+    return text_of(value.in_text[0]) or ""

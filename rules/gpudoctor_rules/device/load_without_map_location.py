@@ -36,10 +36,10 @@ from gpudoctor.lint.domain.value import NONE, Value, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.questions.devices_compared import one_gpu, several_choose
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
-from gpudoctor_rules.device._places import one_gpu, several_choose
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program

@@ -41,11 +41,11 @@ from gpudoctor.lint.domain.value import FALSE, TRUE, Const
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.flow.condition import Condition
+from gpudoctor.lint.questions.devices_compared import device_called
 from gpudoctor.lint.repair.repair import Before, Holds, Repair, Replace, Source
 from gpudoctor.lint.repair.snippets import moved_to, own_device
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-from gpudoctor_rules.device._places import called
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class ModelOffDevice(Rule):
             yield self.found(
                 at=event.location,
                 message=f"`{label}` is on the CPU when it is called with a tensor on "
-                f"{called(where) if isinstance(where, Device) else 'the GPU'}: {_ending(event.module)}",
+                f"{device_called(where) if isinstance(where, Device) else 'the GPU'}: {_ending(event.module)}",
                 remedy=f"Move the model before its first use: `{label}.to({own_device(program) or 'device'})`"
                 + (", with the device of its inputs." if not program.frameworks else "."),
                 because=[

@@ -37,10 +37,10 @@ from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import Move
+from gpudoctor.lint.questions.devices_compared import certain_device, device_called
 from gpudoctor.lint.repair.repair import Assign, Repair, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
-from gpudoctor_rules.device._places import called, certain
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -104,7 +104,7 @@ def _stays(program: Program, event: Discard, tensor: Tensor) -> str:
     # `x.to(torch.half)` names no device.
     if event.call in CASTS or (event.call == "to" and not moved):
         return "keeps its type"
-    return f"stays on {called(tensor.device)}" if isinstance(tensor.device, Device) else "stays where it was"
+    return f"stays on {device_called(tensor.device)}" if isinstance(tensor.device, Device) else "stays where it was"
 
 
 def _users(program: Program, event: Discard, tensor: Tensor) -> Iterator[Forward]:
@@ -117,14 +117,14 @@ def _users(program: Program, event: Discard, tensor: Tensor) -> Iterator[Forward
 
 def _meets(users: list[Forward], target: Device) -> bool:
     """All that use it are known to lie where it was to go."""
-    return bool(users) and all(certain(each.device) == target for each in users)
+    return bool(users) and all(certain_device(each.device) == target for each in users)
 
 
 def _on_cpu(program: Program, call: Forward) -> bool:
     """The model lies on the CPU, and no wrapper around it brings its inputs to a GPU."""
     if isinstance(call.module, Wrapper):
         return False
-    where = certain(call.device)
+    where = certain_device(call.device)
     return _never_moved(program, call.module) if where is None else where.type == "cpu"
 
 
@@ -153,4 +153,4 @@ def _target(program: Program, event: Discard) -> Device | None:
         if each.subject == event.receiver and each.location == event.location
     )
     # `x.to(torch.half)` names no device.
-    return next((certain(each.device) for each in moves if not each.dtype), None)
+    return next((certain_device(each.device) for each in moves if not each.dtype), None)

@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.provenance import is_whole
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import TRUE, Unknown
-from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import holds
@@ -42,7 +39,7 @@ def reads_everything(program: Program, start: Iterate) -> bool:
         return False
     if not shares_nothing(loader.sampler, when) or not shares_nothing(loader.batch_sampler, when):
         return False
-    shuffled = loader.shuffle is not None and loader.shuffle.restrict(when).all(lambda value: value == TRUE)
+    shuffled = loader.shuffles(when)
     data = loader.dataset.restrict(when) if loader.dataset is not None else None
     return data is not None and data.all(lambda value: is_whole(value, shuffled))
 
@@ -56,18 +53,6 @@ def step_of(program: Program, backward: Backward, model: Value) -> OptimizerStep
             if repeated and holds(program, step.optimizer, model):
                 return step
     return None
-
-
-def averages_by_hand(program: Program) -> bool:
-    """The program may send gradients or parameters between the ranks itself."""
-    sent = (each.subject for each in program.events(Collective) if not each.waits and not each.objects)
-    return any(subject is not None and subject.any(_may_be_weights) for subject in sent)
-
-
-def _may_be_weights(value: Value) -> bool:
-    if isinstance(value, Tensor):
-        return value.origin in (TensorOrigin.PARAMETER, TensorOrigin.GRADIENT)
-    return isinstance(value, Unknown) or value.core.is_model
 
 
 def step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:

@@ -38,7 +38,7 @@ from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
-from gpudoctor.lint.questions.gradient_use import holds
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand, holds
 from gpudoctor.lint.repair.repair import After, Code, Holds, Repair
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
@@ -52,7 +52,7 @@ from gpudoctor_rules.frameworks._charge import (
     prepares_unseen,
     taken_in_charge,
 )
-from gpudoctor_rules.frameworks._learning import averages_by_hand, backward_in, reads_everything, step_of
+from gpudoctor_rules.frameworks._learning import backward_in, reads_everything, step_of
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -151,7 +151,7 @@ class ObjectNotPrepared(Rule):
                 )
 
     def _models(self, program: Program) -> Iterator[tuple[Value, Finding]]:
-        if averages_by_hand(program):
+        if averaged_by_hand(program, seldom=True):
             return
         for backward in program.events(Backward):
             for call in program.calls_in_graph(backward):

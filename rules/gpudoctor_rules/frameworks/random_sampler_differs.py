@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Loader, Sampler
-from gpudoctor.lint.domain.value import NONE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.process import SeedSet
@@ -108,7 +108,7 @@ def _sampler(event: Prepare) -> Sampler | None:
     known = isinstance(only, Sampler) and only.made_by in DRAW_FROM_SOME and not only.distributed
     if not known or not isinstance(only, Sampler):
         return None
-    return only if only.generator is None or only.generator.single == NONE else None
+    return only if only.by_process else None
 
 
 def _trains(program: Program, event: Prepare) -> bool:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import FALSE, Const, in_code
+from gpudoctor.lint.domain.value import Const, in_code
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, ScalerCall, UnscaleGradients
@@ -77,7 +77,7 @@ class ClipBeforeUnscale(Rule):
             if step.call != "step" or not isinstance(optimizer, Optimizer) or not isinstance(scaler, Scaler):
                 continue
             # Who takes the scaler along may unscale somewhere else.
-            if (scaler.enabled is not None and scaler.enabled.single == FALSE) or scaler in program.escaped:
+            if scaler.is_off or scaler in program.escaped:
                 continue
             clip = _clipped_scaled(program, step, optimizer)
             if clip is not None and clip.location not in told:

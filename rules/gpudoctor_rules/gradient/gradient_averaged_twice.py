@@ -31,8 +31,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import single_of
+from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync
@@ -133,8 +132,8 @@ class GradientAveragedTwice(Rule):
             # The smallest and the largest gradient are asked for to compare them, or to log them.
             if event.order < backward.order or not event.adds_up or event.group is not None:
                 continue
-            subject = single_of(event.subject)
-            if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT:
+            subject = event.gradient
+            if subject is None:
                 continue
             owner = subject.batch_of.core if subject.batch_of is not None else None
             if owner in parts and comes_behind(event, backward) and not event.condition.excludes(backward.condition):

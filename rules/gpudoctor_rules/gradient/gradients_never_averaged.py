@@ -35,7 +35,6 @@ from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, ScaleGradients
@@ -56,7 +55,7 @@ class GradientsNeverAveraged(Rule):
     since = "0.1"
     of_ranks = True
     needs = (Collective,)
-    looks_at = ((Collective, "of_gradient"),)
+    looks_at = ((Collective, "gradient"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence() or not program.absence() or _is_scaled(program):
@@ -85,12 +84,10 @@ class GradientsNeverAveraged(Rule):
 
 def _gradients_of(event: Collective) -> Value | None:
     """The model of which a sum of gradients is made; None for all other collectives."""
-    subject = single_of(event.subject)
+    subject = event.gradient
     if not event.effect.adds_up or event.operation != "SUM" or event.group is not None or event.rank_guards:
         return None
-    if not isinstance(subject, Tensor) or not event.of_gradient:
-        return None
-    return subject.batch_of.core if subject.batch_of is not None else None
+    return subject.batch_of.core if subject is not None and subject.batch_of is not None else None
 
 
 def _mean_behind(program: Program, event: Collective, owner: Value) -> Backward | None:

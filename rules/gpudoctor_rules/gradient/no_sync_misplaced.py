@@ -37,9 +37,9 @@ from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.training_step import Backward, GradientSync, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import feeds
+from gpudoctor.lint.questions.loop_counters import hold_together
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._counters import meet
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _uses(program: Program, step: OptimizerStep, backward: Backward, when: Condi
     shared = when.intersection(step.condition)
     asked = when.difference(shared)
     # Where each batch is left to its rank, so is the one before the step, whenever that is.
-    return not asked or meet(asked, step.condition.difference(shared))
+    return not asked or hold_together(asked, step.condition.difference(shared))
 
 
 def _takes(program: Program, step: OptimizerStep, backward: Backward) -> bool:

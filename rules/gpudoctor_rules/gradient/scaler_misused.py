@@ -39,7 +39,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.optim import Optimizer, Scaler
-from gpudoctor.lint.domain.value import FALSE, Const, constant_of, in_code, single_of
+from gpudoctor.lint.domain.value import Const, constant_of, in_code, single_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.training_step import Backward, ClipGradients, GradientSync, OptimizerStep, ScalerCall
 from gpudoctor.lint.flow.condition import Divergence
@@ -78,7 +78,7 @@ class ScalerMisused(Rule):
                 calls.setdefault(event.scaler, []).append(event)
         for scaler, its in calls.items():
             # Whoever holds it may make the calls that are missing here.
-            if scaler in program.escaped or (scaler.enabled is not None and scaler.enabled.single == FALSE):
+            if scaler in program.escaped or scaler.is_off:
                 continue
             found = self._incomplete(program, scaler, its) or self._unscaled_wrongly(scaler, its)
             found = found or self._gone_around(program, scaler, its)

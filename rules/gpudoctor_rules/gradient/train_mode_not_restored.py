@@ -34,9 +34,9 @@ from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.events.model import Forward, ModeChange
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.layers import minds_mode
+from gpudoctor.lint.questions.loop_counters import only_at_the_end
 from gpudoctor.lint.repair.repair import After, First, Holds, Repair
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._counters import only_at_the_end
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:

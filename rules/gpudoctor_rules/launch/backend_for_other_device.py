@@ -32,8 +32,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import Value, name_of, single_of
+from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -144,8 +143,8 @@ def _case_on_cpu(program: Program, wrap: Wrap) -> Binding[Value] | None:
 def _reduced_by_hand(program: Program) -> tuple[Value, Collective] | None:
     """A model that is on a GPU, and the collective that the program gives its gradients."""
     for event in program.events(Collective):
-        subject = single_of(event.subject)
-        if not isinstance(subject, Tensor) or subject.origin is not TensorOrigin.GRADIENT or subject.batch_of is None:
+        subject = event.gradient
+        if subject is None or subject.batch_of is None:
             continue
         parts = program.within(subject.batch_of.core)
         calls = [each for each in program.events(Forward) if each.module.core in parts and each.order < event.order]

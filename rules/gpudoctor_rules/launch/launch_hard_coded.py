@@ -82,11 +82,10 @@ def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
 
 
 def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
-    counted = [(event.location, event.nprocs) for event in program.events(Spawn)]
-    counted += [(event.location, event.world_size) for event in program.events(InitGroup)]
-    for place, values in counted:
-        number = int_of(single_of(values)) or 0
-        if number > 1:
+    counted = [(event.location, event.number) for event in program.events(Spawn)]
+    counted += [(event.location, event.number_of_ranks) for event in program.events(InitGroup)]
+    for place, number in counted:
+        if number is not None and number > 1:
             yield (
                 place,
                 f"The number of processes is fixed at {number}",

@@ -170,8 +170,7 @@ def _on_this_machine(group: RecordedGroup) -> bool:
 def _started(program: Program, group: InitGroup) -> int | None:
     """How many processes the program starts, where it is written as a number, and this group is theirs."""
     spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
-    count = single_of(spawns[0].nprocs) if len(spawns) == 1 else None
-    return int_of(count)
+    return spawns[0].number if len(spawns) == 1 else None
 
 
 def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:
@@ -180,7 +179,7 @@ def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool
         return False
     if program.world is LaunchWorld.SPAWN:
         spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
-        return len(spawns) == 1 and int_of(single_of(spawns[0].nprocs)) != 1
+        return len(spawns) == 1 and spawns[0].number != 1
     # A number beside a number is meant for one process alone, perhaps.
     return size is not None and size.counts(SizeKind.WORLD) and not program.has(Spawn)
 

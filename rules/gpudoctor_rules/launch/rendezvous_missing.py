@@ -38,9 +38,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, Const, Values, single_of, text_of
-from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.domain.value import NONE, single_of, text_of
+from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn, meets_by_environment
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.repair.repair import Before, Code, Holds, Imported, Repair, RepairStep, SetArgument, SetArguments
@@ -136,13 +135,13 @@ class RendezvousMissing(Rule):
         spawn = next(program.events(Spawn), None)
         for event in program.events(InitGroup):
             # A group that the parent makes for itself is another story.
-            if spawn is None or event.order < spawn.order or not _from_environment(event.init_method):
+            if spawn is None or event.order < spawn.order or not event.from_environment:
                 continue
             # MPI tells its processes where they meet, and as whom.
-            if event.backend is not None and event.backend.any(lambda backend: backend == Const("mpi")):
+            if event.may_use("mpi"):
                 continue
             # On several nodes only the user knows the address, and exports it on each of them.
-            if _counts_nodes(event):
+            if event.counts_nodes:
                 continue
             missing = [name for name in _needed(event) if not _known(program, name, event)]
             if missing:
@@ -187,17 +186,11 @@ def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:
     return Repair("Say where the ranks meet", (*steps, SetArguments(event.location, given)) if given else steps)
 
 
-def _from_environment(method: Values | None) -> bool:
-    """The meeting point is read from the environment, on all paths."""
-    # `tcp://` and `file://` name the meeting point themselves.
-    return method is None or method.all(lambda given: given == NONE or given == Const("env://"))
-
-
 def _last_port(program: Program, event: InitGroup) -> EnvironmentWrite | None:
     """What the port surely is when the processes meet: the last that was written before, on the way that led there."""
     # `--dist-url`, which is `env://` where it is left out.
     method = event.init_method.map(program.left_out) if event.init_method is not None else None
-    if not _from_environment(method):
+    if not meets_by_environment(method):
         return None
     names = ("MASTER_PORT", "")
     before = [each for each in program.events(EnvironmentWrite) if each.name in names and each.order < event.order]
@@ -209,12 +202,6 @@ def _port_of(written: EnvironmentWrite) -> int | None:
     """The number that was written, as text."""
     text = text_of(written.value.single) or ""
     return int(text) if text.removeprefix("-").isdecimal() and len(text) < MOST_DIGITS else None
-
-
-def _counts_nodes(event: InitGroup) -> bool:
-    """The rank is told as `node * gpus + local_rank`."""
-    only = single_of(event.rank)
-    return isinstance(only, Rank) and only.formula is not None
 
 
 def _needed(event: InitGroup) -> list[str]:

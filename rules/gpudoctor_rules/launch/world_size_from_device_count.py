@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Values, single_of
+from gpudoctor.lint.domain.value import Values, single_of
 from gpudoctor.lint.events.data_loading import MakeSampler
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
@@ -60,8 +60,8 @@ class WorldSizeFromDeviceCount(Rule):
         if program.world is LaunchWorld.SINGLE or program.managed_by - program.leaving("processes"):
             return
         # With a process for each GPU of one machine, that it starts itself, the two numbers are the same.
-        spawned = [event.nprocs for event in program.events(Spawn)]
-        if program.world is LaunchWorld.SPAWN and not (spawned and all(_is_written(each) for each in spawned)):
+        spawned = [event.number for event in program.events(Spawn)]
+        if (program.world is LaunchWorld.SPAWN and not spawned) or None in spawned:
             return
         started = "the launcher starts" if program.world is LaunchWorld.TORCHRUN else "`mp.spawn` is told to start"
         for group in program.events(InitGroup):
@@ -123,7 +123,3 @@ def _is_passed(program: Program, rank: Values | None) -> bool:
     there are GPUs, the program is made for one machine."""
     passed = program.takes_local_rank and rank is not None and rank.all(lambda each: each.counts(RankKind.LOCAL))
     return passed and not any(_device_count(group.world_size) for group in program.events(InitGroup))
-
-
-def _is_written(nprocs: Values | None) -> bool:
-    return nprocs is not None and isinstance(nprocs.single, Const)

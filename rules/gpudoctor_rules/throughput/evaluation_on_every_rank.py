@@ -32,7 +32,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.data import shares_nothing
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.provenance import is_whole
-from gpudoctor.lint.domain.value import TRUE, single_of
+from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
@@ -114,7 +114,7 @@ def _whole(program: Program, loader: Loader, start: Iterate) -> bool:
         return False
     if not shares_nothing(loader.sampler, start.condition) or not shares_nothing(loader.batch_sampler, start.condition):
         return False
-    shuffled = loader.shuffle is not None and loader.shuffle.restrict(start.condition).all(lambda value: value == TRUE)
+    shuffled = loader.shuffles(start.condition)
     return loader.dataset is not None and loader.dataset.restrict(start.condition).all(
         lambda each: is_whole(each, shuffled)
     )

@@ -36,7 +36,6 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_gpu
 from gpudoctor.lint.domain.module import Module, StateDict, WrapperKind
-from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import LoadState, Save
@@ -216,9 +215,9 @@ def _each_rank_saves_its_own(program: Program) -> bool:
 def _is_auxiliary(program: Program, step: OptimizerStep) -> bool:
     """It is one of many, made anew in each iteration of a loop, and the ranks tell each other what came out of them."""
     made = (each for each in program.events(MakeOptimizer) if each.optimizer == step.optimizer)
-    sent = (each.sent for each in program.events(Collective) if each.objects and each.order > step.order)
+    sent = (each for each in program.events(Collective) if each.objects and each.order > step.order)
     several = any(loop.repeats for each in made for loop in each.loops)
-    return several and any(given.any(lambda value: isinstance(value, Tensor)) for given in sent if given is not None)
+    return several and any(each.gives_tensors for each in sent)
 
 
 def _alone(program: Program, model: Module) -> bool:

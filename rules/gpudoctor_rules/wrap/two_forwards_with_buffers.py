@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, TRUE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, SyncNorm
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
@@ -104,7 +104,7 @@ def _copies_buffers(program: Program, call: Forward) -> bool:
         return False
     copies = [each for each in wrapper.chain if each.kind is WrapperKind.DDP]
     # Whoever has given it has thought of it.
-    if not copies or any(each.broadcast_buffers not in (NONE, TRUE) for each in copies):
+    if not copies or any(not each.sends_buffers for each in copies):
         return False
     # Its backward needs no running statistics, and they are alike on all ranks.
     core = wrapper.core

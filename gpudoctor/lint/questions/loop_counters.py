@@ -34,7 +34,7 @@ class _NotComputed(Exception):
     """Something in a test has no number that could stand for it."""
 
 
-def meet(one: Condition, other: Condition) -> bool:
+def hold_together(one: Condition, other: Condition) -> bool:
     """In some round both hold, as far as they ask for anything; False, too, where that cannot be computed."""
     literals = list(chain(one, other))
     counters, settings = set[Value](), set[Value]()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-def certain(values: Values | None) -> Device | None:
+def certain_device(values: Values | None) -> Device | None:
     """The device where it is surely this one."""
     # `only` is None for two values too: a device that depends on a path is no basis for a claim.
     only = single_of(values)
@@ -32,7 +32,7 @@ def current_gpu(device: Value) -> bool:
     return device.is_cuda and device.index is None
 
 
-def differ(one: Device, other: Device) -> bool:
+def devices_differ(one: Device, other: Device) -> bool:
     """Surely not the same device on all ranks: another type, another number, or a number beside a rank."""
     if one.type != other.type:
         return True
@@ -48,7 +48,7 @@ def on_first_rank(device: Device, event: Event) -> Device:
     return replace(device, index=Const(0)) if first and isinstance(device.index, Rank) else device
 
 
-def called(device: Device) -> str:
+def device_called(device: Device) -> str:
     """The device as a reader would write it."""
     index = device.index
     if index is None:
@@ -61,11 +61,11 @@ def called(device: Device) -> str:
     return f"`{device.type}:<{label}>`" if label else f"some `{device.type}` device"
 
 
-def managed(program: Program) -> bool:
+def devices_managed(program: Program) -> bool:
     """A framework decides what is where."""
     return bool(program.managed_by - program.leaving("devices"))
 
 
 def several_choose(program: Program) -> bool:
     """Processes train together, each of which chooses its GPU itself."""
-    return not managed(program) and (program.launched_in_several if program.frameworks else program.distributed)
+    return not devices_managed(program) and (program.launched_in_several if program.frameworks else program.distributed)
