@@ -10,6 +10,7 @@ from gpudoctor.cli.command import Command, one_of
 from gpudoctor.cli.output import write_lines, write_out
 from gpudoctor.cli.terminal import COLOURS, style_for
 from gpudoctor.logs.declared_texts import rules_that_declare
+from gpudoctor.logs.endings import STOOD_ALONE
 from gpudoctor.logs.error_texts.collective_prints import without_devices
 from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.logs.job_logs import read_logs
@@ -119,9 +120,8 @@ def _headline(diagnosis: LogDiagnosis, first: LoggedFailure) -> str:
     inside = f" in `{first.place.function}`" if first.place and first.place.function.isidentifier() else ""
     match first.role.value:
         case "wait":
-            return (
-                f"No rank is known to have failed by itself: {who[0].lower()}{who[1:]} waited for others{at}{inside}."
-            )
+            waited = "was seen" if first.meaning is STOOD_ALONE else "waited for others"
+            return f"No rank is known to have failed by itself: {who[0].lower()}{who[1:]} {waited}{at}{inside}."
         case "peer":
             gone = f"{who} noticed that another process was gone{at}{inside}."
             return f"{gone} That one most likely failed first, and is not in this log."

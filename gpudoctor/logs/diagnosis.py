@@ -13,6 +13,7 @@ from gpudoctor.logs.endings import (
     LOADER_THREAD,
     OUT_OF_MEMORY,
     SIGKILL,
+    STOOD_ALONE,
     STOOD_APART,
     UNLIKE_CALLS,
     VAGUE,
@@ -59,6 +60,8 @@ _ACTOR_OF_RAY = re.compile(r"^\s*pid: (\d+)$", re.M)
 """The one that has ended, in the error of whoever had called it."""
 _RANK_THAT_IS_GONE = re.compile(r"(?:waiting for send/recv from|application crash on) (rank \d+)")
 _LAUNCHER_THAT_IS_LEFT = re.compile(r"The node '(?P<host>[\w.-]+?)(?:_\d+_\d+)?' has failed to send")
+_TRIES = re.compile(r"client socket has failed to connect|\[W.*server socket has failed to")
+"""What is said of one address, where others may do."""
 _NO_HOST = (None, "0.0.0.0", "127.0.0.1")
 _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 """What old versions of `mp.spawn` raise."""
@@ -163,6 +166,9 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
 
 def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     told = list(_failures(known))
+    # One address was taken, or refused a connection: it says no more than that none was left.
+    whole = {id(each.meaning) for each in told if not each.cut}
+    told = [each for each in told if not each.cut or each.meaning is None or id(each.meaning) not in whole]
     # A thread that serves a loader ends after what it serves.
     told = [each for each in told if each.meaning is not LOADER_THREAD] or told
     if any(each.meaning not in (AT_THE_END, ABORTED) and not (each.exit or each.cut) for each in told):
@@ -250,14 +256,17 @@ def _may_have(by: Speaker, local: int) -> bool:
 
 def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
     stacks = [fact for fact in facts if isinstance(fact, CollectiveStack)]
+    launched: set[str] = set()
     for fact in facts:
         if isinstance(fact, LoggedCrash):
-            if fact.ignored and not fact.type:
+            if (fact.ignored and not fact.type) or _of_starter(fact, launched):
                 continue
             told = _crash(fact)
             # Of an error whose traceback is not in the log, nobody knows whether it ended the process.
             bare = fact.headless and not fact.frames and told.meaning is None
-            if not _launchers_own(fact):
+            if _launchers_own(fact):
+                launched.add(fact.at.path)
+            else:
                 yield replace(told, cut=True) if bare else told
         elif isinstance(fact, Timeout):
             yield _timeout(fact, stacks)
@@ -266,12 +275,17 @@ def _failures(facts: Sequence[LogFact]) -> Iterator[LoggedFailure]:
         elif isinstance(fact, Notice):
             meaning = meaning_of(fact.text)
             if meaning is not None:
-                by, tries = _ranked(fact.by, fact.text), "client socket has failed to connect" in fact.text
+                by, tries = _ranked(fact.by, fact.text), _TRIES.search(fact.text) is not None
                 if elsewhere := _TIMED_OUT_ELSEWHERE.search(fact.text):
                     by = Speaker(rank=int(elsewhere[1]))
                 elif (left := _LAUNCHER_THAT_IS_LEFT.search(fact.text)) and not by.is_known:
                     by = replace(by, host=left["host"])
                 yield LoggedFailure(by, fact.at, fact.text, meaning.role, meaning, cut=tries)
+
+
+def _of_starter(crash: LoggedCrash, launched: set[str]) -> bool:
+    """It has no error, and begins behind that of the launcher: whoever had started that one fails for it."""
+    return not crash.type and not crash.by.is_known and crash.at.path in launched
 
 
 def _launchers_own(crash: LoggedCrash) -> bool:
@@ -557,6 +571,8 @@ def _first_of(
         earliest = min(said_more, key=lambda each: (each.at.at if by_time else "", each.at.order))
     alone = all(_same(each, earliest) for each in own)
     if alone:
+        if any(each.text == CUT and each.by.is_known and not _same_process(earliest, each) for each in failures):
+            return earliest, "it is the only error in the log that is not cut off", False
         others = any(each.role in (FailureRole.PEER, FailureRole.WAIT, FailureRole.STOPPED) for each in failures)
         because = "the others ended because of it" if others else "it is the only error in the log"
         # A table of the launcher that ends before the root cause names others, too.
@@ -583,8 +599,12 @@ def _standing_apart(facts: Sequence[LogFact]) -> tuple[list[LoggedFailure], Miss
     groups: dict[tuple[str, int] | None, list[tuple[StackDump, LoggedFrame | None]]] = {}
     for fact, frame in stood:
         groups.setdefault((frame.path, frame.line) if frame else None, []).append((fact, frame))
-    if len(stacks) < 2:
+    if not stacks:
         return None
+    if len(stacks) == 1:
+        ((fact, frame),) = stood
+        text = f"stood in `{fact.frames[0].function}`"
+        return [LoggedFailure(fact.by, fact.at, text, FailureRole.WAIT, STOOD_ALONE, frame)], None
     few, *_, many = sorted(groups.values(), key=len) if len(groups) > 1 else (stood, stood)
     failures = [
         LoggedFailure(fact.by, fact.at, f"stood in `{fact.frames[0].function}`", FailureRole.WAIT, STOOD_APART, frame)

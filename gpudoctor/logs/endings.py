@@ -30,6 +30,13 @@ STOOD_APART = ErrorText(
     "Nothing has failed, and the processes did not stand at the same line when their stacks were taken.",
     "Look at what keeps those that stand apart: a loader, a file, a lock, or a collective that the others do not call.",
 )
+STOOD_ALONE = ErrorText(
+    r"",
+    FailureRole.WAIT,
+    "Nothing has failed in this log: it has the stack of one process, which does not tell whether that one kept the "
+    "others waiting, or waited itself.",
+    "Take the stacks of all ranks at once: `gpudoctor run --attach PID`, or `py-spy dump` for each.",
+)
 WATCHED = ErrorText(
     r"",
     FailureRole.WAIT,

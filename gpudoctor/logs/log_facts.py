@@ -38,7 +38,7 @@ class LoggedFrame:
     @property
     def installed(self) -> bool:
         """The file is of an installed package that neither starts nor computes: it may be the program itself."""
-        return bool(self._package) and self._package not in _TOOLS
+        return bool(self._package) and self._package not in TOOLS
 
     @property
     def library(self) -> str:
@@ -88,7 +88,7 @@ _STARTED_BY = re.compile(
 """What an installer writes to start a package."""
 _ROOT = re.compile(r"(.*/)torch/(?:nn|cuda|distributed|utils|optim|autograd|_\w+)/")
 """Where torch lies, other packages do, too, whatever the folder is called."""
-_TOOLS = frozenset(
+TOOLS = frozenset(
     "torch torchvision torchaudio torch_xla torchmetrics torchdata torchelastic accelerate deepspeed lightning "
     "pytorch_lightning lightning_fabric transformers ray horovod hydra omegaconf fire click typer absl numpy "
     "scipy pandas sklearn pyarrow triton megatron colossalai fairscale apex xformers peft bitsandbytes "
@@ -99,7 +99,7 @@ _TOOLS = frozenset(
     "gpudoctor tensorflow jax nemo pkg_resources setuptools importlib_metadata".split()
 )
 """Packages of which a line says nothing about the program that called them."""
-_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(_TOOLS))})/(?:src/)?\1/", re.IGNORECASE)
+_CHECKED_OUT = re.compile(rf"/({'|'.join(sorted(TOOLS))})/(?:src/)?\1/", re.IGNORECASE)
 """A package that runs from its repository, which has its name, too, in letters of its own."""
 
 

@@ -20,6 +20,7 @@ from gpudoctor.logs.log_facts import (
     RunBegin,
     Timeout,
 )
+from gpudoctor.logs.nccl_processes import NcclProcesses
 from gpudoctor.logs.run_reports import BEGIN, RunReportReader
 from gpudoctor.logs.speakers import TASK, Said, Speaker, said, speaker_of
 from gpudoctor.logs.stack_dumps import StackDumpReader
@@ -45,7 +46,7 @@ _TELLING = re.compile(
             r"rocess \d+ (?:terminated with|\(local_rank \d+\) FAILED)",
             r"death signal, shutting down",
             r"\[E[^\]]*socket\.cpp",
-            r"failed to listen on any local network address",
+            r"failed to listen on any\b|server socket has failed to \w+ \w+ \S+ \(errno: 98",
             r"Rendezvous\w*Error",
             r"ranks:|waiting for remainder of ranks",
             r"\*\*\* SIG[A-Z]+ received at time",
@@ -53,7 +54,7 @@ _TELLING = re.compile(
             r"\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
             r"memory allocation of \d+ bytes failed|CUDA error: ",
             r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
-            r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout",
+            r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout|WorkNCCL::checkTimeout\(",
             r"watchdog thread terminated with exception",
             r"size mismatch for ",
             r"mlx[45]: \S+: got completion with error",
@@ -68,6 +69,7 @@ _TELLING = re.compile(
             r"failed \(exitcode|[Rr]ank \d+.{0,20} with (?:exit )?code",
             r"exits with return code",
             r"NCCL WARN",
+            r"NCCL INFO .*rank \d+ nranks ",
             r"slurmstepd",
             r"srun: error",
             r"Out of memory: Killed",
@@ -287,6 +289,7 @@ class LogReader:
         self._report = RunReportReader()
         self._stack: tuple[Speaker, LogPlace, list[LoggedFrame]] | None = None
         self._hosts: set[str] = set()
+        self._nccl = NcclProcesses()
         self._named: int | None = None
         self._code: tuple[int, int] | None = None
         self._listing = False
@@ -321,6 +324,7 @@ class LogReader:
         yield from self._stacks.end()
         yield from self._stack_closed()
         yield from self._summary.closed()
+        yield from self._nccl.end()
 
     def _other(self, spoken: Said, at: LogPlace) -> Iterator[LogFact]:
         text = spoken.text
@@ -349,8 +353,12 @@ class LogReader:
             yield RunBegin(spoken.by, at)
         elif "Stack trace of the failed collective:" in text:
             self._stack = (spoken.by, at, [])
+        elif " nranks " in text:
+            self._nccl.learn(text)
         elif _NOTICE.search(text) and not ERROR_ALONE.match(text):
-            yield Notice(spoken.by, at, text.strip())
+            notice = Notice(spoken.by, at, text.strip())
+            if not self._nccl.hold(notice):
+                yield notice
 
     def _of_mpirun(self, told: re.Match[str], at: LogPlace) -> Iterator[LogFact]:
         if rank := told["rank"] or told["stopped"]:
@@ -377,13 +385,15 @@ _NOTICE = re.compile(
     r"^OMP: Error #|joined but didn't finish|"
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
-    r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any local network address|"
+    r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
+    r"server socket has failed to \w+ \w+ \S+ \(errno: 98|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ received at time|"
     r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
     r"watchdog thread terminated with exception|"
     r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
-    r"closing signal SIG|raised from checkTimeout|failed to send a keep-alive|waiting on exit barrier|"
+    r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"
+    r"waiting on exit barrier|"
     r"application crash on rank|"
     r"size mismatch for |"
     r"^[^:]{1,80}: error: (?:unrecognized arguments: |the following arguments are|argument [^:]+: |ambiguous option)|"

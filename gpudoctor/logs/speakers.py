@@ -61,7 +61,7 @@ _FRONTS = (
     re.compile(r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d (?!\S+ (?:kernel|systemd))"),
     re.compile(r"\[pod/(?P<host>[\w.-]+)/[\w.-]+\]\s?"),
     # An excepthook of torch, and its loggers in C++: the rank of the job.
-    re.compile(r"\[rank(?P<rank>\d+)\]:\s?"),
+    re.compile(r"\[rank(?P<rank>\d+)\](?::\s?|\s(?=Watchdog ))"),
     # Loggers of programs and frameworks.
     re.compile(r"\[(?:RANK |rank: )(?P<rank>\d+)\]\s?"),
     # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
@@ -84,13 +84,14 @@ _FRONTS = (
     _NAMED,
     # A column that a launcher of benchmarks draws.
     re.compile(r"\s+\|\s(?=\[rank\d)"),
-    # NCCL: the node and the GPU.
-    re.compile(r"(?:(?P<host>[\w-][\w.-]*):\d+:\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
+    # NCCL: the node, the process and the GPU.
+    re.compile(r"(?:(?P<host>[\w-][\w.-]*):(?P<pid>\d+):\d+ )?\[(?P<device>\d+)\] (?=.*NCCL WARN)"),
     # Determined.
     re.compile(r"[0-9a-f]{8} (?:\[rank=(?P<rank>\d+)\] )?\|\| "),
     # Loggers.
     re.compile(r"(?:ERROR|WARNING|INFO|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./]+:\d+\] "),
     re.compile(r"(?:ERROR|WARNING|INFO|DEBUG|CRITICAL): (?=Traceback \(most|  File \")"),
+    re.compile(r"\[(?:ERROR|CRITICAL)\]\s{1,2}(?=Traceback \(most|  File \"|    |[\w.]+(?:Error|Exception): )"),
     # Numbers of lines that an editor has put there.
     re.compile(r"\[\d+\]\s(?=\[rank|Traceback \(most|  File \"|    |[\w.]+(?:Error|Exception)\b)"),
 )
@@ -120,13 +121,19 @@ def said(text: str, known: Speaker, hosts: set[str] | None = None) -> Said:
         if "local" in parts:
             known = replace(known, local_rank=int(parts["local"]), tag=f"{parts['role']}{parts['local']}")
         if "device" in parts:
-            known = replace(known, local_rank=int(parts["device"]), tag=parts["device"])
+            tag = pid_tag(parts["pid"]) if "pid" in parts else parts["device"]
+            known = replace(known, local_rank=int(parts["device"]), tag=tag)
         if "host" in parts or "tag" in parts:
             known = replace(known, host=parts.get("host", known.host), tag=parts.get("tag", known.tag))
         text = text[match.end() :]
     if not at and (logged := _CPP_TIME.match(text)):
         at = f"{logged['day']:0>4} {logged['clock']}"
     return Said(known, text, at.replace("T", " ").replace(",", "."))
+
+
+def pid_tag(pid: str) -> str:
+    """The tag of a process of which only the number is known, as Ray writes it."""
+    return f"pid={pid}"
 
 
 def _named(text: str) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.logs.log_facts import LogFact, LoggedCrash, LoggedFrame, LogPlace, StackDump
+from gpudoctor.logs.log_facts import TOOLS, LogFact, LoggedCrash, LoggedFrame, LogPlace, StackDump
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -94,4 +94,7 @@ def _of_program(stack: _OpenStack) -> bool:
 def _frame(found: re.Match[str]) -> LoggedFrame:
     if found["file"]:
         return LoggedFrame(found["file"], int(found["at"]), found["within"].strip())
-    return LoggedFrame(found["path"], int(found["line"]), found["function"])
+    # py-spy shows files from the folder of packages on, or from that of the program.
+    path = found["path"]
+    path = f"site-packages/{path}" if path.partition("/")[0] in TOOLS else path
+    return LoggedFrame(path, int(found["line"]), found["function"])

@@ -55,6 +55,8 @@ _ENDS = re.compile(
     r"\S+\.py:\d+: \w*Warning: |Exception in thread |Process \S+:\s*$|\(raylet|Set the environment variable HYDRA_FULL|"
     r"(?:srun|slurmstepd): |Killing subprocess \d|Child process with PID \d|wandb: |Exception ignored in"
 )
+_OF_LAUNCHER = re.compile(r"(?:[EWI]\d{4} |(?:ERROR|WARNING):|\[\d{4}-).*torch[/.]distributed[/.]elastic")
+"""What torch's launcher says when its processes have ended."""
 _INDENT = 2
 """Blanks before a call."""
 _MOST_LINES = 24
@@ -177,7 +179,7 @@ class TracebackReader:
         if BEGIN in text:
             yield from self._begin(by, text, at)
         elif by in self._open:
-            self._inside(self._open[by], by, text, at)
+            yield from self._within(by, text, at)
         elif by in self._texts:
             yield from self._text(by, text, at)
         elif text.startswith(_CONTEXT) and by in self._earlier:
@@ -232,6 +234,18 @@ class TracebackReader:
         self._open[by].called_by = None if self._spawned is not None else outer
         self._spawned = None
         self._ignored = None
+
+    def _within(self, by: Speaker, text: str, at: LogPlace) -> Iterator[LoggedCrash]:
+        """A line while a traceback is open. Of several that ran into each other, one may have ended already."""
+        opened, ended = self._open[by], self._texts.get(by)
+        if ended is not None and _OF_LAUNCHER.match(text):
+            # All have: what could not be told apart from the output of others is lost.
+            del self._open[by]
+            yield from self._text(by, text, at)
+            return
+        self._inside(opened, by, text, at)
+        if ended is not None and self._texts.get(by) is not ended:
+            yield ended.closed()
 
     def _headless(self, by: Speaker, text: str, at: LogPlace) -> None:
         """A traceback of which the log has only what came later."""

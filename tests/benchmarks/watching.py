@@ -3,9 +3,12 @@
     python tests/benchmarks/watching.py [--rounds 15] [--workloads linear cifar10 transformer]
 
 Two ranks (on GPUs as many as there are) train a workload of `probe` by DDP, from a `DataLoader`, as two jobs: one is
-watched, the other is not. Both are there all the time, and take turns with stretches of steps, A B A B, while the other
-one sleeps; a ratio is formed within a round, of the time on the clock and of the processor time of rank 0, which other
-work on the machine disturbs less. No test asserts a time.
+watched, the other is not. Both are there all the time, and take turns with stretches of steps, while the other one
+sleeps. A round is A B B A, so that a machine that gets slower or faster favours neither; its ratio is formed of the
+time on the clock, and of the processor time of rank 0, which other work on the machine disturbs less. What is said of
+all rounds is their median, with the interval in which it lies with 95 %, whatever their distribution is: where that is
+wider than the difference that is asked for, the answer is not known, and more rounds are needed. No test asserts a
+time.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -37,6 +41,11 @@ class Took(NamedTuple):
 
     clock: float
     processor: float
+
+    def __add__(self, other: object) -> Took:
+        if not isinstance(other, Took):
+            return NotImplemented
+        return Took(self.clock + other.clock, self.processor + other.processor)
 
 
 class Job:
@@ -79,7 +88,7 @@ def main() -> None:
         return _rank(options.workloads[0], *options.pipes)
     where = torch.cuda.get_device_name() if _gpus() else f"{os.cpu_count()} CPUs"
     print(f"{options.rounds} rounds; {_ranks()} ranks on {where}; torch {torch.__version__}\n")
-    print("| workload | ms a step, unwatched | watched / not: min, median, max | of processor time | own account |")
+    print("| workload | ms a step, unwatched | watched / not: median (95 %), all | of processor time | own account |")
     print("|---|---|---|---|---|")
     for name in options.workloads:
         print(_row(name, options.rounds), flush=True)
@@ -102,21 +111,30 @@ def _row(name: str, rounds: int) -> str:
         for number in range(rounds + 2):
             # Whoever is first may find the machine in another state.
             first, second = (plain, watched) if number % 2 else (watched, plain)
-            took = {first: first.stretch(), second: second.stretch()}
+            begun, after = first.stretch(), second.stretch() + second.stretch()
+            took = {first: begun + first.stretch(), second: after}
             # The first ones build buckets, and have every step looked at closely.
             if number >= 2:
                 pairs.append((took[watched], took[plain]))
         for job in (plain, watched):
             job.end()
         timing = json.loads(watched.report.read_text())["timing"]
-    step = 1e3 * statistics.median(plain.clock for _, plain in pairs) / STEPS[name][bool(_gpus())]
+    step = 1e3 * statistics.median(plain.clock for _, plain in pairs) / (2 * STEPS[name][bool(_gpus())])
     clock = _spread([ours.clock / plain.clock for ours, plain in pairs])
     processor = _spread([ours.processor / plain.processor for ours, plain in pairs])
     return f"| {name} | {step:.2f} | {clock} | {processor} | {max(each['overhead'] for each in timing):.1%} |"
 
 
 def _spread(ratios: list[float]) -> str:
-    return f"{min(ratios):.3f}, {statistics.median(ratios):.3f}, {max(ratios):.3f}"
+    low, high = _interval(sorted(ratios))
+    return f"{statistics.median(ratios):.4f} ({low:.4f}-{high:.4f}), {min(ratios):.3f}-{max(ratios):.3f}"
+
+
+def _interval(ratios: list[float]) -> tuple[float, float]:
+    """Where the median of all such rounds lies with 95 %: so many of them are below it as of tosses of a coin."""
+    count = len(ratios)
+    reach = 0.98 * math.sqrt(count)
+    return ratios[max(0, math.floor(count / 2 - reach))], ratios[min(count - 1, math.ceil(count / 2 + reach))]
 
 
 def _rank(name: str, asked: str, told: str) -> None:

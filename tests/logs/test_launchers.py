@@ -73,7 +73,7 @@ def test_a_worker_of_ray_that_is_aborted(tmp_path: Path, capsys: pytest.CaptureF
         ),
         (
             "> -:6015:6224 [1] misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
-            Speaker(local_rank=1, host="-", tag="1"),
+            Speaker(local_rank=1, host="-", tag="pid=6015"),
             "misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer b<5>",
         ),
     ],
@@ -82,6 +82,51 @@ def test_what_launchers_say(text: str, speaker: Speaker, summary: str, tmp_path:
     first = read(tmp_path, f"{text}\n").first
     assert first is not None
     assert (first.by, first.summary) == (speaker, summary)
+
+
+def test_whoever_started_the_launcher_fails_after_it(tmp_path: Path) -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/site-packages/torch/distributed/launcher/api.py", line 269, in launch_agent\n'
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n====\ntrain.py FAILED\n----\n"
+        f"{TABLE}Traceback (most recent call last):\n"
+        '  File "/job/start.py", line 8, in main\n    subprocess.run(command, check=True)\n'
+    )
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert (first.by.rank, first.place, first.summary) == (2, None, "exit code 1")
+
+
+def test_a_port_is_taken_where_no_address_was_free(tmp_path: Path) -> None:
+    taken = (
+        "[W socket.cpp:426] [c10d] The server socket has failed to bind to {} (errno: 98 - Address already in use).\n"
+    )
+    found = read(tmp_path, taken.format("[::]:29500") + taken.format("0.0.0.0:29500"))
+    assert found.first is not None
+    assert found.first.meaning is not None
+    assert (found.first.meaning.code, found.sure) == ("GPU425", False)
+    none = "[E socket.cpp:462] [c10d] The server socket has failed to listen on any local network address.\n"
+    found = read(tmp_path, taken.format("[::]:29500") + none)
+    assert found.first is not None
+    assert (found.first.at.line, found.sure) == (2, True)
+
+
+def test_nccl_tells_later_which_rank_a_process_is(tmp_path: Path) -> None:
+    warned = (
+        "node1:{}:99 [0] transport/p2p.cc:238 NCCL WARN failed to open IPC handle : 217 peer access is not supported\n"
+    )
+    joined = "node1:{}:98 [0] NCCL INFO comm 0x7f01 rank {} nranks {} cudaDev 0 busId 2d000 - Init COMPLETE\n"
+    log = warned.format(41) + joined.format(40, 0, 2) + joined.format(41, 1, 2) + joined.format(41, 0, 1)
+    first = read(tmp_path, log).first
+    assert first is not None
+    assert (first.by.rank, first.by.local_rank) == (1, None)
+    # Two processes have GPU 0, which is therefore not the local rank of any.
+    first = read(tmp_path, warned.format(40) + warned.format(41)).first
+    assert first is not None
+    assert (first.by.rank, first.by.local_rank, first.by.tag) == (None, None, "pid=40")
+    first = read(tmp_path, warned.format(40)).first
+    assert first is not None
+    assert first.by.local_rank == 0
 
 
 def test_tasks_of_a_scheduler(tmp_path: Path) -> None:

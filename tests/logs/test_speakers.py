@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ("[pod/train-worker-0/pytorch] [rank3]: ", Speaker(rank=3, host="train-worker-0")),
         ("[1784] [rank3]:", Speaker(rank=3)),
         ("[RANK 3] ", Speaker(rank=3)),
+        ("2022-12-28 16:13:02 [ERROR]  ", Speaker()),
         ("[rank: 3] ", Speaker(rank=3)),
         ("Oct 16 02:07:00 [rank3]: ", Speaker(rank=3)),
         ("stderr: [rank3]: ", Speaker(rank=3)),

@@ -401,3 +401,20 @@ def test_an_error_that_stands_above_its_calls(tmp_path: Path) -> None:
     first = read(tmp_path, text).first
     assert first is not None
     assert (first.text, first.place and first.place.line) == ("RuntimeError: Odd thing.", 38)
+
+
+def test_of_tracebacks_that_ran_into_each_other_the_error_is_kept(tmp_path: Path) -> None:
+    begin, calls, source, marks, error = TRACEBACK.splitlines()
+    mixed = (begin, begin, calls, f"{marks}{calls}", source, f"^^{error}^^: ^^  'label'", error)
+    ended = (
+        "E0608 19:04:45.3 12 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0"
+    )
+    launcher = (
+        f"{ended} (pid: 13) of binary: /opt/bin/python",
+        begin,
+        '  File "/opt/site-packages/torch/distributed/launcher/api.py", line 269, in launch_agent',
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+    )
+    first = read(tmp_path, "\n".join((*mixed, *launcher))).first
+    assert first is not None
+    assert (first.summary, first.by.local_rank, first.place and first.place.line) == (error, 0, 20)

@@ -185,3 +185,10 @@ def test_an_abort_of_a_process_that_was_done(tmp_path: Path) -> None:
     after = read(tmp_path, prefixed("[rank0]:", TRACEBACK + text)).first
     assert after is not None
     assert after.summary == "KeyError: 'label'"
+
+
+def test_where_other_ranks_errors_are_cut_off_nobody_is_surely_first(tmp_path: Path) -> None:
+    cut = TRACEBACK.rpartition("KeyError")[0]
+    found = read(tmp_path, prefixed("[rank4]: ", TRACEBACK) + prefixed("[rank2]: ", cut.replace("20", "31")))
+    assert found.first is not None
+    assert (found.first.by.rank, found.sure) == (4, False)

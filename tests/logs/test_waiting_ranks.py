@@ -345,3 +345,26 @@ def test_what_a_rank_says_of_itself_counts_in_prints(tmp_path: Path) -> None:
     errors = [TRACEBACK.replace("KeyError: 'label'", told + text) for text in texts]
     found = read(tmp_path, prefixed("[rank0]: ", errors[0]) + prefixed("[rank1]: ", errors[1]))
     assert found.because == "ranks called different collectives: rank 0 allreduce of [4] float; rank 1 barrier"
+
+
+def test_one_stack_says_where_a_process_stood_and_no_more(tmp_path: Path) -> None:
+    stack = (
+        'Thread 42 (idle): "MainThread"\n    all_gather (deepspeed/comm/torch.py:219)\n    step (/job/train.py:31)\n'
+        "    <module> (/job/train.py:90)\n"
+    )
+    found = read(tmp_path, stack)
+    assert found.first is not None
+    assert found.first.place is not None
+    assert (found.first.place.line, found.sure) == (31, False)
+    assert found.first.meaning is not None
+    assert "stack of one process" in found.first.meaning.means
+    (tmp_path / "job-0.log").write_text(stack + TRACEBACK)
+    failed = read_logs([str(tmp_path)]).first
+    assert failed is not None
+    assert failed.summary == "KeyError: 'label'"
+
+
+def test_a_watchdog_behind_a_rank_without_a_colon(tmp_path: Path) -> None:
+    first = read(tmp_path, "[rank3] Watchdog caught collective operation timeout:\nWorkNCCL(SeqNum=6)\n").first
+    assert first is not None
+    assert (first.by.rank, first.role) == (3, FailureRole.WAIT)

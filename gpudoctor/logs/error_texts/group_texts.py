@@ -79,7 +79,7 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         library="argparse",
     ),
     ErrorText(
-        r"EADDRINUSE|[Aa]ddress already in use|failed to listen on any local network address",
+        r"EADDRINUSE|[Aa]ddress already in use|failed to listen on any\b",
         _OWN,
         "Another process listens on the port of the rendezvous: a second training, or one that did not end.",
         "Start with `torchrun --standalone`, or give each training a `--master-port` of its own.",

@@ -16,7 +16,7 @@ MEMORY_TEXTS: tuple[ErrorText, ...] = (
         library="kernel",
     ),
     ErrorText(
-        r"(?:CUDA|HIP) out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc|"
+        r"(?:CUDA|HIP|NPU|XPU|MUSA) out of memory|OutOfMemoryError: CUDA|ALLOCATION_FAILED|Failed to CUDA calloc|"
         r"CUDA error: out of memory|Cuda failure (?:\d+ )?'out of memory'",
         _OWN,
         "The GPU of this rank had no memory left.",

@@ -49,9 +49,17 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
         "Look into the logs of the other nodes.",
     ),
     ErrorText(
+        r"host not found: |Name or service not known|Temporary failure in name resolution|getaddrinfo",
+        FailureRole.OWN,
+        "A host name leads nowhere on this node, or not yet: no name service knows it, or it is that of a pod that has "
+        "not started.",
+        "Try `getent hosts NAME` there; give the address in the place of the name, or wait for it before the start.",
+        likely=("GPU429", "GPU403"),
+    ),
+    ErrorText(
         r"waiting for clients\. \d+/\d+ clients joined|Timed out initializing process group in store based barrier|"
         r"RendezvousTimeoutError|RendezvousConnectionError|failed to connect to|client socket has (?:timed out|failed)|"
-        r"No route to host|Name or service not known|getaddrinfo|Connection refused",
+        r"No route to host|Connection refused",
         _WAIT,
         "Not all processes have found each other: one was never started, died before, or has another address or port.",
         "Compare `--nnodes`, `--node-rank` and the address on all nodes, and look for the one that is missing.",
@@ -68,7 +76,7 @@ WAITING_TEXTS: tuple[ErrorText, ...] = (
     ErrorText(
         r"Some NCCL operations have failed or timed out|"
         r"Watchdog caught co|collective operation timeout|due to a collective timeout from this local rank|"
-        r"Exception raised from checkTimeout|"
+        r"Exception raised from checkTimeout|WorkNCCL::checkTimeout\(|"
         r"Timed out waiting \d+ms for|"
         r"wait timeout after \d+ms|Socket Timeout|Application timeout caused pair closure|Store-based barrier|"
         r"DistStoreError: (?:Timed out|wait timeout)|Timeout waiting for key",
