@@ -337,18 +337,27 @@ def _fields(subject: object) -> tuple[_FieldSpec, ...]:
     return tuple(every.values())
 
 
-_VALUES: dict[type, tuple[tuple[str, ...], Callable[[Any], Any]]] = {}
-"""The names of the fields of a class, and what asks for all of them at once: that takes half as long as each."""
+_VALUES: dict[type, tuple[dict[str, int], bool, Callable[[Any], Any]]] = {}
+"""The names of the fields of a class with their positions, whether the constructor takes all of them so, and what asks
+for all of their values at once: that takes half as long as each."""
 
 
 def _replace(subject: T, /, **changes: object) -> T:
     cls = type(subject)
     known = _VALUES.get(cls)
     if known is None:
-        names = tuple(getattr(cls, _FIELDS))
-        known = _VALUES[cls] = names, attrgetter(*names) if len(names) > 1 else _key_of([*names])
-    names, values_of = known
-    return cls(**dict(zip(names, values_of(subject)), **changes))  # noqa: B905, they are as many
+        every: dict[str, _FieldSpec] = getattr(cls, _FIELDS)
+        by_position = not any(each.kw_only for each in every.values())
+        values_of = attrgetter(*every) if len(every) > 1 else _key_of([*every])
+        known = _VALUES[cls] = {name: index for index, name in enumerate(every)}, by_position, values_of
+    positions, by_position, values_of = known
+    values = [*values_of(subject)]
+    # Without names it takes half as long.
+    if by_position:
+        for name, value in changes.items():
+            values[positions[name]] = value
+        return cls(*values)
+    return cls(**dict(zip(positions, values), **changes))  # noqa: B905, they are as many
 
 
 if TYPE_CHECKING:

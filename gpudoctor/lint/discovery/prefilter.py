@@ -77,7 +77,7 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
     # A comment of ours may be of use, or of none.
     if "gpudoctor:" in text:
         return None
-    found = set[str]()
+    found: set[str] = set()
     spots = {*_words_in(text), *_dropped_moves_in(text)}
     search = _NameSearch(file)
     if spots:

@@ -124,7 +124,7 @@ def deeds_of(tree: ast.Module) -> tuple[ast.stmt, ...]:
     if not acting:
         return ()
     defined, imports = {each.name: each for each in statements if isinstance(each, DEFINITIONS)}, bindings(statements)
-    dull = set[str]()
+    dull: set[str] = set()
     return tuple(each for each in acting if _acts(each, imports, defined, dull) or _asks_own_object(each, statements))
 
 

@@ -26,6 +26,7 @@ import enum
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gpudoctor.lint.domain.value import FALSE, TRUE, UNBOUND, Allocated, Unknown, Value, Values
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def written_of(values: Values, path: Condition, collects: bool) -> Values | None
     if not collects:
         return values
     kept = [binding for binding in bindings if binding.value is not UNBOUND]
-    return Values(kept) if kept else None
+    return ValueSet(kept) if kept else None
 
 
 class ModuleState:

@@ -35,7 +35,10 @@ class Arguments:
 
     def values(self) -> list[Value]:
         """Every value of every known argument."""
-        return [value for values in self for value in values]
+        found = [binding.value for values in self.positional for binding in values.bindings]
+        if self.keywords:
+            found += [binding.value for values in self.keywords.values() for binding in values.bindings]
+        return found
 
     def behind(self, *first: Values) -> Arguments:
         """The same with others in front, as the receiver of a method."""

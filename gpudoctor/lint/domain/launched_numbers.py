@@ -69,13 +69,16 @@ def asks_for_size(key: Hashable) -> bool:
 
 def _computed_from(values: Iterable[object]) -> Iterator[object]:
     """These values and those that they are computed from, each once: `y = y + y` has few parts on many ways."""
-    left, seen = list(values), set[int]()
+    left = list(values)
+    seen: set[int] = set()
     while left:
         value = left.pop()
         if id(value) in seen:
             continue
         seen.add(id(value))
         yield value
-        match term_of(value):
-            case Operation(_, one, other) | NodeProduct(one, other):
-                left += one, other
+        term = term_of(value)
+        if isinstance(term, Operation):
+            left += term.left, term.right
+        elif isinstance(term, NodeProduct):
+            left += term.size, term.number

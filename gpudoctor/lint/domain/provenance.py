@@ -18,7 +18,8 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
 
     `depth` limits how far from it: arguments are one step farther than the call, and their values another one.
     """
-    here, seen = [value], set[int]()
+    here = [value]
+    seen: set[int] = set()
     while here and depth >= 0:
         farther: list[object] = []
         while here:
@@ -28,15 +29,16 @@ def provenance_of(value: object, depth: int = 1 << 30) -> Iterator[object]:
                 continue
             seen.add(id(each))
             yield each
-            match each:
-                case Unknown(term):
-                    here.append(term)
-                case Literal(atom):
-                    here.append(atom.key)
-                case Term(parts=inside) | Enumerated(items=inside):
-                    farther += inside
-                case tuple() | frozenset() | ValueSet():
-                    farther += each
+            if isinstance(each, Unknown):
+                here.append(each.term)
+            elif isinstance(each, Literal):
+                here.append(each.atom.key)
+            elif isinstance(each, Term):
+                farther += each.parts
+            elif isinstance(each, Enumerated):
+                farther += each.items
+            elif isinstance(each, (tuple, frozenset, ValueSet)):
+                farther += each
         here, depth = farther, depth - 1
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.interning import age, interned
-from gpudoctor.lint.flow.valueset import Binding, ValueSet
+from gpudoctor.lint.flow.valueset import ValueSet, set_of
 from gpudoctor.record import compared, dataclass, field, replace
 
 if TYPE_CHECKING:
@@ -199,11 +199,16 @@ class Value:
 
 
 Values = ValueSet[Value]
+NO_SHARDS: frozenset[Value] = frozenset()
 
 
-def singleton(value: Value, when: Condition = ALWAYS) -> Values:
-    """The set of one value."""
-    return ValueSet((Binding(value, when),))
+if TYPE_CHECKING:
+
+    def singleton(value: Value, when: Condition = ALWAYS) -> Values:
+        """The set of one value."""
+
+else:
+    singleton = set_of
 
 
 @dataclass(frozen=True, slots=True)

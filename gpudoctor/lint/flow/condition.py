@@ -290,7 +290,8 @@ class Condition:
         """With what a test that is made of several could not have come out as it did: of each such test, what is left
         open here. Those come last that hold a comparison, which others may answer."""
         if self._refuted_by is None:
-            plain, compared = list[frozenset[Literal]](), list[frozenset[Literal]]()
+            plain: list[frozenset[Literal]] = []
+            compared: list[frozenset[Literal]] = []
             for whole in self.composed:
                 parts = [each.negated() if whole.holds else each for each in whole.atom.none or whole.atom.every]
                 answers = [self.answer(each) for each in parts]
@@ -394,7 +395,7 @@ def whole(condition: Condition) -> Literal | None:
 
 def _leave_nothing(base: Condition, conditions: Sequence[Condition]) -> bool:
     """What both sides of one test have left behind, as most do."""
-    single = set[Literal]()
+    single: set[Literal] = set()
     for each in conditions:
         asked = each.literals - base.literals
         if len(asked) < 2:

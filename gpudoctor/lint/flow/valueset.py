@@ -52,13 +52,15 @@ class ValueSet(Generic[V]):
             self.single = only.value
             self.is_definite = not only.condition.literals
 
-    @classmethod
-    def of(cls, value: V) -> ValueSet[V]:
+    @staticmethod
+    def of(value: W) -> ValueSet[W]:
         """The set of one value."""
-        return cls((Binding(value),))
+        return set_of(value)
 
     def __iter__(self) -> Iterator[V]:
         """The values, whatever their conditions."""
+        if len(self.bindings) == 1:
+            return iter((self.bindings[0].value,))
         return iter([binding.value for binding in self.bindings])
 
     def __len__(self) -> int:
@@ -99,6 +101,9 @@ class ValueSet(Generic[V]):
 
     def map(self, change: Callable[[V], W]) -> ValueSet[W]:
         """Each value changed, the conditions kept."""
+        if len(self.bindings) == 1:
+            (only,) = self.bindings
+            return set_of(change(only.value), only.condition)
         return ValueSet([Binding(change(b.value), b.condition) for b in self.bindings])
 
     def all(self, test: Callable[[V], bool]) -> bool:
@@ -112,6 +117,23 @@ class ValueSet(Generic[V]):
         if len(self.bindings) == 1:
             return test(self.bindings[0].value)
         return any(test(b.value) for b in self.bindings)
+
+
+_new = object.__new__
+
+
+def set_of(value: V, when: Condition = ALWAYS) -> ValueSet[V]:
+    """The set of one value."""
+    # Most sets are made here, and to call a class takes three times as long.
+    only: Binding[V] = _new(Binding)
+    only.value = value
+    only.condition = when
+    made: ValueSet[V] = _new(ValueSet)
+    made.bindings = (only,)
+    made._hash = None
+    made.single = value
+    made.is_definite = not when.literals
+    return made
 
 
 def union(sets: Iterable[ValueSet[V]]) -> ValueSet[V]:

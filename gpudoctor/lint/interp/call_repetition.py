@@ -203,7 +203,7 @@ def _lasting(m: Evaluator, past: RememberedCall) -> list[LeftBehind]:
         by_owner.setdefault(key[0], []).append((key[1:], values))
     found: list[LeftBehind] = []
     todo: list[object] = [past.made, past.result, *(owner for owner in by_owner if m.age((owner, "")) < past.begun)]
-    seen = set[int]()
+    seen: set[int] = set()
     while todo:
         part = todo.pop()
         if type(part) in _WITHOUT_PARTS or id(part) in seen:

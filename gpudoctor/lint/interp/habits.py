@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.container import DictOf, Enumerated, ListOf, TupleOf
 from gpudoctor.lint.domain.data import Dataset
 from gpudoctor.lint.domain.function import Instance, class_of
 from gpudoctor.lint.domain.traced_number import number_of
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
+from gpudoctor.lint.domain.value import NO_SHARDS, Anonymous, Const, Text, Truth, Unknown, Value, Values, singleton
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.interp.function_traits import Habit
 from gpudoctor.lint.interp.limits import MAX_QUIET_STATEMENTS, SHORT_CALL
@@ -114,7 +114,7 @@ def _write(m: Evaluator, key: tuple[Hashable, str], always: Values | None, unkno
 
 def _unknowns(m: Evaluator, habit: Habit, arguments: Arguments, node: ast.AST) -> Callable[[str], Values]:
     """Makes values of which is known how far ranks may disagree about them."""
-    divergence, shards = Divergence.NONE, frozenset[Value]()
+    divergence, shards = Divergence.NONE, NO_SHARDS
     written = [each for values in habit.written.values() for each in values or ()]
     for value in _parts([*arguments.values(), *habit.results, *written]):
         divergence |= value.divergence

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from functools import reduce
 
 from gpudoctor.lint.domain.symbols import Widened
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Const, Unknown, Value, Values
 from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, without_conditions
 from gpudoctor.lint.interp.limits import MAX_CHOICES, MAX_KINDS, MAX_VALUES
@@ -69,11 +69,11 @@ def _joined(key: Hashable, values: Values) -> Value | None:
 
 
 def _any_of(key: Hashable, values: Values) -> Unknown:
-    divergence, shards = Divergence.NONE, frozenset[Value]()
+    divergence, shards = Divergence.NONE, NO_SHARDS
     for value in values:
         divergence |= value.divergence
         # A tensor may have been reduced since on another path: then nothing is certain of what may be either.
-        shards |= value.shards if isinstance(value, Unknown) else frozenset()
+        shards |= value.shards if isinstance(value, Unknown) else NO_SHARDS
     # A setting that is one of several settings is the same on all ranks still.
     config = all(value.config for value in values)
     why = next((value.why for value in values if isinstance(value, Unknown)), "too many possible values")

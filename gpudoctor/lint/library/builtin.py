@@ -20,6 +20,7 @@ from gpudoctor.lint.domain.symbols import Attribute, CallResult, Length, MethodR
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
 from gpudoctor.lint.domain.value import (
     FALSE,
+    NO_SHARDS,
     NONE,
     Anonymous,
     Composed,
@@ -51,7 +52,7 @@ FIELD = r"\{(\w+(?:\.\w+)+)"
 def unknown(call: Call, why: str, values: list[Value] | None = None) -> Values:
     """An unknown result that depends on what the arguments do."""
     given = call.all_values() if values is None else values
-    divergence, config, shards = Divergence.NONE, bool(given), frozenset[Value]()
+    divergence, config, shards = Divergence.NONE, bool(given), NO_SHARDS
     for value in given:
         # Computed from settings only: the same on every rank, so a test of it splits no ranks.
         config = config and (isinstance(value, (Const, Size)) or value.config)

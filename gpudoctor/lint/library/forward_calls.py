@@ -18,7 +18,7 @@ from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Value, Values, single_of
+from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Value, Values, single_of
 from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.flow.condition import Divergence
@@ -139,7 +139,7 @@ def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: V
 
 def _output(call: Call, core: Module, tensors: tuple[Tensor, ...], device: Value | None, identity: Hashable) -> Tensor:
     """What the model makes of its inputs."""
-    divergence, shards = Divergence.NONE, frozenset[Value]()
+    divergence, shards = Divergence.NONE, NO_SHARDS
     for tensor in tensors:
         divergence |= tensor.divergence
         shards |= tensor.shards

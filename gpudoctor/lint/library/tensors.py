@@ -21,7 +21,7 @@ from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult
 from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import NO_SHARDS, NONE, Anonymous, Const, Text, Unknown, Value, Values, single_of
 from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.lint.events.placement import Mixed, Move
 from gpudoctor.lint.events.reporting import MetricShown
@@ -80,7 +80,7 @@ def batch(do: LibraryContext, loader: Loader, place: Location, label: str) -> Va
     divergence = Divergence.NONE if agreed else Divergence.LOCAL
     # What may be a share is no reason to blame a result for standing for one.
     surely = loader.surely_sharded or bool(loader.managed) or _sampler_shards(loader)
-    shards: frozenset[Value] = frozenset([loader]) if surely else frozenset()
+    shards: frozenset[Value] = frozenset([loader]) if surely else NO_SHARDS
     device: Value = Unknown(Anonymous("device of a batch", loader), "a loader that may move its batches")
     if do.flag(loader, LoaderState.brought) is YES:
         device = Device("cuda", Rank(RankKind.LOCAL, RankSource.FRAMEWORK), loader.place)
@@ -233,7 +233,7 @@ def filled(value: Value, numbers: list[Value]) -> Value:
     if not isinstance(value, Tensor):
         return value
     known = [each for each in numbers if isinstance(each, (Tensor, Unknown))]
-    dependence, shards = Divergence.NONE, frozenset[Value]()
+    dependence, shards = Divergence.NONE, NO_SHARDS
     for each in known:
         dependence, shards = dependence | each.divergence, shards | each.shards
     return replace(
@@ -255,7 +255,7 @@ def combined(
     tensors = tensors_in(values)
     check_devices(do, values if certain is None else certain, label, place)
     found: list[Divergence] = []
-    shards = frozenset[Value]()
+    shards = NO_SHARDS
     for value in values:
         # Unknown operands count: a number from `.item()` still carries its rank's share.
         if isinstance(value, (Tensor, Unknown)):
@@ -275,7 +275,7 @@ def combined(
         forwards = first.forwards.union(*[tensor.forwards for tensor in tensors[1:]])
         batch_of = next((tensor.batch_of for tensor in tensors if tensor.batch_of), None)
     graph, doubtful = False if do.evaluating else _graph(tensors), _doubtful(do, tensors)
-    used = frozenset[Value]().union(*[tensor.used for tensor in tensors if tensor.used and tensor.graph])
+    used = NO_SHARDS.union(*[tensor.used for tensor in tensors if tensor.used and tensor.graph])
     return Tensor(
         do.allocation_site(place), place, label, _origin(tensors), device, forwards, graph, batch_of, shards,
         divergence, False, doubtful, used=used, plain=all(tensor.plain for tensor in tensors),
@@ -654,7 +654,7 @@ def note_asked(do: LibraryContext, tensor: Tensor, place: Location) -> None:
 
 def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
     """The sharded loaders that these values were computed from, and that no collective has made whole."""
-    found: frozenset[Value] = frozenset()
+    found = NO_SHARDS
     for value in values:
         if isinstance(value, Tensor):
             found |= as_reduced(do, value).shards
@@ -671,7 +671,7 @@ def shards_in(do: LibraryContext, values: list[Value]) -> frozenset[Value]:
 
 def shares_of(do: LibraryContext, given: Sequence[Values]) -> frozenset[Value]:
     """The sharded loaders from which all that is given was computed, whatever containers it lies in."""
-    found = frozenset[Value]()
+    found = NO_SHARDS
     for each in given:
         for leaf in alternatives(do, each):
             found |= shards_in(do, agreed(do, leaf))
@@ -688,7 +688,7 @@ def agreed(do: LibraryContext, values: Values) -> list[Value]:
         return here
     computed = [shards_in(do, [value]) for value in here if not isinstance(value, Const)]
     # `if distributed: all_reduce(x)` leaves an alternative that is whole: then nothing is certain.
-    common = frozenset[Value]().union(*computed[:1]).intersection(*computed[1:])
+    common = NO_SHARDS.union(*computed[:1]).intersection(*computed[1:])
     return [_only_shards(value, common) for value in here]
 
 

@@ -482,7 +482,8 @@ def _is_parameter(value: Value) -> TypeGuard[Tensor]:
 
 
 def _with_parts(do: LibraryContext, module: Value) -> Iterator[Value]:
-    waiting, seen = [module], set[Value]()
+    waiting: list[Value] = [module]
+    seen: set[Value] = set()
     while waiting:
         part = waiting.pop()
         if part not in seen:

@@ -23,7 +23,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.domain.symbols import Attribute, CallResult, MethodResult, from_settings
 from gpudoctor.lint.domain.tensor import Tensor, tensors_in
-from gpudoctor.lint.domain.value import Anonymous, Unknown, Value, Values, text_of
+from gpudoctor.lint.domain.value import NO_SHARDS, Anonymous, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
@@ -71,7 +71,7 @@ def _compare_arrays(do: LibraryContext, values: list[Value], node: ast.AST) -> V
     for each in arrays:
         divergence |= each.divergence
     answers = CallResult("numpy.equal", tuple(arrays))
-    shards = frozenset[Value]().union(*(each.shards for each in arrays))
+    shards = NO_SHARDS.union(*(each.shards for each in arrays))
     return singleton(
         Unknown(answers, "answers for each item", do.text(node, 40), divergence, False, shards, "numpy.equal")
     )
