@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
+from typing import TYPE_CHECKING, Any
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
@@ -41,10 +44,22 @@ _ASSIGNING = frozenset({"read", "mapfile", "readarray", "getopts"})
 
 @cache
 def _parser() -> Parser:
-    import tree_sitter_bash
     from tree_sitter import Language, Parser
 
-    return Parser(Language(tree_sitter_bash.language()))
+    return Parser(Language(_grammar().language()))
+
+
+def _grammar() -> Any:
+    """The module that holds the grammar, without the package around it: that loads what reads files of queries, which
+    takes longer than to read ten scripts."""
+    package = find_spec("tree_sitter_bash")
+    folders = package.submodule_search_locations if package is not None else None
+    spec = PathFinder.find_spec("tree_sitter_bash._binding", folders or [])
+    if spec is None or spec.loader is None:
+        return import_module("tree_sitter_bash")
+    binding = module_from_spec(spec)
+    spec.loader.exec_module(binding)
+    return binding
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ def _flaws(cells: Cells, path: str, shown: str) -> Iterator[Unreadable]:
     """The cells that cannot be read; of those that take another Python only the first, for they are mostly all."""
     from gpudoctor.lint.notebooks.magics import without_magics
 
-    told = set[str]()
+    told: set[str] = set()
     for flaw in cells.flaws:
         found = _unparsable(flaw.error, without_magics(flaw.lines), path, shown)
         if not found.needs_python or found.needs_python not in told:
@@ -334,12 +334,12 @@ def _unparsable(error: BaseException, text: str, path: str, shown: str) -> Unrea
 def shown_path(path: str) -> str:
     """The path as the user reads it: relative to the working directory with forward slashes, else absolute."""
     here = os.getcwd()
-    absolute = os.path.abspath(path)
-    for candidate in (absolute, os.path.realpath(absolute)):
+    for way in (os.path.abspath, os.path.realpath):
+        candidate = way(path)
         inside = candidate.removeprefix(here.rstrip(os.sep) + os.sep)
         if inside != candidate:
             return _printable(inside.replace(os.sep, "/"))
-    return _printable(absolute)
+    return _printable(os.path.abspath(path))
 
 
 def _printable(text: str) -> str:

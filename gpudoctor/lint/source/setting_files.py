@@ -3,7 +3,6 @@ stands in one that the program opens."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -103,6 +102,9 @@ def document_in(text: str, path: str) -> object:
 
 
 def _in_json(text: str) -> object:
+    # Imported late, as below: most settings are YAML.
+    import json
+
     # Lines of comments are passed over, as DeepSpeed does.
     return json.loads(_COMMENT.sub("", text))
 
