@@ -156,20 +156,22 @@ def _by_two(entries: TupleOf) -> list[tuple[Values, Values]]:
 
 def known_items(do: LibraryContext, value: Value | None) -> tuple[Values, ...] | None:
     """The items one by one, None where they are not known so."""
-    match value:
-        case TupleOf(items):
-            return items
-        case ListOf():
-            only = single_of(do.state(value, ContainerState.items))
-            return only.items if isinstance(only, TupleOf) and do.state(value, ContainerState.more) is None else None
-        case DictOf():
-            known = pairs(do, value)
-            if known is None or do.state(value, ContainerState.more) is not None:
-                return None
-            return tuple([key for key, _ in known])
-        case Enumerated():
-            return _known_enumerated(do, value)
-    return None
+    if not isinstance(value, _WITH_ITEMS):
+        return None
+    if isinstance(value, TupleOf):
+        return value.items
+    if isinstance(value, ListOf):
+        only = single_of(do.state(value, ContainerState.items))
+        return only.items if isinstance(only, TupleOf) and do.state(value, ContainerState.more) is None else None
+    if isinstance(value, DictOf):
+        known = pairs(do, value)
+        if known is None or do.state(value, ContainerState.more) is not None:
+            return None
+        return tuple([key for key, _ in known])
+    return _known_enumerated(do, value)
+
+
+_WITH_ITEMS = (TupleOf, ListOf, DictOf, Enumerated)
 
 
 def _known_enumerated(do: LibraryContext, value: Enumerated) -> tuple[Values, ...] | None:

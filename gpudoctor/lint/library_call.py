@@ -289,6 +289,8 @@ class Models:
         self.before_own: dict[tuple[type[Value], str], Model] = {}
         self.later: dict[str, Callable[[], object]] = {}
         """What loads the models of names that begin so, where none of these was asked for yet."""
+        self._others: dict[str, Model | None] = {}
+        """What answers for names that were asked for and have no model of their own."""
 
     def callable(self, *names: str) -> Callable[[Model], Model]:
         """Answer calls of these dotted names; one that ends in `*` answers for all names that begin so."""
@@ -409,6 +411,7 @@ class Models:
                 load()
                 # Only then: another thread may ask for it meanwhile.
                 self.later.pop(beginning, None)
+                self._others.clear()
 
     def own(self, name: str) -> Model | None:
         """The model for this dotted name alone."""
@@ -418,9 +421,14 @@ class Models:
     def find(self, name: str) -> Model | None:
         """The model for a dotted name."""
         # A model of its own outranks that of the namespace: `torch.save` beside `torch.*`.
-        exact = self.callables.get(name) or self.own(name)
-        if exact is not None or not self.prefixes:
+        exact = self.callables.get(name)
+        if exact is not None:
             return exact
+        if name not in self._others:
+            self._others[name] = self.own(name) or self._of_namespace(name)
+        return self._others[name]
+
+    def _of_namespace(self, name: str) -> Model | None:
         end = len(name)
         while end > 0:
             if name[:end] in self.prefixes:

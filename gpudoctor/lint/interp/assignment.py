@@ -23,17 +23,16 @@ def assign(m: Evaluator, target: ast.expr, values: Values) -> None:
     """Bind a target: a name, an attribute, an item, or several at once."""
     if m.unreachable:
         return
-    match target:
-        case ast.Name(name):
-            m.bind(name, _called(values, name))
-        case ast.Attribute():
-            attributes.set_attribute(m, target, values)
-        case ast.Subscript():
-            _set_item(m, target, values)
-        case ast.Starred(inner):
-            assign(m, inner, values)
-        case ast.Tuple() | ast.List():
-            _unpack(m, target, values)
+    if isinstance(target, ast.Name):
+        m.bind(target.id, _called(values, target.id))
+    elif isinstance(target, ast.Attribute):
+        attributes.set_attribute(m, target, values)
+    elif isinstance(target, ast.Subscript):
+        _set_item(m, target, values)
+    elif isinstance(target, ast.Starred):
+        assign(m, target.value, values)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        _unpack(m, target, values)
 
 
 def _called(values: Values, name: str) -> Values:
@@ -66,21 +65,22 @@ def unbind(m: Evaluator, target: ast.expr) -> None:
 
 def hint(m: Evaluator, target: ast.expr, value: ast.expr) -> None:
     """Calls whose result goes to a target name what they make after it."""
-    function = m.frame.function
-    # What a library calls it, no reader knows.
-    if type(value) not in _NAMED_BY_TARGET or (function is not None and function.kind == "library"):
+    if type(value) not in _NAMED_BY_TARGET:
         return
-    match target, value:
-        case ast.Name(name), _:
-            hint_as(m, name, value)
-        case ast.Attribute(), _:
-            hint_as(m, m.text(target, MAX_NAME), value)
-        # `models[i] = DDP(models[i])`.
-        case ast.Subscript(), _:
-            hint_as(m, m.text(target, 30), value)
-        case ast.Tuple(targets), ast.Tuple(given) if len(targets) == len(given):
-            for one_target, one_value in zip(targets, given, strict=True):
-                hint(m, one_target, one_value)
+    function = m.frames[-1].function
+    # What a library calls it, no reader knows.
+    if function is not None and function.kind == "library":
+        return
+    if isinstance(target, ast.Name):
+        hint_as(m, target.id, value)
+    elif isinstance(target, ast.Attribute):
+        hint_as(m, m.text(target, MAX_NAME), value)
+    # `models[i] = DDP(models[i])`.
+    elif isinstance(target, ast.Subscript):
+        hint_as(m, m.text(target, 30), value)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for one_target, one_value in zip(target.elts, value.elts, strict=True):
+            hint(m, one_target, one_value)
 
 
 _NAMED_BY_TARGET = frozenset({ast.Call, ast.IfExp, ast.List, ast.ListComp, ast.Tuple})

@@ -25,11 +25,10 @@ from gpudoctor.lint.domain.function import (
 )
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Attribute, Item
-from gpudoctor.lint.domain.value import NONE, Const, Unknown, Value, Values, single_of, singleton
+from gpudoctor.lint.domain.value import NONE, UNBOUND, Const, Unknown, Value, Values, single_of, singleton
 from gpudoctor.lint.events.model import BareAsked, ModuleClassFlaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp.execution_state import UNBOUND_SET
 from gpudoctor.lint.interp.imports import member
 from gpudoctor.lint.interp.position import NONE_SET
 from gpudoctor.lint.library.library_names import ABOUT_FORM, MODULE
@@ -59,7 +58,7 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
             told(m, value, name, node)
     if stored is None and (shared := _kept_in(m, value)) is not None and shared != value:
         stored = _entry(m, shared, name)
-    if stored is not None and not stored.any(lambda each: each is UNBOUND_SET.single):
+    if stored is not None and not any([each.value is UNBOUND for each in stored.bindings]):  # noqa: C419, a list is quicker here
         return stored
     # Attributes of the object first, then its class, then its library base: Python's order.
     inherited = _from_own_class(m, value, name, node)
@@ -76,9 +75,9 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     # Set on some paths only: on the others it is that of the class, what was chosen before, or nobody gets on.
     if inherited is None and (_is_chosen(m, value, name) or _answers_for_all(m, value)):
         inherited = _by_kind(m, value, name, node)
-    bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND_SET.single])
+    bound = ValueSet([each for each in stored.bindings if each.value is not UNBOUND])
     if inherited is not None:
-        left = [inherited.guarded_by(each.condition) for each in stored.bindings if each.value is UNBOUND_SET.single]
+        left = [inherited.guarded_by(each.condition) for each in stored.bindings if each.value is UNBOUND]
         return union([bound, *left])
     return bound if bound.bindings else stored
 

@@ -216,7 +216,7 @@ class Evaluator(ExecutionState, LibraryContext):
 
     def bind(self, name: str, values: Values) -> None:
         """Bind a name in the current frame, or where `global` and `nonlocal` say."""
-        frame = self.frame
+        frame = self.frames[-1]
         if name in frame.global_names:
             self.write((frame.scopes[-1], name), values)
         elif name in frame.outer_names:

@@ -300,20 +300,13 @@ class ExecutionState(Position):
             scopes, paths = tuple([frame.scope for frame in frames]), tuple([frame.path for frame in frames])
             handed = tuple([frame.handed for frame in frames])
             self._open_frames = frames, scopes, paths, handed
+        # A body run inside a generator's loop is one round of one loop, not of two.
+        loops = tuple([loop.event for loop in self.open_loops if not loop.inside_generator])
+        # By position, which takes half as long.
         return EventContext(
-            location=at,
-            calls=self.calls,
-            # A body run inside a generator's loop is one round of one loop, not of two.
-            loops=tuple([loop.event for loop in self.open_loops if not loop.inside_generator]),
-            condition=self.path,
-            function=self.frame.name if self.frames else "",
-            evaluating="no_grad" in contexts,
-            contexts=contexts,
-            on_import=not self.behind_main_guard,
-            frames=scopes,
-            conditions_at_entry=paths,
-            called_by_decorator=handed,
-        )
+            at, self.calls, loops, self.path, frames[-1].name if frames else "", "no_grad" in contexts, contexts,
+            not self.behind_main_guard, scopes, paths, handed,
+        )  # fmt: skip
 
     @property
     def receiver(self) -> Value | None:

@@ -93,23 +93,27 @@ def _imported(tree: ast.Module) -> dict[str, str]:
 
 
 def _used_names(code: Iterable[ast.AST], imported: Mapping[str, str]) -> UsedNames:
-    names, attributes, of_modules = set[str](), set[str](), set[str]()
-    called, given, texts = set[str](), set[str](), set[str]()
-    for node in (each for root in code for each in walk(root)):
-        match node:
-            case ast.Name(name):
-                names |= {name, imported.get(name) or name}
-            case ast.Attribute(attr=name):
-                (of_modules if root_name(node) in imported else attributes).add(name)
-            case ast.Call(function):
-                names |= _choosing(node, imported)
-                last = name_parts(function)[-1]
-                called.add(imported.get(last) or last)
-            case ast.keyword(str(name)):
-                given.add(name)
-            # `registry["net"]`, `getattr(models, "resnet")`; what has blanks is for people.
-            case ast.Constant(str(text)) if " " not in text:
-                texts.add(text)
+    names: set[str] = set()
+    attributes: set[str] = set()
+    of_modules: set[str] = set()
+    called: set[str] = set()
+    given: set[str] = set()
+    texts: set[str] = set()
+    for node in [each for root in code for each in walk(root)]:
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+            names.add(imported.get(node.id) or node.id)
+        elif isinstance(node, ast.Attribute):
+            (of_modules if root_name(node) in imported else attributes).add(node.attr)
+        elif isinstance(node, ast.Call):
+            names |= _choosing(node, imported)
+            last = name_parts(node.func)[-1]
+            called.add(imported.get(last) or last)
+        elif isinstance(node, ast.keyword) and node.arg is not None:
+            given.add(node.arg)
+        # `registry["net"]`, `getattr(models, "resnet")`; what has blanks is for people.
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+            texts.add(node.value)
     functions, attributes = names | of_modules, attributes | of_modules
     uses = functions | attributes | {each for each in texts if each.isidentifier()}
     return UsedNames(*map(frozenset, (uses, functions, attributes, called, given | texts)))
@@ -149,7 +153,8 @@ def reachable(begin: Iterable[CodePart], parts: Sequence[CodePart], *, any_metho
     left = [part for part in parts if part.node is not None and part.node not in known]
     while True:
         opened = {each for each in used if each.startswith(_ALL_OF)}
-        here, rest = list[CodePart](), list[CodePart]()
+        here: list[CodePart] = []
+        rest: list[CodePart] = []
         for part in left:
             runs = (any_method and part.owner in used) or _may_run(part, used, called, opened)
             (here if runs else rest).append(part)

@@ -242,11 +242,10 @@ def _decide(m: Evaluator, answer: bool | Literal) -> bool | Literal:
 def _is_ruled_out(m: Evaluator, literal: Literal) -> bool:
     """With it, a switch made of several tests could not be what was learnt: where one of `ddp` and `fsdp` is on."""
     for key, holds in m.assumptions.items():
-        match key:
-            case AnyOf(parts) | AllOf(parts) if isinstance(key, AnyOf) is holds:
-                wanted = not holds
-                if all(_given(m, literal, part) is wanted for part in parts):
-                    return True
+        if isinstance(key, AnyOf if holds else AllOf):
+            wanted = not holds
+            if all(_given(m, literal, part) is wanted for part in key.literals):
+                return True
     return False
 
 
