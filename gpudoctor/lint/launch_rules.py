@@ -33,11 +33,16 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
         source = sources.read(path)
         if isinstance(source, SourceFile):
             file = called.read(path, source)
-            if file.launches or file.settings or file.built or named or "gpudoctor:" in source.text:
+            says = (file.launches, file.settings, file.built, file.services, file.composes)
+            if any(says) or named or "gpudoctor:" in source.text:
                 read.append(file)
             else:
                 passed_over += 1
     files = called.told_apart(read)
+    if any(file.services is not None or file.built for file in files):
+        from gpudoctor.lint.launchfiles.overlays import together
+
+        files = together(files, sources)
     launched = _with_named(Launched(tuple(files)), sources)
     wanted = [
         started

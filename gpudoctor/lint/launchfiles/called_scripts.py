@@ -59,16 +59,21 @@ class CalledScripts:
         ]
 
     def _beside(self, file: LaunchFile) -> Scripts:
-        return lambda name, folder: self._text(file, name, folder)
+        # Whatever is sourced is a script.
+        return lambda name, folder: self._text(file, name, folder, (SHELL, ""))
 
-    def _text(self, file: LaunchFile, name: Word, folder: str | None) -> PlacedText | None:
+    def _text(
+        self, file: LaunchFile, name: Word, folder: str | None, kinds: tuple[str, ...] = (SHELL,)
+    ) -> PlacedText | None:
         text = name.text
         if text is None:
             # It lies beside the script, from wherever it is started.
             text, folder = name.beside, ""
         path = found_from(file, text, folder) if text and folder is not None else None
-        source = self._sources.read(path) if path is not None and path != file.path else None
-        if path is None or not isinstance(source, SourceFile) or launch_kind(path, source.text[:64].encode()) != SHELL:
+        source = self._sources.read(path, late=True) if path is not None and path != file.path else None
+        if path is None or not isinstance(source, SourceFile):
+            return None
+        if launch_kind(path, source.text[:64].encode()) not in kinds:
             return None
         self._opened[path] = source
         return PlacedText.whole(source.shown, source.text)

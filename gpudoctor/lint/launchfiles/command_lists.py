@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word
+from gpudoctor.record import replace
 
 
 def command_of(
@@ -37,6 +38,14 @@ def command_of(
     return text, ShellCommand(
         made, whole, {name: each for name, each in variables.items() if each.exported}, folder=folder
     )
+
+
+def followed_by(first: ShellCommand, second: ShellCommand) -> ShellCommand:
+    """One command, with the words of another file behind it."""
+    # What is quoted in the first cannot be read from the text of the second.
+    words = tuple(replace(each, inside=()) for each in first.words)
+    environment = {**first.environment, **second.environment}
+    return replace(second, words=(*words, *second.words), environment=environment)
 
 
 def _parts(word: str) -> tuple[str | Hole, ...]:

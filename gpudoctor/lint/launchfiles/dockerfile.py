@@ -10,7 +10,7 @@ from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, ScriptComment, read_script
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Instruction:
         return "".join(piece.text for piece in self.pieces)
 
 
-def read_dockerfile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment]]:
-    """The programs that a container of it starts, and its comments."""
+def read_dockerfile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], ShellCommand | None]:
+    """The programs that a container of it starts, its comments, and the command to which a service adds words."""
     variables: dict[str, ShellVariable] = {}
     entry: Instruction | None = None
     command: Instruction | None = None
@@ -44,7 +44,9 @@ def read_dockerfile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scr
             entry, command = each, None
         elif each.name == "CMD":
             command = each
-    return list(_started(shown, entry, command, variables)), list(_comments(shown, text))
+    listed = _exec_form(entry) if entry is not None else None
+    adding = command_of(shown, listed, variables)[1] if listed else None
+    return list(_started(shown, entry, command, variables)), list(_comments(shown, text)), adding
 
 
 def instructions(text: str) -> Iterator[Instruction]:

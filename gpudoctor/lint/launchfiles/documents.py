@@ -18,13 +18,22 @@ _MOST_MERGES = 8
 """Mappings that take over others, which take over others, are followed so deep."""
 
 
-class Document:
-    """One value of a document: a mapping, a list or a scalar."""
+_REPLACED = frozenset({"command", "entrypoint", "test"})
+"""Lists that a file lays over those of another one, and does not add to them."""
 
-    def __init__(self, node: Node, shown: str, lines: list[str]) -> None:
+
+class Document:
+    """One value of a document: a mapping, a list or a scalar. It may lie over others, which say what it leaves out."""
+
+    def __init__(self, node: Node, shown: str, lines: list[str], below: tuple[Document, ...] = ()) -> None:
         self._node = node
-        self._shown = shown
+        self.shown = shown
         self._lines = lines
+        self._below = below
+
+    def over(self, other: Document) -> Document:
+        """It, with what another one says below it."""
+        return Document(self._node, self.shown, self._lines, (*self._below, other))
 
     def __getitem__(self, key: str) -> Document | None:
         """What a mapping holds under a key."""
@@ -37,29 +46,33 @@ class Document:
         return found
 
     def items(self) -> Iterator[tuple[str, Document]]:
-        for key, _, value in self._pairs():
-            yield key, value
-
-    def _pairs(self) -> Iterator[tuple[str, Node, Document]]:
         seen: set[str] = set()
         for key, value in _pairs_of(self._node):
             # What a mapping says itself comes before what it takes over.
             if key.value not in seen:
                 seen.add(key.value)
-                yield key.value, key, Document(value, self._shown, self._lines)
+                below = self._below if key.value not in _REPLACED else ()
+                under = tuple(found for each in below if (found := each[key.value]) is not None)
+                yield key.value, Document(value, self.shown, self._lines, under)
+        for other in self._below:
+            for name, found in other.items():
+                if name not in seen:
+                    seen.add(name)
+                    yield name, found
 
     def key_place(self, name: str) -> Location:
         """Where a key of the mapping stands."""
-        found = next((key for each, key, _ in self._pairs() if each == name), self._node)
-        return self._place(found)
+        own = next((key for key, _ in _pairs_of(self._node) if key.value == name), None)
+        below = next((each for each in self._below if each[name] is not None), None) if own is None else None
+        return below.key_place(name) if below is not None else self._place(own or self._node)
 
     def members(self) -> list[Document]:
         """The members of a list."""
         from yaml.nodes import SequenceNode
 
-        if not isinstance(self._node, SequenceNode):
-            return []
-        return [Document(each, self._shown, self._lines) for each in self._node.value]
+        own = self._node.value if isinstance(self._node, SequenceNode) else []
+        found = [Document(each, self.shown, self._lines) for each in own]
+        return found + [each for other in self._below for each in other.members()]
 
     @property
     def text(self) -> str | None:
@@ -78,7 +91,7 @@ class Document:
         # A block ends where the next value begins.
         if end.column == 0 and end.line > start.line:
             last = end.line, len(self._lines[end.line - 1]) + 1
-        return Location(self._shown, start.line + 1, start.column + 1, *last)
+        return Location(self.shown, start.line + 1, start.column + 1, *last)
 
     @property
     def pieces(self) -> list[Piece]:

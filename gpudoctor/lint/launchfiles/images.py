@@ -1,15 +1,22 @@
-"""Images that a script builds and runs: what their Dockerfile says is started in the container that it makes."""
+"""Images that a script builds and runs, and the files of Compose that it names."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.launchers import Syntax, docker_run, options_of
-from gpudoctor.lint.launchfiles.start import BuiltService
+from gpudoctor.lint.launchfiles.command_lists import followed_by
+from gpudoctor.lint.launchfiles.launchers import docker_run, launches_in
+from gpudoctor.lint.launchfiles.placed_text import PlacedText
+from gpudoctor.lint.launchfiles.shell import Script
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand
+from gpudoctor.lint.launchfiles.start import BuiltService, StartedBy
+from gpudoctor.lint.launchfiles.syntax import Syntax, options_of
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.shell_words import ShellCommand, Word
+    from gpudoctor.lint.launchfiles.shell_words import Word
+    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _BUILD = Syntax(
     frozenset({"no-cache", "pull", "quiet", "q", "load", "push", "rm", "force-rm"}), {"t": "tag", "f": "file"}
@@ -33,8 +40,53 @@ def run_images(commands: Iterable[ShellCommand]) -> Iterator[BuiltService]:
 
 
 def _run(words: Sequence[Word], dockerfiles: dict[str, str]) -> Iterator[BuiltService]:
-    _, following, container, told = docker_run(words)
-    image, *given = [word.text for word in following] or [None]
-    # Words that begin with a dash go to what the image runs; others run in its place.
-    if image in dockerfiles and (not given or (given[0] or "").startswith("-")):
-        yield BuiltService(dockerfiles[str(image)], container, told)
+    options, following, container, told = docker_run(words)
+    image = following[0].text if following else None
+    if image in dockerfiles and "entrypoint" not in options:
+        given = tuple(replace(each, inside=()) for each in following[1:])
+        command = (PlacedText("", []), ShellCommand(given, given[0].at, told)) if given else None
+        yield BuiltService(dockerfiles[str(image)], container, told, command)
+
+
+def in_image(entry: ShellCommand, service: BuiltService) -> Iterator[ProgramStart]:
+    """What an image starts whose `ENTRYPOINT` is given the words of a service."""
+    if service.command is None:
+        return
+    text, command = service.command
+    environment = {**entry.environment, **service.environment}
+    whole = replace(followed_by(entry, command), environment=environment)
+    for each in launches_in(Script((whole,), (), ()), text, {}, service.container):
+        # A script of the image does with them what it will.
+        if each.launcher is not StartedBy.SCRIPT:
+            yield each
+
+
+_COMPOSE_TAKES = ("-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory", "--ansi")
+
+
+def compose_stacks(commands: Iterable[ShellCommand]) -> Iterator[tuple[str, ...]]:
+    """The files that commands of Docker Compose lay over each other, as they name them; none where they name none."""
+    for command in commands:
+        words = [word.text for word in command.words]
+        words = words[words[0] == "sudo" :]
+        if words[:2] == ["docker", "compose"]:
+            rest = words[2:]
+        elif words[:1] == ["docker-compose"]:
+            rest = words[1:]
+        else:
+            continue
+        found: list[str | None] = []
+        while rest and (rest[0] is None or rest[0].startswith("-")):
+            name, equals, value = (rest[0] or "").partition("=")
+            taken: str | None = value if equals else None
+            if not equals and name in _COMPOSE_TAKES:
+                rest = rest[1:]
+                taken = rest[0] if rest else None
+            if name in ("-f", "--file"):
+                found.append(taken)
+            rest = rest[1:]
+        told = command.environment.get("COMPOSE_FILE")
+        if not found and told is not None:
+            found += (told.word.text or "").split(":") if told.word.text else [None]
+        if None not in found and (found or rest[:1] in (["up"], ["run"])):
+            yield tuple(each for each in found if each is not None)

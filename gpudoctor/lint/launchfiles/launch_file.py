@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.documents import Document
 from gpudoctor.lint.launchfiles.shell import ScriptComment
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand
 from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
 from gpudoctor.record import dataclass, field
 
@@ -54,6 +56,12 @@ class LaunchFile:
     is_batch: bool = False
     built: tuple[BuiltService, ...] = ()
     """Services that run what a Dockerfile says, which is a launch file of its own."""
+    entry: ShellCommand | None = None
+    """The words of a Dockerfile to which those of a service are added."""
+    services: Document | None = field(default=None, compare=False)
+    """A file of Docker Compose."""
+    composes: tuple[tuple[str, ...], ...] = ()
+    """The files that its commands of Docker Compose name, the lowest first; none where those lie in the folder."""
     commands: frozenset[str] = frozenset()
     """The names of all commands in it."""
     lines: tuple[str, ...] = field(default=(), compare=False)

@@ -49,14 +49,16 @@ class Launched:
     def path_of(self, file: LaunchFile, launch: ProgramStart) -> str | None:
         """The program that is started, where its file is there."""
         name = launch.script.text if launch.script is not None else None
-        if name is None or launch.folder is None:
+        if name is None:
             return None
+        # From a folder that is not known, most start what is their own.
+        folder = launch.folder or ""
         if launch.module:
             inside = name.replace(".", "/")
-            return found_from(file, f"{inside}.py", launch.folder) or found_from(
-                file, f"{inside}/__main__.py", launch.folder
-            )
-        return found_from(file, name, launch.folder)
+            names = [f"{inside}.py", f"{inside}/__main__.py", f"src/{inside}.py", f"src/{inside}/__main__.py"]
+        else:
+            names = [name, *(_inside(name) if launch.container is not None else ())]
+        return next((path for each in names if (path := found_from(file, each, folder)) is not None), None)
 
     def program_of(self, file: LaunchFile, launch: ProgramStart) -> ProgramFacts | None:
         """What is known of the program that is started."""
@@ -235,6 +237,13 @@ def _quote_around(line: str, at: Location) -> str:
     """The quotes of an item in a list of words: `["torchrun", "train.py"]`."""
     before, after = line[: at.column - 1][-1:], line[at.end_column - 1 :][:1]
     return before if before and before in "\"'" and before == after else ""
+
+
+def _inside(name: str) -> Iterator[str]:
+    """What `/workspace/project/train.py` may be outside of the container, where the project has another place."""
+    _, *folders = name.split("/") if name.startswith("/") else [""]
+    for count in range(len(folders)):
+        yield "/".join(folders[count:])
 
 
 IN_ACCELERATE = "deepspeed_config.deepspeed_config_file"

@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, quoted_script, read_script
 from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
-from gpudoctor.record import dataclass, replace
+from gpudoctor.lint.launchfiles.syntax import Syntax, options_of, words_of
+from gpudoctor.record import replace
 
 MAX_DEPTH = 6
 """Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""
 
 
-@dataclass(frozen=True)
-class Syntax:
-    """How a program reads its command line: which options stand alone, and what short ones are short for. All others
-    take a value."""
-
-    flags: frozenset[str] = frozenset()
-    short: Mapping[str, str] | None = None
-    optional: frozenset[str] = frozenset()
-    """Take a value only behind `=`."""
-    two: frozenset[str] = frozenset()
-    """Take two values."""
-    single_dash: bool = False
-    """Long options may have one dash."""
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _TORCHRUN = Syntax(
-    _words("standalone module no-python run-path use-env virtual-local-rank help"),
+    words_of("standalone module no-python run-path use-env virtual-local-rank help"),
     {"m": "module", "r": "redirects", "t": "tee"},
 )
 _ACCELERATE = Syntax(
-    _words(
+    words_of(
         "cpu multi-gpu tpu xpu hpu use-xpu ipex quiet module no-python same-network debug use-fsdp use-deepspeed "
         "use-mps-device use-megatron-lm use-parallelism-config no-tpu-cluster tpu-cluster tpu-use-sudo "
         "enable-cpu-affinity no-same-network help fsdp-forward-prefetch-flag use-cpu"
@@ -48,23 +31,23 @@ _ACCELERATE = Syntax(
     {"m": "module", "q": "quiet"},
 )
 _DEEPSPEED = Syntax(
-    _words(
+    words_of(
         "module no-python no-local-rank no-ssh-check no-ssh force-multi elastic-training bind-cores-to-rank save-pid "
         "use-env slurm-flag help"
     ),
     {"H": "hostfile", "i": "include", "e": "exclude"},
 )
 _COMPOSER = Syntax(
-    _words("module-mode command-mode version verbose help v"),
+    words_of("module-mode command-mode version verbose help v"),
     {"n": "nproc-per-node", "nproc": "nproc-per-node", "m": "module-mode", "c": "command-mode"},
 )
-_FABRIC = Syntax(_words("help"), {"devices": "nproc-per-node", "num-nodes": "nnodes"})
+_FABRIC = Syntax(words_of("help"), {"devices": "nproc-per-node", "num-nodes": "nnodes"})
 _PYTHON = Syntax(
-    _words("u B s S E I v b d i O OO P q x help version"),
+    words_of("u B s S E I v b d i O OO P q x module help version"),
     {"m": "module", "c": "command", "W": "w-value", "X": "x-value"},
 )
 _SRUN = Syntax(
-    _words(
+    words_of(
         "label unbuffered kill-on-bad-exit-flag overlap pty verbose overcommit no-kill multi-prog quiet exact whole "
         "disable-status contiguous hold immediate-flag no-container-mount-home container-writable container-mount-home "
         "no-container-remap-root container-remap-root l u v O s k Q"
@@ -97,10 +80,10 @@ _SRUN = Syntax(
         "M": "clusters",
         "T": "threads",
     },
-    optional=_words("exclusive kill-on-bad-exit immediate propagate K I X"),
+    optional=words_of("exclusive kill-on-bad-exit immediate propagate K I X"),
 )
 _MPIRUN = Syntax(
-    _words(
+    words_of(
         "allow-run-as-root oversubscribe report-bindings tag-output display-map display-allocation nooversubscribe "
         "verbose v q quiet gloo mpi use-gloo use-mpi autotune enable-recovery bycore bynode byslot bind-to-core "
         "bind-to-none prepend-rank l output-proctable do-not-launch"
@@ -117,15 +100,15 @@ _MPIRUN = Syntax(
         "f": "hostfile",
         "machinefile": "hostfile",
     },
-    two=_words("mca genv env gmca"),
+    two=words_of("mca genv env gmca"),
     single_dash=True,
 )
 _SSH = Syntax(
-    _words("t tt n q T A N f v x X Y C 4 6 a k K g"),
+    words_of("t tt n q T A N f v x X Y C 4 6 a k K g"),
     {"p": "port", "o": "o", "i": "identity", "l": "login", "J": "jump", "F": "config"},
 )
 _DOCKER = Syntax(
-    _words(
+    words_of(
         "rm privileged init tty interactive detach read-only publish-all no-healthcheck oom-kill-disable quiet help "
         "i t d P it ti dit itd tid nv nvidia"
     ),
@@ -141,22 +124,22 @@ _DOCKER = Syntax(
     },
 )
 _SINGULARITY = Syntax(
-    _words("nv rocm cleanenv containall contain no-home writable writable-tmpfs fakeroot nvccli no-mount-flag e c C"),
+    words_of("nv rocm cleanenv containall contain no-home writable writable-tmpfs fakeroot nvccli no-mount-flag e c C"),
     {"B": "bind", "H": "home", "W": "workdir"},
 )
 
 # What only starts what follows it, and how many words of its own stand before that.
 _PLAIN = {"exec": "", "nohup": "", "command": "", "builtin": "", "setsid": "", "time": "", "sudo": "", "then": ""}
 _TAKING: dict[str, Syntax] = {
-    "env": Syntax(_words("i ignore-environment")),
+    "env": Syntax(words_of("i ignore-environment")),
     "nice": Syntax(frozenset()),
     "ionice": Syntax(frozenset()),
-    "numactl": Syntax(_words("localalloc hardware show l s"), None),
-    "stdbuf": Syntax(_words("oL eL o0 e0 i0 iL")),
-    "timeout": Syntax(_words("foreground preserve-status verbose v")),
-    "taskset": Syntax(_words("c p a cp")),
+    "numactl": Syntax(words_of("localalloc hardware show l s"), None),
+    "stdbuf": Syntax(words_of("oL eL o0 e0 i0 iL")),
+    "timeout": Syntax(words_of("foreground preserve-status verbose v")),
+    "taskset": Syntax(words_of("c p a cp")),
     "nsys": Syntax(
-        _words("help"),
+        words_of("help"),
         {
             "o": "output",
             "t": "trace",
@@ -167,8 +150,8 @@ _TAKING: dict[str, Syntax] = {
             "d": "duration",
         },
     ),
-    "coverage": Syntax(_words("p branch parallel-mode")),
-    "caffeinate": Syntax(_words("i s d m")),
+    "coverage": Syntax(words_of("p branch parallel-mode")),
+    "caffeinate": Syntax(words_of("i s d m")),
 }
 _OWN_WORDS = {"timeout": 1, "taskset": 1, "nsys": 1, "coverage": 1}
 _RUNNERS = {
@@ -184,11 +167,11 @@ _RUNNERS = {
     "pdm": "run",
 }
 _RUN = Syntax(
-    _words(
+    words_of(
         "no-capture-output live-stream no-sync frozen locked active isolated all-extras no-dev dev quiet q v "
         "verbose no-project"
     ),
-    {"n": "name", "p": "prefix", "m": "module-of-uv"},
+    {"n": "name", "p": "prefix", "m": "module"},
 )
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
 _GIVES_GPUS = frozenset({"gpus", "runtime", "device", "privileged", "env-file", "volumes-from"})
@@ -253,51 +236,6 @@ def _as_command(line: PlacedText) -> PlacedText:
     return PlacedText(line.path, [Piece("sbatch", piece.line, 1), piece])
 
 
-def options_of(words: Sequence[Word], syntax: Syntax) -> tuple[dict[str, StartOption], tuple[Word, ...], bool]:
-    """The options at the beginning of words, the words behind them, and whether all options are known."""
-    found: dict[str, StartOption] = {}
-    closed, at = True, 0
-    while at < len(words):
-        word = words[at]
-        first = word.parts[0] if word.parts else ""
-        if word.open and not isinstance(first, str):
-            closed = False
-            at += 1
-            continue
-        if not isinstance(first, str) or not first.startswith("-") or first == "-":
-            break
-        if first == "--":
-            at += 1
-            break
-        taken = _option(words, at, first, syntax)
-        found[taken.name] = taken
-        at += len(taken.words)
-    return found, tuple(words[at:]), closed
-
-
-def _option(words: Sequence[Word], at: int, first: str, syntax: Syntax) -> StartOption:
-    word = words[at]
-    long = first.startswith("--") or syntax.single_dash
-    bare, equals, _ = first.lstrip("-").partition("=") if long else (first[1:], "", "")
-    name = bare.replace("_", "-")
-    if equals:
-        return StartOption(name, word.after(first[: first.index("=") + 1]), word.at, (word,))
-    short = syntax.short or {}
-    if name in short:
-        name = short[name]
-    elif not long and bare[:1] in short and name not in syntax.flags and len(bare) > 1:
-        # `-N2`
-        value = word.after(f"-{bare[0]}")
-        return StartOption(short[bare[0]], value, word.at, (word,))
-    elif not long and name not in syntax.flags and bare[:1] in syntax.flags and len(bare) > 1:
-        return StartOption(name, None, word.at, (word,))
-    if name in syntax.flags or name in syntax.optional or (name == "module" and syntax is not _RUN):
-        return StartOption(name, None, word.at, (word,))
-    count = 2 if name in syntax.two else 1
-    values = tuple(words[at + 1 : at + 1 + count])
-    return StartOption(name, values[0] if values else None, word.at, (word, *values))
-
-
 def tasks_of_srun(words: Sequence[str]) -> tuple[dict[str, int | None], tuple[str, ...]]:
     """The options of `srun` that are numbers, by their long names, and the command that it starts."""
     nowhere = Location("", 1, 1)
@@ -327,15 +265,21 @@ class _CommandReader:
             return self.starts(changed, (*starters, *more), depth + 1)
 
         if name in _PLAIN:
-            _, following, _ = options_of(rest, Syntax(_words("a p E H n k S b i")))
+            _, following, _ = options_of(rest, Syntax(words_of("a p E H n k S b i")))
             yield from inner(following)
         elif name == "eval":
             yield from self._quoted(command, rest, starters, depth, per_node=command.per_node)
         elif name in _TAKING:
             yield from self._taking(name, rest, command, inner)
         elif name in _RUNNERS and rest and rest[0].text == _RUNNERS[name]:
-            _, following, _ = options_of(rest[1:], _RUN)
-            yield from inner(following)
+            options, following, _ = options_of(rest[1:], _RUN)
+            # `uv run train.py` and `uv run -m train` are python's.
+            if name == "uv" and "module" in options and options["module"].value is not None:
+                yield from self._launch("python", replace(command, words=(words[0], *rest[1:])), starters)
+            elif name == "uv" and following and (following[0].text or "").endswith(".py"):
+                yield self._made(StartedBy.PYTHON, replace(command, words=following), {}, following, True, starters)
+            else:
+                yield from inner(following)
         elif name in _SHELLS:
             yield from self._shell(command, rest, starters, depth)
         elif name == "sbatch":
@@ -350,6 +294,10 @@ class _CommandReader:
             )
         elif name == "ssh":
             yield from self._remote(command, starters, depth)
+        elif name in ("tmux", "screen"):
+            yield from self._terminals(name, command, starters, depth)
+        elif name in ("xargs", "parallel"):
+            yield from self._repeated(name, command, starters, depth)
         elif name in _CONTAINERS and rest and rest[0].text == "run":
             yield from self._container_run(words, command, inner)
         elif name in ("singularity", "apptainer") and rest and rest[0].text in ("exec", "run"):
@@ -373,12 +321,44 @@ class _CommandReader:
         else:
             yield from self.starts(there, more, depth + 1)
 
+    def _terminals(
+        self, name: str, command: ShellCommand, starters: tuple[Starter, ...], depth: int
+    ) -> Iterator[ProgramStart]:
+        """What runs in terminals beside the script: what is typed into one runs after what was typed before."""
+        for each in in_terminal(name, command.words[1:]):
+            target = each.options.get("target")
+            again = command.looped and (each.own or target is None or target.text is None)
+            there = replace(command, words=each.words, background=True, looped=again)
+            more = (*starters, Starter("typed" if not each.own else "terminal", command.words[0], each.options))
+            if len(each.words) == 1:
+                yield from self._quoted(there, each.words, more, depth, per_node=command.per_node)
+            else:
+                yield from self.starts(there, more, depth + 1)
+
+    def _repeated(
+        self, name: str, command: ShellCommand, starters: tuple[Starter, ...], depth: int
+    ) -> Iterator[ProgramStart]:
+        """`xargs -P 4` and `parallel` start a command for each item."""
+        found = repeated(name, command.words[1:])
+        if found is None:
+            return
+        there = replace(command, words=found.words, background=found.at_once, looped=True)
+        first = str(found.words[0].parts[0]) if found.words[0].parts else ""
+        if name == "parallel" and len(found.words) == 1:
+            yield from self._quoted(there, found.words, starters, depth, per_node=command.per_node)
+        elif name == "parallel" and "=" in first:
+            # A shell reads it: variables may come first.
+            env = replace(there, words=(replace(found.words[0], parts=("env",)), *found.words))
+            yield from self.starts(env, starters, depth + 1)
+        else:
+            yield from self.starts(there, starters, depth + 1)
+
     def _shell(
         self, command: ShellCommand, rest: Sequence[Word], starters: tuple[Starter, ...], depth: int
     ) -> Iterator[ProgramStart]:
         """`bash -c "..."`, and what a shell is given to read."""
         options, following, _ = options_of(
-            rest, Syntax(_words("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
+            rest, Syntax(words_of("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
         )
         flag = next((each for each in ("lc", "ec", "exc", "xc", "cl") if each in options), "")
         if "command" in options and options["command"].value is not None:
@@ -431,7 +411,8 @@ class _CommandReader:
         word = words[0] if words else None
         if word is None or not word.inside:
             return
-        text, known = quoted_script(word, self._text, dict(command.environment))
+        early = per_node and not command.per_node
+        text, known = quoted_script(word, self._text, dict(command.environment), early=early)
         script = read_script(
             text,
             known,

@@ -11,7 +11,10 @@ from gpudoctor.lint.source.launch_names import DOCKERFILE, EDITOR, JSON, MAKEFIL
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpudoctor.lint.launchfiles.shell import Scripts
+    from gpudoctor.lint.launchfiles.shell_words import ShellCommand
 
 _ACCELERATE = frozenset({"distributed_type", "num_processes", "num_machines", "compute_environment", "mixed_precision"})
 _DEEPSPEED = frozenset(
@@ -37,20 +40,17 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
     if kind == DOCKERFILE:
         from gpudoctor.lint.launchfiles.dockerfile import read_dockerfile
 
-        launches, comments = read_dockerfile(shown, text)
-        return replace(file, launches=tuple(launches), comments=tuple(comments))
+        launches, comments, entry = read_dockerfile(shown, text)
+        return replace(file, launches=tuple(launches), comments=tuple(comments), entry=entry)
     if kind == MAKEFILE:
-        from gpudoctor.lint.launchfiles.images import run_images
         from gpudoctor.lint.launchfiles.makefile import read_makefile
 
         launches, comments, commands = read_makefile(shown, text)
-        built = tuple(run_images(commands))
-        return replace(file, launches=tuple(launches), comments=tuple(comments), built=built)
+        return _with_commands(replace(file, launches=tuple(launches), comments=tuple(comments)), commands)
     return _of_shell(file, scripts)
 
 
 def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
-    from gpudoctor.lint.launchfiles.images import run_images
     from gpudoctor.lint.launchfiles.launchers import directives_of, launches_in, told_by_slurm
     from gpudoctor.lint.launchfiles.placed_text import PlacedText
     from gpudoctor.lint.launchfiles.shell import read_script
@@ -60,18 +60,24 @@ def _of_shell(file: LaunchFile, scripts: Scripts | None) -> LaunchFile:
     directives = directives_of(script, text)
     if directives:
         script = read_script(text, told_by_slurm(directives), scripts=scripts)
-    return replace(
-        file,
-        launches=tuple(launches_in(script, text, directives)),
-        comments=script.comments,
-        is_batch=bool(directives),
-        built=tuple(run_images(script.commands)),
-        commands=frozenset((each.words[0].text or "").rpartition("/")[2] for each in script.commands),
-    )
+    launches = tuple(launches_in(script, text, directives))
+    file = replace(file, launches=launches, comments=script.comments, is_batch=bool(directives))
+    return _with_commands(file, script.commands)
+
+
+def _with_commands(file: LaunchFile, commands: Sequence[ShellCommand]) -> LaunchFile:
+    names = frozenset((each.words[0].text or "").rpartition("/")[2] for each in commands)
+    file = replace(file, commands=names)
+    if not names & {"docker", "docker-compose", "sudo"}:
+        return file
+    from gpudoctor.lint.launchfiles.images import compose_stacks, run_images
+
+    return replace(file, built=tuple(run_images(commands)), composes=tuple(compose_stacks(commands)))
 
 
 def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
-    from gpudoctor.lint.launchfiles.services import built_of_compose, of_compose, of_editor, of_kubernetes
+    from gpudoctor.lint.launchfiles.compose import with_services
+    from gpudoctor.lint.launchfiles.services import of_editor, of_kubernetes
 
     found = documents(file.text, file.shown, is_json=kind != YAML)
     comments = tuple(yaml_comments(file.shown, file.text)) if kind == YAML else ()
@@ -81,10 +87,9 @@ def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
         if kind == EDITOR:
             file = replace(file, launches=(*file.launches, *of_editor(file.shown, root)))
         elif "services" in keys:
-            launches = (*file.launches, *of_compose(file.shown, root))
-            file = replace(file, launches=launches, built=(*file.built, *built_of_compose(root)))
+            file = replace(with_services(file, root), services=root)
         elif {"apiVersion", "kind"} <= keys:
-            file = replace(file, launches=(*file.launches, *of_kubernetes(file.shown, root)))
+            file = replace(file, launches=(*file.launches, *of_kubernetes(root)))
         elif len(_ACCELERATE & keys) >= 2 and "distributed_type" in keys:
             file = replace(file, settings=(*file.settings, _settings("accelerate", root)))
         elif len(_DEEPSPEED & keys) >= 2 or "zero_optimization" in keys:

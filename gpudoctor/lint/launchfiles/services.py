@@ -1,16 +1,18 @@
-"""Containers that YAML files describe, of Docker Compose and of Kubernetes, and what VS Code starts."""
+"""Containers of Kubernetes, what is asked of containers in all YAML files, and what VS Code starts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.command_lists import command_of
+from gpudoctor.lint.launchfiles.command_lists import command_of, followed_by
 from gpudoctor.lint.launchfiles.launchers import launches_in
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, read_script
-from gpudoctor.lint.launchfiles.shell_words import Hole, ShellVariable, Word
-from gpudoctor.lint.launchfiles.start import BuiltService, Container, ProgramStart
+from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.start import Container, ProgramStart
+from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -18,106 +20,76 @@ if TYPE_CHECKING:
 
 Words = list[tuple[str, list[Piece]]]
 # What the operator of such a job tells each process.
-_OPERATED = ("PyTorchJob", "TrainJob", "MPIJob", "RayJob")
+_OPERATED = ("PyTorchJob", "TrainJob", "RayJob")
 _TOLD = ("PET_NPROC_PER_NODE", "PET_NNODES", "PET_NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
 
-def of_compose(shown: str, root: Document) -> Iterator[ProgramStart]:
-    """What the services of a compose file start."""
-    services = root["services"]
-    for name, service in services.items() if services is not None else ():
-        variables = _variables_of(service)
-        container = _container(name, services.key_place(name) if services is not None else service.at, service)
-        yield from _run(shown, service["entrypoint"], service["command"], variables, container)
-
-
-def built_of_compose(root: Document) -> Iterator[BuiltService]:
-    """The services that run what their Dockerfile says."""
-    services = root["services"]
-    for name, service in services.items() if services is not None else ():
-        build = service["build"]
-        if build is None or service["entrypoint"] is not None:
-            continue
-        # Words that begin with a dash go to what the image runs; others run in its place.
-        first = next((word for word, _ in _words(service["command"])), "-")
-        if not first.startswith("-"):
-            continue
-        context, given = build.text or _text_of(build["context"]), _text_of(build["dockerfile"])
-        container = _container(name, services.key_place(name) if services is not None else service.at, service)
-        yield BuiltService(f"{context or '.'}/{given or 'Dockerfile'}", container, _variables_of(service))
-
-
-def _variables_of(service: Document) -> dict[str, ShellVariable]:
-    """The environment of a service, with the GPUs that it is given."""
-    variables = _environment(service["environment"])
-    devices = service.at_path("deploy", "resources", "reservations", "devices")
-    for each in devices.members() if devices is not None else ():
-        count, chosen = each["count"], each["device_ids"]
-        if count is not None and count.text is not None and count.text.isdecimal():
-            _show_gpus(variables, int(count.text), count.at)
-        elif chosen is not None and chosen.members():
-            _show_gpus(variables, len(chosen.members()), chosen.at)
-    return variables
-
-
-def _show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:
+def show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:
     """A container sees so many, numbered from 0, unless it is told by name which."""
     devices = ",".join(map(str, range(min(count, 64))))
     variables.setdefault("CUDA_VISIBLE_DEVICES", ShellVariable((Word((devices,), at),), at, True))
 
 
-def _container(name: str, at: Location, service: Document) -> Container:
-    shared = next((each for key in ("shm_size", "ipc") if (each := service[key]) is not None), None)
-    mounted = [each for key in ("volumes", "tmpfs") for each in _texts(service[key]) if "/dev/shm" in each]
-    # Another file or another service may say more.
-    unknown = service["extends"] is not None
-    said = None if unknown else ((shared.text or "") if shared is not None else ("mounted" if mounted else ""))
-    devices = service.at_path("deploy", "resources", "reservations", "devices")
-    given = devices is not None or any(service[key] is not None for key in ("gpus", "runtime", "devices", "privileged"))
-    told = "NVIDIA_VISIBLE_DEVICES" in _environment(service["environment"]) or service["env_file"] is not None
-    return Container(
-        f"the service `{name}`", at, said, "`shm_size: 8gb` or `ipc: host`",
-        gpus="given" if given else None if unknown or told else "", gpus_remedy="`gpus: all`",
-    )  # fmt: skip
-
-
-def _text_of(value: Document | None) -> str:
-    return (value.text or "") if value is not None else ""
-
-
-def of_kubernetes(shown: str, root: Document) -> Iterator[ProgramStart]:
+def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
     """What the containers of a manifest start."""
     kind = (root["kind"].text or "") if root["kind"] is not None else ""
-    copies = _copies(root, kind)
     trainer = root.at_path("spec", "trainer") if kind == "TrainJob" else None
     if trainer is not None:
-        yield from _of_trainer(shown, trainer)
+        yield from _of_trainer(trainer)
+    if kind == "MPIJob":
+        yield from _of_mpi(root)
+        return
+    copies, copies_at = _copies(root, kind) or (None, None)
+    for pod, each in _containers(root):
+        variables = environment_of(each["env"])
+        if kind in _OPERATED:
+            each_node = root.at_path("spec", "nprocPerNode")
+            if each_node is not None and each_node.text is not None and each_node.text.isdecimal():
+                variables.setdefault("PET_NPROC_PER_NODE", _bound(each_node.text, each_node))
+            for name in _TOLD:
+                variables.setdefault(name, ShellVariable((Word((Hole(name),), each.at),), each.at, True))
+        _show_limit(variables, each)
+        container = replace(_container(pod, each), copies=copies, copies_at=copies_at)
+        yield from started_in(each["command"], each["args"], variables, container)
+
+
+def _containers(root: Document) -> Iterator[tuple[Document, Document]]:
+    """The containers below, each with its pod."""
     for pod in root.walk():
         containers = pod["containers"]
         for each in containers.members() if containers is not None else ():
-            variables = _environment(each["env"])
-            if kind in _OPERATED:
-                each_node = root.at_path("spec", "nprocPerNode")
-                if each_node is not None and each_node.text is not None and each_node.text.isdecimal():
-                    variables.setdefault("PET_NPROC_PER_NODE", _bound(each_node.text, each_node))
-                for name in _TOLD:
-                    variables.setdefault(name, ShellVariable((Word((Hole(name),), each.at),), each.at, True))
-            limit = each.at_path("resources", "limits", "nvidia.com/gpu")
-            if limit is not None and limit.text is not None and limit.text.isdecimal():
-                _show_gpus(variables, int(limit.text), limit.at)
-            label = each["name"]
-            named = f"the container `{label.text}`" if label is not None and label.text else "the container"
-            at = label.at if label is not None else each.at
-            container = Container(
-                named, at, _pod_memory(pod, each), "a volume of `emptyDir: {medium: Memory}` at `/dev/shm`",
-                copies=copies[0] if copies is not None else None, copies_at=copies[1] if copies is not None else None,
-            )  # fmt: skip
-            yield from _run(shown, each["command"], each["args"], variables, container)
+            yield pod, each
 
 
-def _of_trainer(shown: str, trainer: Document) -> Iterator[ProgramStart]:
+def _show_limit(variables: dict[str, ShellVariable], container: Document) -> None:
+    limit = container.at_path("resources", "limits", "nvidia.com/gpu")
+    if limit is not None and limit.text is not None and limit.text.isdecimal():
+        show_gpus(variables, int(limit.text), limit.at)
+
+
+def _container(pod: Document, container: Document) -> Container:
+    label = container["name"]
+    named = f"the container `{label.text}`" if label is not None and label.text else "the container"
+    at = label.at if label is not None else container.at
+    return Container(named, at, _pod_memory(pod, container), "a volume of `emptyDir: {medium: Memory}` at `/dev/shm`")
+
+
+def _of_mpi(root: Document) -> Iterator[ProgramStart]:
+    """`mpirun` in the launcher's pod starts the processes in those of the workers."""
+    pods = [root.at_path("spec", "mpiReplicaSpecs", name) for name in ("Launcher", "Worker")]
+    launching, working = (list(_containers(each)) if each is not None else [] for each in pods)
+    slots = root.at_path("spec", "slotsPerWorker")
+    count = int(slots.text) if slots is not None and slots.text is not None and slots.text.isdecimal() else None
+    for _, each in launching if len(working) == 1 else ():
+        variables = environment_of(each["env"])
+        _show_limit(variables, working[0][1])
+        container = replace(_container(*working[0]), slots=count, slots_at=slots.at if slots is not None else None)
+        yield from started_in(each["command"], each["args"], variables, container)
+
+
+def _of_trainer(trainer: Document) -> Iterator[ProgramStart]:
     """A `TrainJob` says what its nodes run, and leaves the pods to a runtime."""
-    variables = _environment(trainer["env"])
+    variables = environment_of(trainer["env"])
     for name in _TOLD:
         variables.setdefault(name, ShellVariable((Word((Hole(name),), trainer.at),), trainer.at, True))
     nodes, each_node = trainer["numNodes"], trainer["numProcPerNode"]
@@ -126,11 +98,11 @@ def _of_trainer(shown: str, trainer: Document) -> Iterator[ProgramStart]:
     for kind in ("limits", "requests"):
         given = trainer.at_path("resourcesPerNode", kind, "nvidia.com/gpu")
         if given is not None and given.text is not None and given.text.isdecimal():
-            _show_gpus(variables, int(given.text), given.at)
+            show_gpus(variables, int(given.text), given.at)
     count = int(nodes.text) if nodes is not None and nodes.text is not None and nodes.text.isdecimal() else None
     at = nodes.at if nodes is not None else trainer.at
     container = Container("the trainer", trainer.at, None, copies=count, copies_at=at)
-    yield from _run(shown, trainer["command"], trainer["args"], variables, container)
+    yield from started_in(trainer["command"], trainer["args"], variables, container)
 
 
 def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
@@ -170,14 +142,15 @@ def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
         kind, request = each["type"], each["request"]
         if kind is None or kind.text not in ("python", "debugpy") or (request is not None and request.text != "launch"):
             continue
-        variables = _environment(each["env"])
-        words: Words = [("python", kind.pieces)]
+        variables = environment_of(each["env"])
+        program = each["program"] or each["module"] or kind
+        words: Words = [("python", program.pieces)]
         for key in ("program", "module"):
             value = each[key]
             if value is not None and value.text is not None:
                 words += [("-m", value.pieces)] if key == "module" else []
                 words.append((value.text, value.pieces))
-        words += _words(each["args"])
+        words += words_in(each["args"])
         words = [(text.removeprefix("${workspaceFolder}/"), pieces) for text, pieces in words]
         if len(words) > 1:
             # An editor's file lies in a folder of its own.
@@ -185,28 +158,34 @@ def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
             yield from launches_in(Script((command,), (), ()), text, {})
 
 
-def _run(
-    shown: str,
-    entry: Document | None,
-    given: Document | None,
-    variables: dict[str, ShellVariable],
-    container: Container,
+def started_in(
+    entry: Document | None, given: Document | None, variables: dict[str, ShellVariable], container: Container
 ) -> Iterator[ProgramStart]:
-    if entry is None and given is None:
-        return
+    """What a container starts, by what stands in the place of its image's words."""
     if entry is None and given is not None and given.text is not None:
-        pieces = [Piece(piece.text, piece.line, piece.column) for piece in given.pieces]
-        text = PlacedText(shown, pieces)
-        known = dict(variables.items())
-        yield from launches_in(read_script(text, known), text, {}, container)
+        text = PlacedText(given.shown, given.pieces)
+        yield from launches_in(read_script(text, dict(variables)), text, {}, container)
         return
-    words = [*_words(entry), *_words(given)]
-    if words:
-        text, command = command_of(shown, words, variables)
+    made = command_in((entry, given), variables)
+    if made is not None:
+        text, command = made
         yield from launches_in(Script((command,), (), ()), text, {}, container)
 
 
-def _words(value: Document | None) -> Words:
+def command_in(
+    values: Sequence[Document | None], variables: dict[str, ShellVariable]
+) -> tuple[PlacedText, ShellCommand] | None:
+    """The command whose words stand in one value after the other, which may be of several files."""
+    found: tuple[PlacedText, ShellCommand] | None = None
+    for shown, together in groupby((each for each in values if each is not None), key=lambda each: each.shown):
+        words = [word for each in together for word in words_in(each)]
+        if words:
+            text, command = command_of(shown, words, variables)
+            found = text, command if found is None else followed_by(found[1], command)
+    return found
+
+
+def words_in(value: Document | None) -> Words:
     if value is None:
         return []
     if value.text is not None:
@@ -219,14 +198,14 @@ def _words(value: Document | None) -> Words:
     return [(each.text, each.pieces) for each in value.members() if each.text is not None]
 
 
-def _texts(value: Document | None) -> list[str]:
+def texts_in(value: Document | None) -> list[str]:
     if value is None:
         return []
     texts = [each.text for part in [value, *value.members()] for each in [part, *(v for _, v in part.items())]]
     return [text for text in texts if text]
 
 
-def _environment(value: Document | None) -> dict[str, ShellVariable]:
+def environment_of(value: Document | None) -> dict[str, ShellVariable]:
     """Variables as mappings, as lists of `NAME=value`, or as lists of `name` and `value`."""
     found: dict[str, ShellVariable] = {}
     if value is None:

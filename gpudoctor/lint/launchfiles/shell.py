@@ -551,6 +551,9 @@ class _ScriptRun:
             length += 1 if isinstance(each[0], Hole) else len(each[0]) + 1
             if length > MAX_LENGTH:
                 return (Hole(),), ((self._offset(node.start_byte), self._offset(node.end_byte)),)
+            # `-I{}` is three nodes for the parser.
+            if found and isinstance(found[-1][0], str) and isinstance(each[0], str) and found[-1][2] == each[1]:
+                each = found[-1][0] + each[0], found.pop()[1], each[2]
             found.append(each)
         if len(found) == 1:
             return (found[0][0],), ((self._offset(found[0][1]), self._offset(found[0][2])),)
@@ -742,9 +745,10 @@ def _joined(ends: Sequence[dict[str, ShellVariable]]) -> dict[str, ShellVariable
 
 
 def quoted_script(
-    word: Word, text: PlacedText, variables: dict[str, ShellVariable]
+    word: Word, text: PlacedText, variables: dict[str, ShellVariable], *, early: bool
 ) -> tuple[PlacedText, dict[str, ShellVariable]]:
-    """The script that a word is, as behind `bash -c`, where what the outer shell has put into it is a variable."""
+    """The script that a word is, as behind `bash -c`, where what the outer shell has put into it is a variable.
+    `early` where that happens once for all nodes that run the script."""
     pieces: list[Piece] = []
     known = dict(variables)
     for number, (part, (start, end)) in enumerate(zip(word.parts, word.inside, strict=False)):
@@ -759,6 +763,6 @@ def quoted_script(
                 pieces += [Piece(line, at.line, at.column) for line in part.splitlines(keepends=True)]
         else:
             name, at = f"_outer_{number}", text.location(start, end)
-            known[name] = ShellVariable((Word((part,), at),), at)
+            known[name] = ShellVariable((Word((replace(part, early=early or part.early),), at),), at)
             pieces.append(Piece(f"${{{name}}}", at.line, at.column))
     return PlacedText(text.path, pieces), known

@@ -6,7 +6,8 @@ import enum
 from collections.abc import Mapping
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.launchfiles.shell_words import Environment, Word
+from gpudoctor.lint.launchfiles.placed_text import PlacedText
+from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, Word
 from gpudoctor.record import dataclass, field
 
 
@@ -58,6 +59,18 @@ class Starter:
     closed: bool = True
     """All of its options are known."""
 
+    def number(self, name: str) -> int | None:
+        """The number that it is told by an option."""
+        option = self.options.get(name)
+        return option.number if option is not None else None
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """How many processes `mpirun -H one:4,other:4` is to place on each host; empty where that is not known."""
+        hosts = self.options.get("hosts")
+        counts = [each.partition(":")[2] or "1" for each in (hosts.text or "").split(",")] if hosts is not None else []
+        return tuple(map(int, counts)) if hosts is not None and hosts.text and all(map(str.isdecimal, counts)) else ()
+
 
 @dataclass(frozen=True)
 class Container:
@@ -74,15 +87,27 @@ class Container:
     copies: int | None = None
     """How many of it take part in one training, each as a node; None where that is not said."""
     copies_at: Location | None = None
+    slots: int | None = None
+    """How many processes `mpirun` places on each copy of it; None where that is not said."""
+    slots_at: Location | None = None
 
 
 @dataclass(frozen=True)
 class BuiltService:
-    """A service that runs what the image of a Dockerfile runs: its name, seen from the file of the service."""
+    """A service that runs the image of a Dockerfile: its name, seen from the file of the service.
+
+    `command` is what it is given in the place of the image's `CMD`, and the text in which that stands.
+    """
 
     dockerfile: str
     container: Container
     environment: Environment
+    command: tuple[PlacedText, ShellCommand] | None = None
+
+    @property
+    def as_image(self) -> bool:
+        """It runs what the image runs, perhaps with options: other words would run in its place."""
+        return self.command is None or self.command[1].words[0].shown.startswith("-")
 
 
 @dataclass(frozen=True)
@@ -196,6 +221,9 @@ class ProgramStart:
     @property
     def world_size(self) -> int | None:
         """How many processes there are on all machines; None where that is not known."""
+        mpi = self.started_by("mpirun")
+        if self.launcher is StartedBy.PYTHON and mpi is not None and self.started_by("srun") is None:
+            return mpi.number("ntasks")
         on_each, tasks = self.processes, self.tasks_per_node
         if on_each is None or tasks is None:
             return None
@@ -216,9 +244,9 @@ class ProgramStart:
     @property
     def tasks_per_node(self) -> int | None:
         """How often `srun` or `mpirun` starts it on each machine; 1 where neither does, None where it is not known."""
-        srun = self.started_by("srun")
+        srun, mpi = self.started_by("srun"), self.started_by("mpirun")
         if srun is None:
-            return 1 if self.started_by("mpirun") is None else None
+            return 1 if mpi is None else self._of_mpi(mpi)
         given = self._slurm(srun, "ntasks-per-node")
         own = srun.options.get("ntasks-per-node")
         total, nodes = self._slurm(srun, "ntasks"), self._slurm(srun, "nodes")
@@ -233,6 +261,26 @@ class ProgramStart:
         if not srun.closed:
             return None
         return 1 if self.directives or "nodes" in srun.options else None
+
+    def _of_mpi(self, mpi: Starter) -> int | None:
+        """How many processes `mpirun` places on each machine: each host takes as many as it has slots."""
+        if "ntasks-per-node" in mpi.options:
+            return mpi.number("ntasks-per-node")
+        total = mpi.number("ntasks")
+        if (
+            self.container is not None
+            and self.container.slots is not None
+            and not {"hosts", "hostfile"} & mpi.options.keys()
+        ):
+            return min(total or self.container.slots, self.container.slots)
+        if total is None or {"hostfile", "map-by", "pernode"} & mpi.options.keys():
+            return None
+        if "hosts" in mpi.options:
+            counts = mpi.slots
+            return min(counts[0], total) if counts and sum(counts) >= total and len(set(counts)) == 1 else None
+        # A batch job of several nodes has hosts of its own, and so has a pod.
+        several = "nodes" in self.directives and _nodes(self.directives["nodes"]) != 1
+        return None if several or self.container is not None else total
 
     @property
     def slurm_nodes(self) -> int | None:

@@ -12,6 +12,7 @@ _WORDS = (
     *(b"composer", b"fabric run", b"docker run"),
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
+_OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
 MAX_BYTES = 256 * 1024
 """A larger file is data."""
 
@@ -48,8 +49,8 @@ def may_start_training(kind: str, data: bytes) -> bool:
         return any(word in data for word in _OF_SETTINGS)
     if kind == YAML:
         described = b"services:" in data or b"containers:" in data or b"TrainJob" in data
-        # A service may run what its Dockerfile says.
-        words = (*_WORDS, b"build:")
+        # A service may run what its Dockerfile says, or be laid over another one.
+        words = (*_WORDS, b"build:", *_OF_SERVICES)
         return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words))
     # A script may call another one, and so may an image. What an editor starts is Python.
     if kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import PORT_TAKEN
 
@@ -83,7 +83,16 @@ class MasterPortCollides(Rule):
 
 def _together(one: ProgramStart, other: ProgramStart) -> bool:
     """The first may still run when the second begins."""
+    # What is typed into one terminal runs in turn.
+    typed, after = one.started_by("typed"), other.started_by("typed")
+    if typed is not None and after is not None and _target(typed) == _target(after):
+        return False
     return one.background and one.waits == other.waits and not (one.conditional or other.conditional)
+
+
+def _target(typed: Starter) -> str | None:
+    option = typed.options.get("target")
+    return option.text if option is not None else None
 
 
 def _is_array(launch: ProgramStart) -> bool:

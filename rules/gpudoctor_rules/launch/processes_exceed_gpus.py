@@ -4,7 +4,8 @@
 
 Each process takes the GPU of its local rank. With `CUDA_VISIBLE_DEVICES=0,1` and four processes on a machine, those
 with the local ranks 2 and 3 find no GPU and end with `RuntimeError: CUDA error: invalid device ordinal`. What SLURM
-grants with `--gres=gpu:2` limits them in the same way. Lightning and Fabric start the processes for their `devices`
+grants with `--gres=gpu:2` limits them in the same way, also where `srun`, `mpirun` or `horovodrun` start the processes
+and the program takes the GPU of its local rank. Lightning and Fabric start the processes for their `devices`
 themselves, and end before that: `MisconfigurationException: You requested gpu: [0, 1, 2, 3] But your machine only has:
 [0, 1]`. A container sees no GPU at all unless it is told to: `docker run` without `--gpus`, a service of Compose
 without `gpus: all`.
@@ -59,6 +60,7 @@ class ProcessesExceedGpus(Rule):
         for file, launch in launched.launches:
             yield from self._of_devices(launched, file, launch)
             yield from self._of_slots(launch)
+            yield from self._of_tasks(launched, file, launch)
             yield from self._of_container(launched, file, launch)
             (count, counted_at), tasks = _processes(launched, file, launch), launch.tasks_per_node
             if (
@@ -106,11 +108,8 @@ class ProcessesExceedGpus(Rule):
         hosts, asked = (starter.options.get(name) for name in ("hosts", "ntasks")) if starter else (None, None)
         if starter is None or hosts is None or asked is None or hosts.text is None or asked.number is None:
             return
-        slots = [each.partition(":")[2] or "1" for each in hosts.text.split(",")]
-        if "oversubscribe" in starter.options or not all(each.isdecimal() for each in slots):
-            return
-        count = sum(map(int, slots))
-        if count < asked.number:
+        count = sum(starter.slots)
+        if "oversubscribe" not in starter.options and 0 < count < asked.number:
             yield self.found(
                 asked.at,
                 f"`{starter.word.shown}` is asked for {asked.number} processes, and its hosts have {count} "
@@ -118,6 +117,30 @@ class ProcessesExceedGpus(Rule):
                 remedy=f"Ask for {count} process{'es' if count > 1 else ''}, or name hosts with more GPUs.",
                 because=[("the slots are counted here", hosts.at)],
             )
+
+    def _of_tasks(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
+        """`srun` and `mpirun` start the processes themselves, and each takes the GPU of its local rank."""
+        starter, count = launch.started_by("srun", "mpirun"), launch.tasks_per_node
+        facts = launched.program_of(file, launch)
+        uses = facts is not None and facts.by_local_rank is not None
+        if launch.launcher is not StartedBy.PYTHON or starter is None or not uses or count is None or count < 2:
+            return
+        options = [launch.slurm(name) or starter.options.get(name) for name in ("ntasks-per-node", "ntasks")]
+        slots_at = launch.container.slots_at if launch.container is not None else None
+        counted_at = slots_at or next((each.at for each in options if each is not None), starter.word.at)
+        for gpus, said, at in _offered(launch):
+            if gpus < count and "gpus-per-task" not in {*launch.directives, *starter.options}:
+                yield self.found(
+                    counted_at,
+                    f"`{starter.word.shown}` starts {count} processes of {named(launch)} on a machine, and {said}: "
+                    f"those from local rank {gpus} on end with `CUDA error: invalid device ordinal`.",
+                    remedy=f"Start {gpus} process{'es' if gpus > 1 else ''} on each machine, or ask for {count} GPUs.",
+                    because=[
+                        ("the GPUs are given here", at),
+                        ("the GPU is chosen here", facts.by_local_rank if facts is not None else None),
+                    ],
+                )
+                return
 
     def _of_devices(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:
         """Lightning starts its own processes, one for each of the devices that it is told."""

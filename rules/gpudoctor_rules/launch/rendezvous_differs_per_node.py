@@ -5,7 +5,8 @@
 All nodes must get the address of one of them. `localhost` is another machine on each node, so that each waits at an
 address where no other node connects; so is `$(hostname)` where every node asks it for itself. `--standalone` is for one
 machine: with several nodes each begins alone. And where all nodes get `--node-rank=0`, as from a `$SLURM_NODEID` that
-the batch file has filled in before `srun` starts anything, all of them are node 0. The training hangs without a word.
+the batch file has filled in before `srun` starts anything, or from the `machine_rank: 0` that `accelerate config` has
+written, all of them are node 0. The training hangs without a word.
 
 ## Fix
 
@@ -34,7 +35,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
     from gpudoctor.lint.launchfiles.launched import Launched
     from gpudoctor.lint.launchfiles.shell_words import Word
 
@@ -65,11 +66,14 @@ class RendezvousDiffersPerNode(Rule):
                 nodes = launch.nodes if launch.nodes is not None else launch.slurm_nodes
             else:
                 nodes = launch.slurm_nodes
+            settings = launched.accelerate_settings(file, launch)
+            if nodes is None and settings is not None and "num-machines" not in launch.options:
+                nodes = settings.number("num_machines")
             if nodes is None or nodes < 2:
                 continue
             yield from self._of_address(file, launch, nodes)
             yield from self._of_rank(launch)
-            yield from self._of_loop(launch, nodes)
+            yield from self._of_many(launch, nodes, settings)
 
     def _of_address(self, file: LaunchFile, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
         alone = launch.option("standalone")
@@ -124,7 +128,8 @@ class RendezvousDiffersPerNode(Rule):
             or meets_by_c10d(launch)
         ):
             return
-        early = [hole.variable for hole in option.value.holes if hole.variable in _OF_TASK]
+        of_task = [hole for hole in option.value.holes if hole.variable in _OF_TASK]
+        early = [hole.variable for hole in of_task if hole.early or not launch.per_node]
         if option.number is not None:
             yield self.found(
                 option.at,
@@ -132,7 +137,7 @@ class RendezvousDiffersPerNode(Rule):
                 "others wait for a node that never comes.",
                 remedy="Have each node fill in its own: `srun bash -c 'torchrun --node-rank=$SLURM_NODEID ...'`.",
             )
-        elif early and not launch.per_node:
+        elif early:
             yield self.found(
                 option.at,
                 f"The batch file fills in `${early[0]}` once, before `srun` starts anything: it is 0 there, and all "
@@ -140,17 +145,28 @@ class RendezvousDiffersPerNode(Rule):
                 remedy=f"Have each node fill it in: `srun bash -c '... --node-rank=${early[0]} ...'`.",
             )
 
-    def _of_loop(self, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
-        """`ssh` starts one command on all nodes."""
+    def _of_many(self, launch: ProgramStart, nodes: int, settings: SettingsFile | None) -> Iterator[Finding]:
+        """A loop over `ssh`, or `srun` with the settings of Accelerate, starts one command on all nodes."""
         option = launch.option("node-rank", "machine-rank")
-        alike = launch.started_by("ssh") is not None and launch.looped and not meets_by_c10d(launch)
-        if option is not None and option.number is not None and alike:
-            yield self.found(
-                option.at,
-                f"The loop starts this command on {nodes} nodes, and all get rank {option.number}: the others wait for "
-                "a node that never comes.",
-                remedy="Count the nodes in the loop, and give each its number.",
-            )
+        looped = launch.started_by("ssh") is not None and launch.looped
+        if meets_by_c10d(launch) or (settings is not None and settings.text("rdzv_backend") not in ("", "static")):
+            return
+        if option is not None and option.number is not None and looped:
+            rank, at = option.number, option.at
+        elif option is None and launch.closed and settings is not None and (looped or (launch.slurm_nodes or 0) > 1):
+            rank, at = settings.number("machine_rank") or 0, launch.word.at
+        else:
+            return
+        written = settings.values.get("machine_rank") if settings is not None and option is None else None
+        yield self.found(
+            at,
+            f"{'The loop' if looped else '`srun`'} starts this command on {nodes} nodes, and all get rank {rank}: the "
+            "others wait for a node that never comes.",
+            remedy="Give each node its own number."
+            if not looped
+            else "Count the nodes in the loop, and give each its number.",
+            because=[("the rank stands here", written.at if written is not None else None)],
+        )
 
 
 def _address(launch: ProgramStart) -> tuple[Word | None, Location | None]:
@@ -169,6 +185,8 @@ def _told_by_variables(launch: ProgramStart) -> bool:
 
 def _own_name(word: Word) -> str:
     for hole in word.holes:
+        if hole.early:
+            continue
         if hole.variable in _OWN_NAME:
             return f"${hole.variable}"
         if any(command[:1] == ("hostname",) for command in hole.commands):

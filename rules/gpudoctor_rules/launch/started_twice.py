@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, Starter
+from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import named, starts_several
 
@@ -61,7 +61,7 @@ class StartedTwice(Rule):
                 remedy=f"Leave one of them out: `{script.text}` starts the processes itself.",
             )
             return
-        starter, tasks = _tasks(launch)
+        starter, tasks = launch.started_by("srun", "mpirun"), launch.tasks_per_node
         if starter is None or tasks is None or tasks < 2 or not starts_several(launch):
             return
         count = launch.processes
@@ -79,7 +79,7 @@ class StartedTwice(Rule):
         facts = launched.program_of(file, launch)
         if facts is None or facts.spawns is None:
             return
-        starter, tasks = _tasks(launch)
+        starter, tasks = launch.started_by("srun", "mpirun"), launch.tasks_per_node
         by = f"`{starter.word.shown}`" if starter is not None and (tasks or 0) > 1 else ""
         if launch.launcher is not StartedBy.PYTHON and starts_several(launch):
             by = f"`{launch.launcher.value}`"
@@ -90,18 +90,3 @@ class StartedTwice(Rule):
                 remedy=f"Start it once, with `python {launch.script.shown if launch.script else ''}`.",
                 because=[("the program starts its processes", facts.spawns)],
             )
-
-
-def _tasks(launch: ProgramStart) -> tuple[Starter | None, int | None]:
-    srun, mpi = launch.started_by("srun"), launch.started_by("mpirun")
-    if srun is not None:
-        return srun, launch.tasks_per_node
-    if mpi is None:
-        return None, None
-    each = mpi.options.get("ntasks-per-node")
-    if each is not None:
-        return mpi, each.number
-    # Over several machines they may be one on each.
-    total = mpi.options.get("ntasks")
-    here = not {"hosts", "hostfile", "map-by", "pernode"} & set(mpi.options)
-    return mpi, total.number if total is not None and here else None

@@ -47,7 +47,8 @@ class TorchrunStartsPython(Rule):
     def in_launch(self, launched: Launched) -> Iterator[Finding]:
         for file, launch in launched.launches:
             script = launch.script
-            if launch.launcher is StartedBy.PYTHON or script is None or script.text not in _PYTHONS:
+            name = script.usual if script is not None else None
+            if launch.launcher is StartedBy.PYTHON or script is None or name not in _PYTHONS:
                 continue
             if "no-python" in launch.options or launched.path_of(file, launch) is not None or launch.module:
                 continue
@@ -58,11 +59,11 @@ class TorchrunStartsPython(Rule):
                 flags.append(word)
             after = launch.arguments[len(flags)].text if len(launch.arguments) > len(flags) else None
             whole = after is not None and not after.startswith("-")
-            title = f"Leave `{script.text}` out"
+            title = f"Leave `{name}` out"
             yield self.found(
                 script.at,
-                f"`{launch.launcher.value}` takes `{script.text}` for the script: every process ends with `can't open "
-                f"file '.../{script.text}': [Errno 2] No such file or directory`.",
-                remedy=f"Leave `{script.text}` out: the launcher starts Python itself.",
+                f"`{launch.launcher.value}` takes `{name}` for the script: every process ends with `can't open "
+                f"file '.../{name}': [Errno 2] No such file or directory`.",
+                remedy=f"Leave `{name}` out: the launcher starts Python itself.",
                 fix=launched.without_words([script, *flags], Safety.SAFE, title) if whole else None,
             )

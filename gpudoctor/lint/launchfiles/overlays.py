@@ -1,0 +1,122 @@
+"""Files of Docker Compose that are laid over each other, and images that are run with other words than their own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.launchfiles.compose import services_in, with_services
+from gpudoctor.lint.launchfiles.documents import Document, documents
+from gpudoctor.lint.launchfiles.images import in_image
+from gpudoctor.lint.launchfiles.reading import found_from
+from gpudoctor.lint.source.file import SourceFile
+from gpudoctor.record import replace
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.lint.launchfiles.start import BuiltService
+    from gpudoctor.lint.source.file import Sources
+
+_BY_DEFAULT = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
+
+
+def together(files: Sequence[LaunchFile], sources: Sources) -> list[LaunchFile]:
+    """The files, where services are read with what other files say of them: those that are laid over theirs, and those
+    that they extend; and where images are run with other words than their own."""
+    compose = {file.path: file for file in files if file.services is not None}
+    read = {path: _Stacked(file, sources) for path, file in compose.items()}
+    stacks = list(dict.fromkeys(_stacks(files, compose)))
+    over = {path for stack in stacks for path in stack[1:]}
+    lowest = {stack[0] for stack in stacks}
+    stacks += [(path,) for path in compose if path not in over | lowest]
+    made = {path: replace(file, launches=(), built=()) for path, file in compose.items()}
+    for base, *layers in stacks:
+        root = compose[base].services
+        for path in layers:
+            layer = compose[path].services
+            root = layer.over(root) if layer is not None and root is not None else root
+        if root is not None:
+            made[base] = with_services(made[base], root, read[base].named)
+    files = [made.get(file.path, file) for file in files]
+    return [_with_images(file, files) if file.built else file for file in files]
+
+
+class _Stacked:
+    """Other files, seen from one of them."""
+
+    def __init__(self, file: LaunchFile, sources: Sources) -> None:
+        self._file = file
+        self._sources = sources
+
+    def named(self, name: str) -> Document | None:
+        path = found_from(self._file, name)
+        source = self._sources.read(path, late=True) if path is not None else None
+        read = documents(source.text, source.shown) if isinstance(source, SourceFile) else []
+        return read[0] if read else None
+
+
+def _stacks(files: Sequence[LaunchFile], compose: dict[str, LaunchFile]) -> Iterator[tuple[str, ...]]:
+    """The files that are laid over each other, the lowest first: where a command says so, and by their names."""
+    usual = dict(_usual(compose))
+    named: set[str] = set()
+    for file in files:
+        for names in file.composes:
+            paths = [found_from(file, each) for each in names]
+            if names and all(path in compose for path in paths):
+                named |= {str(path) for path in paths}
+                yield tuple(map(str, paths))
+            elif not names:
+                # It takes what lies there, from wherever it is called.
+                base = next((path for each in _BY_DEFAULT if (path := found_from(file, each)) in compose), None)
+                if base is not None:
+                    named.add(base)
+                    yield usual.get(base, (base,))
+    for base, stack in usual.items():
+        if base not in named:
+            named |= set(stack)
+            yield stack
+    for path, file in compose.items():
+        below = _below(path, file, compose) if path not in named else None
+        if below is not None:
+            yield (below, path)
+
+
+def _usual(compose: dict[str, LaunchFile]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Files that Compose lays over others by itself."""
+    for path in compose:
+        folder, name = os.path.split(path)
+        stem = name.rpartition(".")[0]
+        for ending in (".override.yml", ".override.yaml"):
+            other = os.path.join(folder, stem + ending)
+            if name in _BY_DEFAULT and other in compose:
+                yield path, (path, other)
+
+
+def _below(path: str, file: LaunchFile, compose: dict[str, LaunchFile]) -> str | None:
+    """The one file beside it that says what services are which it only changes."""
+    if file.services is None or all(each.whole for each in services_in(file.services)):
+        return None
+    partly = {each.name for each in services_in(file.services) if not each.whole}
+    beside = [
+        other
+        for other, each in compose.items()
+        if other != path and os.path.dirname(other) == os.path.dirname(path) and each.services is not None
+        and partly <= {service.name for service in services_in(each.services) if service.whole}
+    ]  # fmt: skip
+    return beside[0] if len(beside) == 1 else None
+
+
+def _with_images(file: LaunchFile, files: Sequence[LaunchFile]) -> LaunchFile:
+    """With what images start that are run with other words than their own."""
+    launches = list(file.launches)
+    kept: list[BuiltService] = []
+    for each in file.built:
+        path = found_from(file, each.dockerfile)
+        image = next((other for other in files if other.path == path), None)
+        found = list(in_image(image.entry, each)) if image is not None and image.entry is not None else []
+        if found:
+            launches = [launch for launch in launches if launch.container != each.container] + found
+        elif each.as_image:
+            kept.append(each)
+    return replace(file, launches=tuple(launches), built=tuple(kept))
