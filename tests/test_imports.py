@@ -555,6 +555,8 @@ LATE = {
     "gpudoctor.lint.launchfiles.makefile",
     "gpudoctor.lint.launchfiles.compose",
     "gpudoctor.lint.launchfiles.images",
+    "gpudoctor.lint.launchfiles.justfile",
+    "gpudoctor.lint.launchfiles.task_tables",
     "gpudoctor.lint.launchfiles.overlays",
     "gpudoctor.lint.launchfiles.services",
     "gpudoctor.lint.launchfiles.launchers",

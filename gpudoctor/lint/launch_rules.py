@@ -42,7 +42,7 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
     if any(file.services is not None or file.built for file in files):
         from gpudoctor.lint.launchfiles.overlays import together
 
-        files = together(files, sources)
+        files = together(files, sources, called.console_of)
     launched = _with_named(Launched(tuple(files)), sources)
     wanted = [
         started

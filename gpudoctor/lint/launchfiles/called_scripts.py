@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.launchers import launches_in, runs_on_each
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
-from gpudoctor.lint.launchfiles.reading import found_from, read_launch_file
+from gpudoctor.lint.launchfiles.reading import found_from, known_commands, read_launch_file
 from gpudoctor.lint.launchfiles.shell import read_script
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
+from gpudoctor.lint.launchfiles.task_tables import console_scripts
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.lint.source.launch_names import SHELL, launch_kind
 from gpudoctor.record import replace
@@ -30,15 +31,28 @@ class CalledScripts:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._opened: dict[str, SourceFile] = {}
+        self._console: dict[str, Mapping[str, str]] = {}
 
     def read(self, path: str, source: SourceFile) -> LaunchFile:
         """A launch file, with what the scripts that it sources and calls say."""
         beside = LaunchFile(path, source.shown, "")
-        file = read_launch_file(path, source.shown, source.text, self._beside(beside))
+        console = self.console_of(beside)
+        file = read_launch_file(path, source.shown, source.text, self._beside(beside), console)
         launches: list[ProgramStart] = []
         for launch in file.launches:
             launches += self._called(file, launch, 0) if launch.launcher is StartedBy.SCRIPT else [launch]
         return replace(file, launches=tuple(launches))
+
+    def console_of(self, file: LaunchFile) -> Mapping[str, str]:
+        """The commands that the project of a file installs, with the modules that they start."""
+        path = found_from(file, "pyproject.toml")
+        if path is None:
+            return {}
+        if path not in self._console:
+            source = self._sources.read(path, late=True)
+            text = source.text if isinstance(source, SourceFile) else ""
+            self._console[path] = console_scripts(text) if "scripts]" in text else {}
+        return self._console[path]
 
     def told_apart(self, files: Sequence[LaunchFile]) -> list[LaunchFile]:
         """The files, where a script that others call starts nothing by itself, with the scripts among them that were
@@ -94,7 +108,8 @@ class CalledScripts:
             positional=None if any(word.open for word in start.arguments) else start.arguments,
             scripts=self._beside(file),
         )
-        for each in launches_in(script, text, start.directives, start.container, start.starters):
+        started = launches_in(script, text, start.directives, start.container, start.starters)
+        for each in known_commands(started, self.console_of(file)):
             if each.launcher is StartedBy.SCRIPT:
                 yield from self._called(file, each, depth + 1)
             else:

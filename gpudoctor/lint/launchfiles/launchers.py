@@ -458,6 +458,8 @@ class _CommandReader:
         elif found is not None:
             options, following, closed = options_of(rest, found[1])
             yield self._made(found[0], command, options, following, closed, starters)
+        elif name and name == command.words[0].text:
+            yield self._made(StartedBy.COMMAND, command, {}, command.words, True, starters)
 
     def _python(self, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
         options, following, closed = options_of(command.words[1:], _PYTHON)

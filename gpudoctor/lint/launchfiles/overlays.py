@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.compose import services_in, with_services
 from gpudoctor.lint.launchfiles.documents import Document, documents
 from gpudoctor.lint.launchfiles.images import in_image
-from gpudoctor.lint.launchfiles.reading import found_from
+from gpudoctor.lint.launchfiles.reading import found_from, known_commands
 from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 _BY_DEFAULT = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
 
-def together(files: Sequence[LaunchFile], sources: Sources) -> list[LaunchFile]:
+def together(
+    files: Sequence[LaunchFile], sources: Sources, console: Callable[[LaunchFile], Mapping[str, str]]
+) -> list[LaunchFile]:
     """The files, where services are read with what other files say of them: those that are laid over theirs, and those
-    that they extend; and where images are run with other words than their own."""
+    that they extend; and where images are run with other words than their own.
+
+    `console` gives the commands that the project of a file installs.
+    """
     compose = {file.path: file for file in files if file.services is not None}
     read = {path: _Stacked(file, sources) for path, file in compose.items()}
     stacks = list(dict.fromkeys(_stacks(files, compose)))
@@ -39,7 +44,8 @@ def together(files: Sequence[LaunchFile], sources: Sources) -> list[LaunchFile]:
         if root is not None:
             made[base] = with_services(made[base], root, read[base].named)
     files = [made.get(file.path, file) for file in files]
-    return [_with_images(file, files) if file.built else file for file in files]
+    files = [_with_images(file, files) if file.built else file for file in files]
+    return [replace(file, launches=tuple(known_commands(file.launches, console(file)))) for file in files]
 
 
 class _Stacked:

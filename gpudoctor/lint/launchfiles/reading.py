@@ -7,14 +7,26 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.documents import Document, documents, yaml_comments
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile, WrittenSetting
-from gpudoctor.lint.source.launch_names import DOCKERFILE, EDITOR, JSON, MAKEFILE, YAML, launch_kind
+from gpudoctor.lint.launchfiles.start import StartedBy
+from gpudoctor.lint.source.launch_names import (
+    DOCKERFILE,
+    EDITOR,
+    JSON,
+    JUSTFILE,
+    MAKEFILE,
+    TASKS,
+    TOX,
+    YAML,
+    launch_kind,
+)
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from gpudoctor.lint.launchfiles.shell import Scripts
     from gpudoctor.lint.launchfiles.shell_words import ShellCommand
+    from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _ACCELERATE = frozenset({"distributed_type", "num_processes", "num_machines", "compute_environment", "mixed_precision"})
 _DEEPSPEED = frozenset(
@@ -22,15 +34,31 @@ _DEEPSPEED = frozenset(
 )
 
 
-def read_launch_file(path: str, shown: str, text: str, scripts: Scripts | None = None) -> LaunchFile:
-    """What a launch file says; nothing where it cannot be read. `scripts` gives the scripts that it sources."""
+def read_launch_file(
+    path: str, shown: str, text: str, scripts: Scripts | None = None, console: Mapping[str, str] | None = None
+) -> LaunchFile:
+    """What a launch file says; nothing where it cannot be read. `scripts` gives the scripts that it sources, `console`
+    the modules of commands that the project installs."""
     kind = launch_kind(path, text[:200].encode())
     try:
         file = _read(kind, path, shown, text, scripts)
     # Nested deeper than any hand would write it.
     except RecursionError:
         file = LaunchFile(path, shown, text)
-    return replace(file, lines=tuple(text.split("\n")))
+    return replace(file, lines=tuple(text.split("\n")), launches=tuple(known_commands(file.launches, console or {})))
+
+
+def known_commands(launches: Iterable[ProgramStart], console: Mapping[str, str]) -> Iterator[ProgramStart]:
+    """The starts, without commands that are none: one that the project installs starts a module of it."""
+    for each in launches:
+        name = each.script.text if each.script is not None else None
+        module = console.get(name or "")
+        called = each.launcher is StartedBy.COMMAND
+        if each.script is not None and module is not None and (called or "no-python" in each.options):
+            launcher = StartedBy.PYTHON if called else each.launcher
+            yield replace(each, launcher=launcher, script=replace(each.script, parts=(module,)), module=True)
+        elif not called:
+            yield each
 
 
 def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) -> LaunchFile:
@@ -47,6 +75,16 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
 
         launches, comments, commands = read_makefile(shown, text)
         return _with_commands(replace(file, launches=tuple(launches), comments=tuple(comments)), commands)
+    if kind == JUSTFILE:
+        from gpudoctor.lint.launchfiles.justfile import read_justfile
+
+        launches, comments, commands = read_justfile(shown, text)
+        return _with_commands(replace(file, launches=tuple(launches), comments=tuple(comments)), commands)
+    if kind in (TASKS, TOX):
+        from gpudoctor.lint.launchfiles.task_tables import read_tasks, read_tox
+
+        told = read_tasks(shown, text) if kind == TASKS else read_tox(shown, text)
+        return replace(file, launches=tuple(told), comments=tuple(yaml_comments(shown, text)))
     return _of_shell(file, scripts)
 
 

@@ -23,6 +23,8 @@ class StartedBy(enum.Enum):
     PYTHON = "python"
     SCRIPT = "a script"
     """Another launch file, which starts the program."""
+    COMMAND = "a command"
+    """One that the project may install."""
 
 
 OF_TORCH = frozenset({StartedBy.TORCHRUN, StartedBy.LAUNCH})

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 
 SHELL, DOCKERFILE, MAKEFILE, YAML, JSON, EDITOR = "shell", "dockerfile", "makefile", "yaml", "json", "editor"
+JUSTFILE, TASKS, TOX = "justfile", "tasks", "tox"
 _SHELL_ENDINGS = (".sh", ".bash", ".zsh", ".sbatch", ".slurm", ".slm", ".job")
 _MAKEFILES = frozenset({"makefile", "gnumakefile"})
+_JUSTFILES = frozenset({"justfile", ".justfile"})
+_NAMED = {"pyproject.toml": TASKS, "pixi.toml": TASKS, "tox.ini": TOX}
 _WORDS = (
     *(b"torchrun", b"torch.distributed", b"accelerate", b"deepspeed", b"python", b"srun", b"mpirun", b"horovodrun"),
     *(b"composer", b"fabric run", b"docker run"),
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 _OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
+_OF_TASKS = (b"tasks]", b"tasks.", b"scripts]", b"scripts.")
 MAX_BYTES = 256 * 1024
 """A larger file is data."""
 
@@ -27,6 +31,10 @@ def launch_kind(path: str, head: bytes = b"") -> str:
         return "" if low.endswith(".py") else DOCKERFILE
     if low in _MAKEFILES or low.endswith(".mk"):
         return MAKEFILE
+    if low in _JUSTFILES or low.endswith(".just"):
+        return JUSTFILE
+    if low in _NAMED:
+        return _NAMED[low]
     if low.endswith((".yaml", ".yml")):
         return YAML
     if low.endswith((".json", ".jsonc")):
@@ -52,6 +60,8 @@ def may_start_training(kind: str, data: bytes) -> bool:
         # A service may run what its Dockerfile says, or be laid over another one.
         words = (*_WORDS, b"build:", *_OF_SERVICES)
         return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words))
+    if kind == TASKS and not any(word in data for word in _OF_TASKS):
+        return False
     # A script may call another one, and so may an image. What an editor starts is Python.
     if kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data:
         return True

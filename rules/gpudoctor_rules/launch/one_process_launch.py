@@ -112,7 +112,7 @@ class OneProcessLaunch(Rule):
             "it ends with `ValueError: Error initializing torch.distributed using env:// rendezvous: environment "
             "variable RANK expected, but not set`.",
             remedy=(
-                "Start it with a launcher: `torchrun --nproc-per-node=gpu "
+                f"Start it with a launcher: `torchrun --nproc-per-node=gpu {'-m ' if launch.module else ''}"
                 f"{launch.script.shown if launch.script else ''}`."
             ),
             because=[("the process group is made", facts.group if facts is not None else None)],

@@ -37,6 +37,13 @@ def read(name: str, text: str) -> LaunchFile:
         ("compose.yaml", "services:\n  a:\n    command: >\n      torchrun\n      t.py", "torchrun | t.py"),
         ("pod.yaml", f"{POD}command: [sh, -c]\n    args: [torchrun t.py]", "torchrun | t.py"),
         ("pod.yaml", f"{POD}command: [torchrun, --nnodes=$(N), t.py]", "torchrun nnodes=$N | t.py"),
+        ("justfile", 'n := "4"\nt *a:\n    @torchrun --nnodes={{n}} t.py {{a}}', "torchrun nnodes=4 | t.py $a?"),
+        ("justfile", 't n="2":\n    #!/bin/bash\n    A=1\n    torchrun --n={{n}} t.py $A', "torchrun n=$n | t.py 1"),
+        ("justfile", 'n := env("N", "2")\nt: x\n  torchrun \\\n    --nnodes={{n}} t.py', "torchrun nnodes=$N | t.py"),
+        ("pyproject.toml", '[tool.poe.tasks]\nt = "torchrun t.py --x"', "torchrun | t.py --x"),
+        ("pyproject.toml", '[tool.pixi.tasks]\nt = { cmd = ["torchrun", "t.py"] }', "torchrun | t.py"),
+        ("pixi.toml", '[tasks.t]\ncmd = "torchrun t.py"\nenv = { A = "1" }', "torchrun | t.py"),
+        ("tox.ini", "[testenv:t]\ncommands =\n    pytest\n    torchrun t.py {posargs}", "torchrun | t.py $posargs?"),
         (EDITOR, EDITED % '"program": "t.py", "args": ["--x",], // c\n', "python | t.py --x"),
         (EDITOR, EDITED % '"module": "torch.distributed.run", "args": ["t.py"]', "torchrun | t.py"),
     ],
@@ -57,6 +64,9 @@ def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
         ("compose.yaml", "services:\n  a:\n    image: x"),
         ("Makefile", "all:\n\tgcc -o train train.c"),
         ("Dockerfile", "FROM a\nRUN python train.py"),
+        ("pyproject.toml", '[project.scripts]\ntorchrun = "t:main"\n[tool.poetry.scripts]\nt = "torchrun t:main"'),
+        ("pyproject.toml", "[tool.poe.tasks\nt = 'torchrun t.py'"),
+        ("justfile", "t:\n    #!/usr/bin/env python\n    torchrun = 1"),
     ],
 )
 def test_what_starts_nothing(name: str, text: str) -> None:

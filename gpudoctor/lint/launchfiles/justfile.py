@@ -1,0 +1,110 @@
+"""Justfiles: the lines of their recipes, as the shell would get them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpudoctor.lint.launchfiles.launchers import launches_in
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
+
+if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.start import ProgramStart
+
+_ASSIGNS = re.compile(r"^(export\s+)?([\w-]+)\s*:=\s*(.+?)\s*$")
+_RECIPE = re.compile(r"^@?([\w-]+)((?:\s+[^:]*?)?)\s*:(?!=)")
+_PARAMETER = re.compile(r"[+*$]*([\w-]+)(?:=(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
+_LITERAL = re.compile(r"\"([^\"\\$`]*)\"|'([^'$`]*)'")
+_FROM_OUTSIDE = re.compile(r"env(?:_var_or_default)?\(\s*(\S+?)\s*,\s*(\S+?)\s*\)")
+_EXPANSION = re.compile(r"\{\{\{\{|\{\{(.*?)\}\}")
+
+
+def read_justfile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
+    """The programs that its recipes start, its comments, and all of its commands."""
+    lines = text.split("\n")
+    variables: dict[str, str] = {}
+    exported: dict[str, ShellVariable] = {}
+    launches: list[ProgramStart] = []
+    comments: list[ScriptComment] = []
+    commands: list[ShellCommand] = []
+    for number, line in enumerate(lines, start=1):
+        found = _ASSIGNS.match(line)
+        if found is not None:
+            variables[found[2]] = _value(found[2], found[3])
+            if found[1]:
+                at = PlacedText(shown, [Piece(line, number, 1)]).location(0, len(line))
+                exported[found[2]] = ShellVariable((Word((variables[found[2]],), at),), at, True)
+        elif line.startswith("#"):
+            at = PlacedText(shown, [Piece(line, number, 1)]).location(0, len(line))
+            comments.append(ScriptComment(line, at, number, number + 1, True))
+    for recipe in _recipes(shown, lines, variables):
+        script = read_script(recipe, dict(exported))
+        launches += launches_in(script, recipe, {})
+        comments += script.comments
+        commands += script.commands
+    return launches, comments, commands
+
+
+def _value(name: str, source: str) -> str:
+    """What stands in the place of a name, for the shell."""
+    literal, outside = _LITERAL.fullmatch(source), _FROM_OUTSIDE.fullmatch(source)
+    if literal is not None:
+        return str(literal[1] if literal[1] is not None else literal[2])
+    known = [_LITERAL.fullmatch(each) for each in outside.groups()] if outside is not None else []
+    names = [each[1] or each[2] or "" for each in known if each is not None]
+    if len(names) == 2:
+        return f"${{{names[0]}:-{names[1]}}}"
+    return f"${{{name.replace('-', '_')}}}"
+
+
+def _recipes(shown: str, lines: list[str], variables: dict[str, str]) -> Iterator[PlacedText]:
+    """The scripts of all recipes: each line has a shell of its own, where the first does not name an interpreter."""
+    at = 0
+    while at < len(lines):
+        found = _RECIPE.match(lines[at])
+        at += 1
+        if found is None:
+            continue
+        known = {**variables, **_parameters(found[2])}
+        body: list[tuple[int, str]] = []
+        while at < len(lines) and (not lines[at].strip() or lines[at][0] in " \t"):
+            body.append((at + 1, lines[at]))
+            at += 1
+        first = next((line.strip() for _, line in body if line.strip()), "")
+        if first.startswith("#!"):
+            if "sh" in first.rpartition("/")[2]:
+                yield PlacedText(shown, [piece for each in body for piece in _filled_in(each, known)])
+            continue
+        together: list[Piece] = []
+        for number, line in body:
+            together += _filled_in((number, line), known)
+            if not line.endswith("\\"):
+                yield PlacedText(shown, together)
+                together = []
+
+
+def _parameters(source: str) -> dict[str, str]:
+    """What a recipe's parameters are where it is called with none."""
+    found: dict[str, str] = {}
+    for each in _PARAMETER.finditer(source):
+        name, default = each[1].replace("-", "_"), each[2]
+        found[each[1]] = f"${{{name}:-{default.strip(chr(34) + chr(39))}}}" if default else f"${{{name}}}"
+    return found
+
+
+def _filled_in(numbered: tuple[int, str], known: dict[str, str]) -> Iterator[Piece]:
+    number, line = numbered
+    # `@` before a command hides it, and `-` lets it fail.
+    mark = re.match(r"\s*(?:@|-(?!-))*", line)
+    at = mark.end() if mark is not None else 0
+    for found in _EXPANSION.finditer(line, at):
+        if found.start() > at:
+            yield Piece(line[at : found.start()], number, at + 1)
+        name = (found[1] or "").strip()
+        value = "{{" if found[1] is None else known.get(name) or _value("_just", name)
+        yield Piece(value, number, found.start() + 1)
+        at = found.end()
+    yield Piece(f"{line[at:]}\n", number, at + 1)
