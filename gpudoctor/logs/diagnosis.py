@@ -68,7 +68,7 @@ _OF_SPAWN = re.compile(r"process \d+ terminated with (?:signal|exit code) ")
 _COMMAND_OF_LAUNCHER = re.compile(rf"Command {STARTS_PYTHON}")
 _RENDEZVOUS = re.compile(r"elastic\.rendezvous\b.*Rendezvous\w*Error")
 """What only a launcher raises."""
-_HANDLERS = ("sigkill_handler", "_terminate_process_handler")
+_HANDLERS = ("sigkill_handler", "sigterm_handler", "_terminate_process_handler")
 """What launchers do when they are told to end, in which they may fail."""
 _RAISED = "exit code 1"
 """How Python ends after an error."""

@@ -51,7 +51,7 @@ _TELLING = re.compile(
             r"ranks:|waiting for remainder of ranks",
             r"\*\*\* SIG[A-Z]+ received at time",
             r"A worker died or was killed",
-            r"\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
+            r"THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion",
             r"memory allocation of \d+ bytes failed|CUDA error: ",
             r"failed to send a keep-alive|waiting on exit barrier|application crash on rank|driver version is insuffic",
             r"closing signal SIG|\bglobal_ranks=\[\d+\]$|raised from checkTimeout|WorkNCCL::checkTimeout\(",
@@ -389,7 +389,7 @@ _NOTICE = re.compile(
     r"server socket has failed to \w+ \w+ \S+ \(errno: 98|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ received at time|"
-    r"A worker died or was killed|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
+    r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"
     r"watchdog thread terminated with exception|"
     r"Memory access fault by GPU|memory allocation of \d+ bytes failed|CUDA driver version is insufficient|"
     r"closing signal SIG|raised from checkTimeout|WorkNCCL::checkTimeout\(|failed to send a keep-alive|"

@@ -66,7 +66,8 @@ _FRONTS = (
     re.compile(r"\[(?:RANK |rank: )(?P<rank>\d+)\]\s?"),
     # `torchrun --tee`: the role, `default` where none is given, and the rank on the node.
     re.compile(r"\[(?!rank)(?P<role>[A-Za-z_][\w-]*?)(?P<local>\d+)\]:\s?"),
-    re.compile(r"\[std(?:err|out)\]\s?"),
+    # A launcher of benchmarks puts the name of the run, or of the node, in front.
+    re.compile(r"(?:(?P<host>\w[\w.-]*) )?\[std(?:err|out)\]\s?"),
     # horovodrun, which may write the time in front
     re.compile(r"(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})?\[(?P<rank>\d+)\]<std(?:out|err)>:\s?"),
     # mpirun --tag-output

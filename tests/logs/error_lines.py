@@ -5,6 +5,7 @@ from __future__ import annotations
 LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: host not found: Name or service not known", "leads nowhere"),
     ("RuntimeError: NPU out of memory. Tried to allocate 1.66 GiB (NPU 2; 60.96 GiB total capacity)", "no memory left"),
+    ("THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=34 error=10 : invalid device ordinal", "asked for a GPU"),
     ("OMP: Error #13: Assertion failure at z_Linux_util.cpp(2361).", "OpenMP"),
     # --- what stands outside of a traceback ---
     ("misc/nvmlwrap.cc:187 NCCL WARN nvmlDeviceGetHandleByPciBusId() failed: Not Found", "does not tell NCCL"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ("[1,3]<stderr>:", Speaker(rank=3)),
         ("[3]<stderr>:", Speaker(rank=3)),
         ("[stderr]", Speaker()),
+        ("llm.node1.nolog [stderr] [rank3]: ", Speaker(rank=3, host="llm.node1.nolog")),
         ("(RayTrainWorker pid=912, ip=10.0.0.7) ", Speaker(host="10.0.0.7", tag="RayTrainWorker pid=912")),
         ("(pid=912) ", Speaker(tag="pid=912")),
         ("(Policy[rank=31] pid=32, ip=10.1.1.2) ", Speaker(rank=31, host="10.1.1.2", tag="Policy[rank=31] pid=32")),
