@@ -387,7 +387,7 @@ class Program:
     def plays_alone(self) -> bool:
         """Its process group has one member, or is PyTorch's `fake` one: distributed code is tried in one process."""
         # A device mesh made later takes the group that there is.
-        groups = [group for group in self.events(InitGroup) if group.by.endswith("init_process_group")]
+        groups = [group for group in self.events(InitGroup) if group.is_own]
         return bool(groups) and all(_has_one_member(group) for group in groups)
 
     @property
@@ -661,7 +661,7 @@ class Program:
     @property
     def may_run_alone(self) -> bool:
         """It is written for one process without a process group as well: a setting or the launcher decides."""
-        sizes = (event for event in self.events(EnvironmentRead) if event.name in _TELL_LAUNCHERS)
+        sizes = (event for event in self.events(EnvironmentRead) if event.of_launcher)
         asked = any(event.has_default is not False for event in sizes)
         return asked or LaunchWorld.SINGLE in self.worlds or bool(self.assumptions.switches)
 
@@ -752,9 +752,6 @@ be handed to them."""
 
 
 _STARTERS = {RankSource.ARGUMENT: "options", RankSource.MPI: "mpi", RankSource.SLURM: "slurm"}
-
-
-_TELL_LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 
 
 def _is_known(model: Value) -> bool:

@@ -194,6 +194,8 @@ class SaveEffect(Effect):
     """It takes no path, only a file that is open."""
     by_parts: bool = False
     """Each rank writes its part: all of them must call it."""
+    waits: bool = False
+    """The ranks wait for each other in it; Accelerate's own lets one rank write."""
     on_cpu: bool = False
     """All that it writes lies on the CPU."""
     whole: bool = False

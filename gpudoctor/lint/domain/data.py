@@ -33,6 +33,8 @@ class Dataset(Allocated):
     train: bool | None = None
     draws: bool = False
     """Its items do not depend on the index: it makes or draws one at random whenever it is asked."""
+    reordered: bool = False
+    """It has a choice of what another one holds, which may stand in an order of its own: a random split."""
 
     @property
     def source(self) -> Dataset:

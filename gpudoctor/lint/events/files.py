@@ -112,6 +112,8 @@ class Save(FileEvent):
     call: str
     content: Values | None = None
     collective: bool = False
+    waits: bool = False
+    """The ranks wait for each other in it."""
     checkpoint: bool = True
     states: tuple[tuple[str, Value], ...] = ()
     """The state dicts and modules that are written, each with its entry in a dictionary, or an empty text."""

@@ -83,6 +83,8 @@ class Escape(Event):
     """It gets the number of processes, as what sets up the process group does, or its name says that it does."""
     trains: bool = False
     """Its name says that it runs a training."""
+    sets_seed: bool = False
+    """Its name says that it has to do with seeds."""
     of_no_library: bool = False
     """What is called is no library's, by all that is known: a setting or a name that nobody knows has chosen it."""
 

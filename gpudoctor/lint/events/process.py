@@ -37,6 +37,11 @@ class InitGroup(Event):
         """The backend that is surely meant; empty where it is not known, or none is named: gloo beside NCCL then."""
         return (text_of(single_of(self.backend)) or "").lower()
 
+    @property
+    def is_own(self) -> bool:
+        """The program calls `init_process_group` itself."""
+        return self.by.endswith("init_process_group")
+
     def may_use(self, backend: str) -> bool:
         """This backend may be meant."""
         return self.backend is not None and self.backend.any(lambda value: text_of(value) == backend)

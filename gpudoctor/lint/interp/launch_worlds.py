@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Event)
 
-LAUNCHERS = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"})
 _WORK = (
     Backward, DeviceUsed, Download, MakeLoader, MakeOptimizer, Move, OptimizerStep, Save, SeedSet, Split, StartLogger,
 )  # fmt: skip
@@ -231,7 +230,7 @@ def _is_distributed(program: Program) -> bool:
     if program.world is LaunchWorld.SPAWN or any(_its_own(program, InitGroup, UseManaged, Collective)):
         return True
     # Only a launcher sets these, so who reads them expects to be started by one.
-    if any(event.name in LAUNCHERS for event in _its_own(program, EnvironmentRead)):
+    if any(event.of_launcher for event in _its_own(program, EnvironmentRead)):
         return True
     if any(event.name == "local_rank" for event in _its_own(program, ArgumentDeclared)):
         return True

@@ -17,7 +17,7 @@ from gpudoctor.lint.domain.abstract_state import ContainerState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.constant_folding import compared
 from gpudoctor.lint.domain.container import DictOf, TupleOf
-from gpudoctor.lint.domain.function import Class, Library, library_name_of
+from gpudoctor.lint.domain.function import Class, Function, Library, library_name_of
 from gpudoctor.lint.domain.symbols import Widened
 from gpudoctor.lint.domain.value import NONE, Const, Truth, Unknown, Value, Values, single_of
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Literal
@@ -25,7 +25,6 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.limits import MAX_TOGETHER
 from gpudoctor.lint.interp.widening import all_as_one, most
-from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -180,16 +179,27 @@ def _some_class_below(m: Evaluator, test: ast.expr, values: Values) -> Value | N
         return None
     with m.events_suppressed():
         asks, above = m.evaluate(test.func).single, m.evaluate(test.args[1]).single
-    if asks != Library("builtins.issubclass") or not isinstance(above, Class) or _is_abstract(above):
+    if asks != Library("builtins.issubclass") or not isinstance(above, Class) or _is_abstract(m, above):
         return None
     site = ("below", above.identity, m.place(test))
     return replace(above, identity=site, scope=site, bases=(above,))
 
 
-def _is_abstract(cls: Class) -> bool:
-    """It leaves something to the classes below."""
-    names = (getattr(node, "id", getattr(node, "attr", "")) for each in ancestry(cls) for node in walk(each.node))
-    return not {"abstractmethod", "NotImplementedError"}.isdisjoint(names)
+def _is_abstract(m: Evaluator, cls: Class) -> bool:
+    """It leaves a method to the classes below: one that is marked so, or does nothing but raise an error."""
+    found: dict[str, Values | None] = {}
+    for each in ancestry(cls):
+        for name in each.methods:
+            found.setdefault(name, m.own_attribute(each.keeper, name))
+    return any(values is not None and values.any(_is_left_open) for values in found.values())
+
+
+def _is_left_open(method: Value) -> bool:
+    if not isinstance(method, Function) or isinstance(method.node, ast.Lambda):
+        return False
+    body = method.node.body
+    does = body[1:] if ast.get_docstring(method.node, clean=False) is not None else body
+    return "abc.abstractmethod" in method.decorators or (bool(does) and isinstance(does[0], ast.Raise))
 
 
 def _answers(m: Evaluator, test: ast.expr, held: Held) -> Parts:

@@ -37,7 +37,7 @@ def _save(call: Call, effect: SaveEffect) -> Values:
     call.emit(
         Save, call=f".{call.name}" if call.receiver is not None else call.name, path=path, spelled=spelled,
         content=content, states=states, states_when=when, whole=effect.whole, collective=effect.by_parts,
-        checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
+        waits=effect.waits, checkpoint=checkpoint, on_cpu=on_cpu or effect.on_cpu,
         shards=any(hands_out_shards(call.do, state) for _, state in states),
         emptied=any(is_emptied(call.do, state) for _, state in states),
     )  # fmt: skip

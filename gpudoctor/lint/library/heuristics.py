@@ -146,6 +146,11 @@ def begins_group(name: str) -> bool:
     return not _GROUP_WORDS.isdisjoint(word.lower() for word in re.findall(_WORD, name))
 
 
+def has_to_do_with_seeds(name: str) -> bool:
+    """Of code that was not read: `utils.set_seed`, `seeding.fix`. Rules that miss a seed stand back."""
+    return "seed" in name.lower()
+
+
 def guess(do: LibraryContext, heuristic: Heuristic, name: str, place: Location) -> None:
     """Log that what is made at a place is taken for something on account of its name, unless that is sure."""
     if heuristic.confidence is Confidence.LIKELY and not name.startswith(heuristic.sure_in):

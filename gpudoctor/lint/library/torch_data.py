@@ -137,10 +137,10 @@ def _augments(call: Call) -> Values:
 def _subset(call: Call) -> Values:
     parent = call.first
     # `Subset(data, indices[rank])` is a shard made by hand.
-    return singleton(_derived(call, parent, depends_on_rank(call)))
+    return singleton(_derived(call, parent, depends_on_rank(call), reordered=True))
 
 
-def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset:
+def _derived(call: Call, parent: Value | None, sharded: bool = False, reordered: bool = False) -> Dataset:
     known = parent if isinstance(parent, Dataset) else None
     return Dataset(
         call.allocation_site(),
@@ -153,6 +153,7 @@ def _derived(call: Call, parent: Value | None, sharded: bool = False) -> Dataset
         in_memory=bool(known and known.in_memory),
         parent=parent,
         draws=bool(known and known.draws),
+        reordered=reordered,
     )
 
 
@@ -175,7 +176,7 @@ def _random_split(call: Call) -> Values:
     own = generator is not None and generator.single != NONE
     call.emit(Split, call=call.name, own_generator=own, seed=agreement_on(seed_of(call.do, generator)))
     # The lengths may be fractions, so how many parts there are is not counted.
-    return new_list(call.do, [singleton(_derived(call, parent))], call.node, exact=False)
+    return new_list(call.do, [singleton(_derived(call, parent, reordered=True))], call.node, exact=False)
 
 
 @MODELS.callable("datasets.distributed.split_dataset_by_node")
@@ -184,12 +185,15 @@ def _split_by_node(call: Call) -> Values:
     return singleton(_derived(call, call.first, sharded=True))
 
 
+_REORDER = ("select", "shuffle", "train_test_split")
+
+
 @MODELS.method(
     Dataset, "shard", "map", "filter", "select", "with_format", "shuffle", "train_test_split", "take", "skip"
 )
 def _dataset_method(call: Call) -> Values:
     sharded = call.name in ("shard", "select") and depends_on_rank(call)
-    return singleton(_derived(call, call.receiver, sharded))
+    return singleton(_derived(call, call.receiver, sharded, call.name in _REORDER))
 
 
 @MODELS.callable("torch.utils.data.distributed.DistributedSampler")

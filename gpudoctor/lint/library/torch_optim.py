@@ -333,16 +333,6 @@ def _clip(call: Call) -> Values:
     return singleton(Tensor(call.allocation_site(), call.place, call.label, TensorOrigin.GRADIENT))
 
 
-@MODELS.callable("apex.amp.master_params")
-def _master_parameters(call: Call) -> Values:
-    """The parameters of an optimizer, in full precision."""
-    given = call.arg(0, "optimizer")
-    held = [value for value in given or () if isinstance(value, Optimizer)]
-    modules = frozenset(module for each in held for module in each.modules)
-    whole = len(held) == len(given or ()) and all(each.complete for each in held)
-    return singleton(Parameters(call.allocation_site(), call.place, call.label, modules, whole))
-
-
 @answers(HOOKS.operations, Parameters)
 def _joined(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
     """`list(encoder.parameters()) + list(decoder.parameters())`."""

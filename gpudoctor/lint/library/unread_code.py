@@ -28,7 +28,7 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import SHOWS_SAMPLES, TRAINS, begins_group
+from gpudoctor.lint.library.heuristics import SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
@@ -136,7 +136,7 @@ def _note_escape(
     values, may_begin = tuple(filter(_matters, reached)), told or begins_group(into)
     do.emit(
         Escape, at=place, into=into, values=values, may_begin_group=may_begin, trains=TRAINS.fits(into),
-        of_no_library=of_no_library,
+        sets_seed=has_to_do_with_seeds(into), of_no_library=of_no_library,
     )  # fmt: skip
     for each in reached if may_begin else ():
         # `init_distributed_mode(args)` writes the rank over an option of that name.

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
-WRITERS = (".save_checkpoint", "torch.distributed.checkpoint.")
-"""Ways of saving that all ranks must call; Accelerate's own lets one rank write."""
 OF_A_MESH = "full_tensor"
 """All ranks of a mesh call it, which may be those that have one place along another one."""
 
@@ -131,7 +129,7 @@ def _asking(recording: Recording) -> Iterator[tuple[int | None, Location]]:
 def _takes_all_ranks(event: ShardedState | Save) -> bool:
     if event.call == OF_A_MESH and not all(guard.atom.ranks for guard in event.rank_guards):
         return False
-    return event.gathers if isinstance(event, ShardedState) else event.collective and event.call.startswith(WRITERS)
+    return event.gathers if isinstance(event, ShardedState) else event.waits
 
 
 def _is_answered(event: ShardedState | Save, others: list[ShardedState | Save]) -> bool:

@@ -83,6 +83,6 @@ class CpuTensorWithNccl(Rule):
 def _nccl_alone(program: Program) -> InitGroup | None:
     """Where the process group is made, if its only backend is surely NCCL."""
     # A device mesh takes the group that is there.
-    groups = [event for event in program.events(InitGroup) if event.by.endswith("init_process_group")]
+    groups = [event for event in program.events(InitGroup) if event.is_own]
     sure = groups and all(event.only_backend == "nccl" for event in groups)
     return groups[0] if sure else None

@@ -183,7 +183,7 @@ def _first_passes(recording: Recording) -> list[Pass]:
 def _common_seed(program: Program) -> SeedSet | None:
     """The seed of torch that all ranks surely have in common; none where some generator may differ."""
     seeds = list(program.events(SeedSet))
-    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    asked = any(event.sets_seed for event in program.events(Escape))
     if asked or not all(program.by_every_rank(each) and each.seed and not each.seed.maybe for each in seeds):
         return None
     return next((each for each in reversed(seeds) if "torch" in each.of), None)

@@ -245,7 +245,7 @@ def _drawn_apart(program: Program, made: MakeSampler) -> bool:
     if any(seed is None or not seed.is_own for seed in seeds):
         return False
     # Code that was not read may have seeded them.
-    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    asked = any(event.sets_seed for event in program.events(Escape))
     seed = agreement_on(made.sampler.seed)
     return seed is not None and seed.is_own and not asked
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"
-PARTS = ("random_split", "Subset", "shuffle", "train_test_split", "select")
 
 
 class TrainingDataNotShuffled(Rule):
@@ -205,9 +204,7 @@ def _is_in_order(loader: Loader, when: Condition) -> bool:
 def _keeps_order(value: Value | None) -> bool:
     if not isinstance(value, Dataset) or value.iterable is not False or value.draws:
         return False
-    # The halves of a random split are in an order of their own already.
-    made = value.made_by.rpartition(".")[2]
-    return made not in PARTS and (value.parent is None or _keeps_order(value.parent))
+    return not value.reordered and (value.parent is None or _keeps_order(value.parent))
 
 
 def _recurs(program: Program, training: LearningPass) -> bool:

@@ -82,4 +82,4 @@ def _warns(program: Program, group: InitGroup) -> bool:
     # Where no backend is named NCCL serves what lies on a GPU, and a program may have nothing there.
     if group.only_backend != "nccl" and not program.has(DeviceUsed, Move):
         return False
-    return group.by.endswith("init_process_group") and group.only_backend != "gloo"
+    return group.is_own and group.only_backend != "gloo"

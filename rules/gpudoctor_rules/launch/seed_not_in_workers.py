@@ -114,7 +114,7 @@ def _left_in_parent(program: Program) -> list[SeedSet]:
     # Actors that share the parent's model are no ranks: what they draw is mostly that of their environment.
     if not program.has(InitGroup, Wrap, UseManaged) and not program.may_begin_group:
         return []
-    asked = any("seed" in event.into.lower() for event in program.events(Escape))
+    asked = any(event.sets_seed for event in program.events(Escape))
     trains = any(not program.by_one_process(event) for event in program.events(Backward))
     return seeds if trains and not asked else []
 

@@ -124,4 +124,4 @@ def _made_later(program: Program, event: Event) -> InitGroup | UseManaged | None
 
 
 def _is_own(group: InitGroup | UseManaged) -> bool:
-    return isinstance(group, InitGroup) and group.by.endswith("init_process_group")
+    return isinstance(group, InitGroup) and group.is_own

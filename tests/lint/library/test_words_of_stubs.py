@@ -13,6 +13,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ContextMade, CudaStarted
 from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.events.training_step import Backward, GradientSync
+from gpudoctor.lint.flow.condition import Divergence
 
 
 def test_the_path_stands_where_the_signature_says(paper):
@@ -63,17 +64,19 @@ def test_what_seeds(paper):
     found = paper(
         """
         import random, numpy, torch
-        random.seed(1)
-        numpy.random.seed(seed=2)
+        import torch.distributed as dist
+        random.seed(dist.get_rank())
+        numpy.random.seed(seed=dist.get_rank())
         torch.random.manual_seed(3)
-        torch.cuda.manual_seed_all(4)
+        torch.cuda.manual_seed_all(4 + dist.get_rank())
         torch.seed()
         random.shuffle([])
         """
     )
     seeds = list(found.events(SeedSet))
     assert [event.call.partition(".")[0] for event in seeds] == ["random", "numpy", "torch", "torch", "torch"]
-    assert [repr(event.seed) for event in seeds[:4]] == ["1", "2", "3", "4"]
+    rank, same, own = Divergence.RANK, Divergence.NONE, Divergence.LOCAL
+    assert [event.seed.surely for event in seeds] == [rank, rank, same, rank, own]
 
 
 @pytest.mark.parametrize(

@@ -9,5 +9,9 @@ def initialize(models, optimizers=None, **more):
     return models if surely(optimizers is None) else (models, optimizers)
 
 @followed()
+def master_params(optimizer):
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+@followed()
 def scale_loss(loss, optimizers, **more):
     return contextlib.nullcontext(loss)

@@ -101,5 +101,5 @@ class Trainer:
     def _tell(self, event):
         for callback in self.callbacks:
             getattr(callback, event)(self.state, self.logger)
-    @saves(path="name", checkpoint=True, by_parts=True)
+    @saves(path="name", checkpoint=True, by_parts=True, waits=True)
     def save_checkpoint(self, name="ep{epoch}-ba{batch}-rank{rank}", **more): ...

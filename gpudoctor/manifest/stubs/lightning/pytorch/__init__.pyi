@@ -102,7 +102,7 @@ class Trainer:
     def __init__(self, logger=None, *, accelerator="auto", callbacks=None, **more):
         self._place = self._gpu if surely(accelerator in ("auto", "gpu", "cuda")) else self.strategy
         self.callbacks = [*callbacks] if surely(isinstance(callbacks, list)) else [callbacks]
-    @saves(path="filepath", checkpoint=True, by_parts=True)
+    @saves(path="filepath", checkpoint=True, by_parts=True, waits=True)
     @collective(waits=True)
     def save_checkpoint(self, filepath, weights_only=False, **more): ...
     @prepares(by_itself=True)
