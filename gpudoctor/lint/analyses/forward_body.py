@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.analyses.freezing import is_frozen
-from gpudoctor.lint.analyses.loss_scale import note_returned
+from gpudoctor.lint.analyses.loss_scale import known_of_returned, note_returned
 from gpudoctor.lint.contents import find_method, known_items
 from gpudoctor.lint.domain.abstract_state import NO, PROCESS, ModuleState, ProcessState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -204,7 +204,7 @@ def study(call: Call, module: Value, core: Value, device: Value | None) -> None:
     with do.execution.speculative() as run:
         if isinstance(module, Wrapper) and module.kind is WrapperKind.DATA_PARALLEL:
             do.set_state(PROCESS, ProcessState.replicas_by, singleton(module))
-        returned = do.call(own, arguments, call.node)
+        returned = known_of_returned(do, do.call(own, arguments, call.node))
     events = run.events
     note_returned(do, cls, returned)
     # A speculative run forgets what was looked at in it; of this one the events are kept.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gpudoctor.lint.domain.abstract_state import NO, TensorState
-from gpudoctor.lint.domain.container import TupleOf
+from gpudoctor.lint.contents import fields_of, pairs
+from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
+from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.data import Loader
+from gpudoctor.lint.domain.function import Instance
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Length, Operation
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
@@ -17,12 +19,15 @@ from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.function import Class
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.library_context import LibraryContext
+
+ReturnedPlaces: TypeAlias = "Mapping[ValueCell[Any], list[Const]]"
+"""What is known of what a class of models returns, with the places where that holds."""
 
 OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -86,19 +91,46 @@ def _running_mean(do: LibraryContext, result: Tensor, operands: list[Value], by:
     return result
 
 
-def note_returned(do: LibraryContext, cls: Class, returned: Values) -> None:
-    """What a rehearsed forward has returned: `return logits, F.cross_entropy(…)`."""
-    for cell, is_so in ((TensorState.returned_means, _is_mean), (TensorState.returned_graphs, _has_graph)):
-        places = _places(returned, is_so)
+def known_of_returned(do: LibraryContext, returned: Values) -> ReturnedPlaces:
+    """What a rehearsed forward returns, `return logits, F.cross_entropy(…)`: asked while its containers are there."""
+    return {
+        TensorState.returned_means: _places(do, returned, _is_mean),
+        TensorState.returned_graphs: _places(do, returned, _has_graph),
+    }
+
+
+def note_returned(do: LibraryContext, cls: Class, known: ReturnedPlaces) -> None:
+    """Keep it for the class."""
+    for cell, places in known.items():
         if places:
             do.set_state(cls, cell, ValueSet([Binding(place) for place in places]))
 
 
-def _places(returned: Values, is_so: Callable[[Value], bool]) -> list[Const]:
-    only = returned.single
-    if isinstance(only, TupleOf):
-        return [Const(index) for index, item in enumerate(only.items) if item.all(is_so)]
-    return [WHOLE] if returned.bindings and returned.all(is_so) else []
+def _places(do: LibraryContext, returned: Values, is_so: Callable[[Value], bool]) -> list[Const]:
+    parts = _parts(do, returned.single)
+    if parts is None:
+        return [WHOLE] if returned.bindings and returned.all(is_so) else []
+    right = [place for place, values in parts if values.all(is_so)]
+    # Under a key that is not known may stand another's entry.
+    places = [] if any(place is None for place, _ in parts) else [place for place in right if place is not None]
+    # Who goes over them meets no other.
+    return [*places, WHOLE] if parts and len(right) == len(parts) else places
+
+
+def _parts(do: LibraryContext, returned: Value | None) -> list[tuple[Const | None, Values]] | None:
+    """The parts of a container by their index, key or name, None for one that is not known; None of what is none."""
+    match returned:
+        case TupleOf(items):
+            return [(Const(index), item) for index, item in enumerate(items)]
+        case DictOf():
+            more = do.state(returned, ContainerState.more)
+            entries = [(key.single, values) for key, values in pairs(do, returned) or ()]
+            named = [(key if isinstance(key, Const) else None, values) for key, values in entries]
+            return [*named, (None, more)] if more is not None else named
+        case Instance(cls=cls):
+            fields = {name: do.own_attribute(returned, name) for name in fields_of(cls)}
+            return [(Const(name), values) for name, values in fields.items() if values is not None]
+    return None
 
 
 def _is_mean(value: Value) -> bool:

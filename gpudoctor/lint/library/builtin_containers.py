@@ -20,6 +20,7 @@ from gpudoctor.lint.contents import (
     set_item,
 )
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState
+from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, Range, TupleOf
 from gpudoctor.lint.domain.function import Instance, ProjectModule, class_of
 from gpudoctor.lint.domain.optim import Parameters
@@ -90,10 +91,31 @@ def _dict(call: Call) -> Values:
     return made
 
 
+@MODELS.callable("builtins.dict.fromkeys", "collections.OrderedDict.fromkeys")
+def _from_keys(call: Call) -> Values:
+    """One value, the same object, under each of some keys."""
+    given, value = call.args[:1], call.args[1] if len(call.args) > 1 else singleton(NONE)
+    keys = known_items(call.do, given[0].single) if given else None
+    if keys is None:
+        return new_dict(call.do, [(unknown(call, "a key"), value)], call.node, exact=False)
+    return new_dict(call.do, [(key, value) for key in keys], call.node)
+
+
 @MODELS.callable("dataclasses.asdict", "attr.asdict", "attrs.asdict")
 def _fields_by_name(call: Call) -> Values:
     """The fields of an object in a dictionary, and so the objects in it."""
     return (_as_dict(call, call.first, NESTED) if call.first is not None else None) or NOT_ANSWERED
+
+
+@MODELS.callable("dataclasses.replace", "copy.replace", "attr.evolve", "attrs.evolve")
+def _with_other_fields(call: Call) -> Values:
+    """A new object of the class, made by its constructor of the fields of the old one and of those that are given."""
+    owner = call.first
+    if not isinstance(owner, Instance) or call.open_ended:
+        return NOT_ANSWERED
+    fields = {name: call.do.own_attribute(owner, name) for name in fields_of(owner.cls)}
+    held = {name: values for name, values in fields.items() if values is not None}
+    return call.do.call(singleton(owner.cls), Arguments((), {**held, **call.keywords}), call.node)
 
 
 def _as_dict(call: Call, owner: Value, levels: int) -> Values | None:

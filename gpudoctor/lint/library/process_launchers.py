@@ -19,9 +19,11 @@ from gpudoctor.lint.events.process import EnvironmentWrite, SetStartMethod, Spaw
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.environment_variables import RANKS, SIZES
+from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import inherited_method
 from gpudoctor.lint.library.unread_code import attributes_of
-from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
+from gpudoctor.manifest.compiled import classes
 from gpudoctor.manifest.effects import LaunchEffect
 
 if TYPE_CHECKING:
@@ -183,8 +185,8 @@ def _other(call: Call) -> Values:
 
 @MODELS.callable("submitit.*")
 def _submitit(call: Call) -> Values:
-    if call.name.endswith(("Executor", "JobEnvironment")):
-        name = f"submitit.{call.name.rpartition('.')[2]}"
+    name = f"submitit.{call.name.rpartition('.')[2]}"
+    if name in classes():
         return singleton(Cluster(call.allocation_site(), call.place, call.label, name))
     return singleton(call.result())
 
@@ -200,8 +202,9 @@ def _submit(call: Call) -> Values:
 
 
 @MODELS.method(Cluster)
-def _other_method(call: Call) -> Values:
-    return singleton(NONE)
+def _other_method(call: Call[Cluster]) -> Values:
+    followed = follow(call, call.full_name, call.receiver)
+    return followed if followed is not NOT_ANSWERED else singleton(NONE)
 
 
 @MODELS.callable("accelerate.launchers.notebook_launcher")

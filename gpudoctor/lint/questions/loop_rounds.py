@@ -30,9 +30,14 @@ def training_loop(program: Program, event: Event) -> Loop | None:
     if batches is not None:
         # An evaluation loop waits for results anyway.
         return batches if any(program.during(batches, Backward, OptimizerStep)) else None
-    # Steps may also be counted without a loader. What stands in a loop within may be an evaluation, or its own.
-    around = event.loops if isinstance(event, (Backward, OptimizerStep)) else event.loops[-1:]
-    return next((loop for loop in reversed(around) if loop.identity in program.step_loops), None)
+    # Steps may also be counted without a loader. A loop within that calls a model may be an evaluation, or a training
+    # of its own.
+    for loop in reversed(event.loops):
+        if loop.identity in program.step_loops:
+            return loop
+        if not isinstance(event, (Backward, OptimizerStep)) and any(program.during(loop, Forward)):
+            return None
+    return None
 
 
 def training_loops(program: Program) -> int:

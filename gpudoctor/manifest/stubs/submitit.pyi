@@ -1,6 +1,15 @@
 """Ranks that a cluster starts."""
 
-from gpudoctor.manifest.effects import GlobalRank, LocalRank, NodeRank, Nodes, Setting, WorldSize, trains
+from gpudoctor.manifest.effects import (
+    GlobalRank,
+    LocalRank,
+    LocalWorldSize,
+    NodeRank,
+    Nodes,
+    Setting,
+    WorldSize,
+    trains,
+)
 
 class JobEnvironment:
     global_rank: GlobalRank
@@ -12,6 +21,18 @@ class JobEnvironment:
     hostname: Setting
     hostnames: Setting
     paths: Setting
+
+class TorchDistributedEnvironment:
+    """It sets the variables that torchrun sets."""
+
+    rank: GlobalRank
+    local_rank: LocalRank
+    world_size: WorldSize
+    local_world_size: LocalWorldSize
+    master_addr: Setting
+    master_port: Setting
+    def export(self, set_cuda_visible_devices=True, overwrite=False):
+        return self
 
 @trains()
 class AutoExecutor:

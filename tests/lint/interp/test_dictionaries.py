@@ -151,6 +151,22 @@ DICTIONARIES = {
             inner: object
         reveal(isinstance(dataclasses.asdict(Outer(Plain()))["inner"], Plain))  #: True
         """,
+    "from keys": """
+        import sys
+        reveal(dict.fromkeys(("a", "b"), 0))  #: {'a': 0, 'b': 0}
+        reveal(dict.fromkeys(["x"]))  #: {'x': None}
+        reveal(dict.fromkeys(sys.argv[1:], 0)["a"])  #: 0
+        """,
+    "put into a copy of an object": """
+        import dataclasses
+        @dataclasses.dataclass(frozen=True)
+        class Data:
+            batch: int = 8
+            workers: int = 2
+            shard: bool = False
+        data = dataclasses.replace(Data(workers=3), **{"batch": 32})
+        reveal(dataclasses.asdict(data))  #: {'batch': 32, 'workers': 3, 'shard': False}
+        """,
     "by branches, handed over by name": """
         import argparse
         args = argparse.ArgumentParser().parse_args()

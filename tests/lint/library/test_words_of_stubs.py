@@ -134,6 +134,7 @@ def test_what_a_stub_says_a_value_is(paper):
         reveal(dist.get_rank())  #: global rank
         reveal(job.global_rank)  #: global rank
         reveal(job.num_nodes)  #: node count
+        reveal(submitit.helpers.TorchDistributedEnvironment().export().local_rank)  #: local rank
         reveal(launcher.api.elastic_launch(config, 7))  #: 7
         """,
         launch="spawn",
