@@ -270,5 +270,5 @@ class SeedSet(Event):
     call: str
     of: Sequence[str]
     seed: RankAgreement | None
-    """None where the system draws it."""
+    """None where it is not given."""
     guarded: bool = False
