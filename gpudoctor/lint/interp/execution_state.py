@@ -10,20 +10,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.abstract_state import NO, Flag, Ternary, ValueCell, ValueTable, known_of, written_of
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.symbols import Compares, speaks_of
 from gpudoctor.lint.domain.value import (
     FALSE,
     TRUE,
     UNBOUND,
     Allocated,
     Anonymous,
-    Const,
     Unknown,
     Value,
     Values,
     singleton,
-    text_of,
 )
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.event_context import Event, EventContext
@@ -34,7 +30,6 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.interning import numbered, numbered_from
 from gpudoctor.lint.flow.store import Store
 from gpudoctor.lint.flow.valueset import ValueSet, union
-from gpudoctor.lint.interp import restarts
 from gpudoctor.lint.interp.budget import Budget, OutOfBudget
 from gpudoctor.lint.interp.function_traits import FunctionTraits, traits_of
 from gpudoctor.lint.interp.limits import (
@@ -55,15 +50,13 @@ from gpudoctor.lint.interp.position import (
     OpenFrames,
     OpenLoop,
     PathExit,
-    Position,
     Recorded,
     Within,
     put_back,
 )
-from gpudoctor.lint.interp.restarts import Choices, NeedsWorld, RefineAndRestart, is_one, rank_of
+from gpudoctor.lint.interp.restarts import AssumedLaunch, NeedsWorld, begins_to_train, has_distributed, is_one
 from gpudoctor.lint.interp.speculation import Speculation
 from gpudoctor.lint.interp.widening import widened
-from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.lint.source.unparse import shown
 
 if TYPE_CHECKING:
@@ -71,6 +64,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.interp.function_traits import CallMemory, Habit, Summary
     from gpudoctor.lint.interp.written_switches import WrittenSwitches
     from gpudoctor.lint.library_context import Listener
+    from gpudoctor.lint.program import LaunchWorld
     from gpudoctor.lint.source.project import ModuleFile, Project
 
     Owner = TypeVar("Owner", bound=Value)
@@ -94,7 +88,7 @@ class _Ages:
         return self.born.get(owner.identity if isinstance(owner, Allocated) else owner, OLD)
 
 
-class ExecutionState(Position):
+class ExecutionState(AssumedLaunch):
     """Memory, path and log. The interpreter proper adds statements, expressions and calls."""
 
     # Asked at each step, and Python finds what stands in a slot three times as fast as one attribute of fifty.
@@ -107,53 +101,33 @@ class ExecutionState(Position):
         "_texts": "Looked up once: how the source writes nodes.",
         "_traits": "Looked up once: what the bodies of functions hold.",
         "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
-        "_world": "How the program is launched.",
         "_written": "Cells and attributes that were ever written to: others need not be looked up, of no object.",
         "age": "A method of `_ages`, found quickly.",
-        "asked": "The tests that were asked, by their keys: of what nobody asked, an answer may be learnt later, too.",
-        "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
-        "at_defaults": "What the user chooses among texts is what it is where he chooses nothing.",
         "budget": "What it may take, whatever it does.",
-        "choices": "Those that are open, and what waits for their other sides.",
-        "defaults_matter": "What the user chooses would have been followed otherwise with `at_defaults`.",
         "dull": "Summaries of functions: they hold where all that was read is as it was.",
         "evaluations": "Counted against the budget.",
         "followed_loops": "Loops that were followed, each with the calls that led there.",
         "frame_count": "Names scopes: no two have one.",
-        "granted": "Of the assumptions the answers that hold by default: they turn nothing on that would else be off.",
         "habits": "What the calls of functions have done that did nothing which rules ask about.",
         "hints": "What the results of calls are named, by node.",
-        "launcher_matters": "Something has asked whether a launcher starts the ranks, or the program itself.",
         "made_nodes": "Looked up once: nodes that the interpreter has made up.",
         "max_statements": "Counted against by `statements`.",
         "may_train": "What was read of the program trains somewhere, as it is written; it takes long to ask.",
         "memories": "Calls that may be done again from memory, by what was called.",
-        "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
         "parts": "The modules in each module. What is made in a speculative run is known nowhere else.",
         "project": "The files: read once, whoever asks.",
-        "refinements": "Assumptions for the next attempt.",
         "statements": "Counted against the budget.",
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
         "store": "Memory, which has layers to be set apart by.",
         "watched": "Attributes whose reads somebody wants to be told: what was seen once is not unseen.",
-        "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
-        "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
         "written_switches": "Switches in the text of the program that its author may set otherwise.",
     }
 
     def __init__(self, project: Project, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
-        super().__init__()
+        super().__init__(world, assumed)
         self.project = project
-        self._world = world
-        self.world_matters = self.launcher_matters = self.or_spawn = False
-        self.assumptions = assumed
         self.memories: dict[Hashable, CallMemory] = {}
-        self.asked: set[Hashable] = set()
-        self.without_group = self.at_defaults = self.defaults_matter = False
-        self.refinements: dict[Hashable, bool] = {}
         self.written_switches: WrittenSwitches = {}
-        self.granted: set[Hashable] = set()
-        self.choices = Choices()
         self._ages = _Ages()
         self.age = self._ages.of
         self.store: Store[Value] = Store(self.age)
@@ -267,27 +241,6 @@ class ExecutionState(Position):
         # A layer that is opened next is younger.
         self.store.clock += 1
 
-    @property
-    def world(self) -> LaunchWorld:
-        """How the program is launched. Who asks makes the execution one of this world alone."""
-        self.world_matters = self.launcher_matters = True
-        return self._world
-
-    @property
-    def world_unasked(self) -> LaunchWorld:
-        """The same, for those who execute it in that world."""
-        return self._world
-
-    @property
-    def several_processes(self) -> bool:
-        # As many as there are, whoever starts them.
-        self.world_matters = True
-        return self._world.several_processes
-
-    @property
-    def launched_by(self) -> str:
-        return self.world.value
-
     # --- log ---------------------------------------------------------------------------------------------------
 
     def event_context(self, at: Location) -> EventContext:
@@ -337,104 +290,12 @@ class ExecutionState(Position):
         # nor has what makes a mesh of a group that is there.
         if begins:
             self.refine_and_restart(of_one=kind is InitGroup and is_one(fields.get("world_size")))
-        elif wraps and (self.choices.waiting or not restarts.has_distributed(self.log)):
+        elif wraps and (self.choices.waiting or not has_distributed(self.log)):
             self.refine_or_wait()
         elif kind is Iterate:
             # This side of the choice is the whole program.
             self._begin_again_with(self.choices.first)
         self.log.append(kind(context=self.event_context(at), order=len(self.log), **fields))
-
-    def start_ranks(self) -> None:
-        """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all
-        until here went as it goes without one."""
-        if self._world is not LaunchWorld.SPAWN and (self.launcher_matters or not self.or_spawn):
-            self.refinements.update(self._open_switches())
-            raise NeedsWorld
-        self._world, self.world_matters = LaunchWorld.SPAWN, True
-
-    def refine_and_restart(self, of_one: bool = False) -> None:
-        """Distribution starts here: the open switches around it turned it on; or off, where it is of one process."""
-        # A single process has nothing to switch on.
-        if not self.several_processes:
-            return
-        fresh = self._open_switches()
-        if not (of_one and len(fresh) > 1):
-            self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
-
-    def refine_or_wait(self) -> None:
-        """A model is wrapped: the open switches around it turned distribution on, unless other sides wrap it, too."""
-        fresh = self._open_switches() if self.several_processes else {}
-        if fresh:
-            self._begin_again_with(self.choices.wrapped(self.path, fresh, self.statements, bool(self.speculations)))
-
-    def end_choice(self) -> None:
-        """All sides of a choice were followed."""
-        if self.choices.waiting:
-            self._begin_again_with(self.choices.decided(self.path))
-
-    def _begin_again_with(self, switches: dict[Hashable, bool]) -> None:
-        if switches:
-            self.refinements.update(switches)
-            raise RefineAndRestart
-
-    def _open_switches(self) -> dict[Hashable, bool]:
-        """The answers of the user's that lead here, of which nothing is assumed."""
-        # Who returned before is another run: `if not args.distributed: train(); return`.
-        return restarts.open_switches((*self.enclosing, *self.path.literals), self.assumptions)
-
-    def assume(self, literal: Literal) -> None:
-        """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
-        parts = literal.atom.every if literal.holds else tuple(each.negated() for each in literal.atom.none)
-        fresh = {each.atom.key: each.holds for each in parts or (literal,) if each.atom.key not in self.assumptions}
-        if not self.muted:
-            self.granted.update(fresh)
-            self._begin_again_with(fresh)
-
-    def assume_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:
-        """A setting that is handed to the process group as its rank is one: each process is started with its own."""
-        only = values.single
-        # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
-        if isinstance(only, Unknown) and only.config and self.several_processes:
-            fresh = rank_of(only.term, kind)
-            if fresh not in self.assumptions:
-                self._begin_again_with({fresh: True})
-
-    def assume_several_processes(self, values: Values) -> None:
-        """So many processes are started, which are several in a world of several."""
-        counts = [each for each in values if isinstance(each, Unknown)]
-        fresh = {Compares(">", each, Const(1)) for each in counts} - self.assumptions.keys()
-        if not fresh or not self.several_processes:
-            return
-        if any(speaks_of(key, each) for key in self.asked for each in counts):
-            self._begin_again_with(dict.fromkeys(fresh, True))
-        # With the answer known from the beginning all would have gone as it did.
-        self.assumptions.update(dict.fromkeys(fresh, True))
-
-    @property
-    def counts_ranks(self) -> bool:
-        """The loop around this place is known to start processes: what it counts is their rank."""
-        return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumptions
-
-    def assume_counted(self, counter: Hashable = None) -> None:
-        """The loop around this place starts the processes, or what goes through the numbers of this counter."""
-        if counter is not None or not self.counts_ranks:
-            self._begin_again_with({("ranks", counter or self.open_loops[-1].event.location): True})
-
-    def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
-        """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
-        for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
-            if rank_of(value.term, kind) in self.assumptions:
-                return Rank(kind, RankSource.ARGUMENT, place=place)
-        for key, holds in self.assumptions.items() if value.config else ():
-            match key:
-                # Where `backend == "ddp"` has turned it on, the backend is that in all other questions, too.
-                case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
-                    return only
-        # Which model or data set it is; whether there are several processes was learnt before.
-        if default is None or text_of(default) is None or any(speaks_of(key, value) for key in self.assumptions):
-            return value
-        self.defaults_matter = True
-        return default if self.at_defaults else value
 
     def record_imprecision(self, why: str, at: Location, limit: bool = False) -> None:
         """Record that knowledge ended here."""
@@ -530,7 +391,7 @@ class ExecutionState(Position):
         self.statements += 1
         if self.statements > self.max_statements:
             chosen = self.defaults_matter and not self.at_defaults
-            trains_later = chosen and not restarts.begins_to_train(self.log) and self.may_train(self)
+            trains_later = chosen and not begins_to_train(self.log) and self.may_train(self)
             if self.max_statements != MAX_BEFORE_TRAINING or trains_later:
                 raise OutOfBudget(f"more than {self.max_statements} statements")
             self.max_statements = MAX_STATEMENTS

@@ -1,21 +1,24 @@
-"""Why an execution begins again: what it may take for granted of the settings, once they were asked about."""
+"""What an execution takes for granted of its start and of settings, and why it begins again when it learns of them."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpudoctor.lint.domain.symbols import OneOf
-from gpudoctor.lint.domain.value import Const, Truth
+from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.symbols import Compares, OneOf, speaks_of
+from gpudoctor.lint.domain.value import Const, Truth, Unknown, Value, Values, text_of
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Condition, Inequality, Literal, complement
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.interp.limits import MAX_UNDECIDED
+from gpudoctor.lint.interp.position import Position
+from gpudoctor.lint.program import LaunchWorld
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.rank import RankKind
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Term
     from gpudoctor.lint.events.event_context import Event
 
@@ -108,6 +111,152 @@ class Choices:
     def _waits(self, at: int) -> bool:
         """Another side of this choice wraps the model, or may do so."""
         return at >= 0 and (self.open[at][1] or any(each.choice >= at for each in self.waiting))
+
+
+class AssumedLaunch(Position):
+    """What an execution takes for granted of how the program is started, and what it has to be begun anew with."""
+
+    __slots__ = {
+        "_world": "How the program is launched.",
+        "asked": "The tests that were asked, by their keys: of what nobody asked, an answer may be learnt later, too.",
+        "assumptions": "What this execution has begun with, and has learnt before anybody asked.",
+        "at_defaults": "What the user chooses among texts is what it is where he chooses nothing.",
+        "choices": "Those that are open, and what waits for their other sides.",
+        "defaults_matter": "What the user chooses would have been followed otherwise with `at_defaults`.",
+        "granted": "Of the assumptions the answers that hold by default: they turn nothing on that would else be off.",
+        "launcher_matters": "Something has asked whether a launcher starts the ranks, or the program itself.",
+        "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
+        "refinements": "Assumptions for the next attempt.",
+        "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
+        "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
+    }
+
+    statements: int
+    """How many it has executed."""
+
+    def __init__(self, world: LaunchWorld, assumed: dict[Hashable, bool]) -> None:
+        super().__init__()
+        self._world = world
+        self.assumptions = assumed
+        self.world_matters = self.launcher_matters = self.or_spawn = False
+        self.without_group = self.at_defaults = self.defaults_matter = False
+        self.asked: set[Hashable] = set()
+        self.refinements: dict[Hashable, bool] = {}
+        self.granted: set[Hashable] = set()
+        self.choices = Choices()
+
+    @property
+    def world(self) -> LaunchWorld:
+        """How the program is launched. Who asks makes the execution one of this world alone."""
+        self.world_matters = self.launcher_matters = True
+        return self._world
+
+    @property
+    def world_unasked(self) -> LaunchWorld:
+        """The same, for those who execute it in that world."""
+        return self._world
+
+    @property
+    def several_processes(self) -> bool:
+        # As many as there are, whoever starts them.
+        self.world_matters = True
+        return self._world.several_processes
+
+    @property
+    def launched_by(self) -> str:
+        return self.world.value
+
+    def start_ranks(self) -> None:
+        """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all
+        until here went as it goes without one."""
+        if self._world is not LaunchWorld.SPAWN and (self.launcher_matters or not self.or_spawn):
+            self.refinements.update(self._open_switches())
+            raise NeedsWorld
+        self._world, self.world_matters = LaunchWorld.SPAWN, True
+
+    def refine_and_restart(self, of_one: bool = False) -> None:
+        """Distribution starts here: the open switches around it turned it on; or off, where it is of one process."""
+        # A single process has nothing to switch on.
+        if not self.several_processes:
+            return
+        fresh = self._open_switches()
+        if not (of_one and len(fresh) > 1):
+            self._begin_again_with({key: on is not of_one for key, on in fresh.items()})
+
+    def refine_or_wait(self) -> None:
+        """A model is wrapped: the open switches around it turned distribution on, unless other sides wrap it, too."""
+        fresh = self._open_switches() if self.several_processes else {}
+        if fresh:
+            self._begin_again_with(self.choices.wrapped(self.path, fresh, self.statements, bool(self.speculations)))
+
+    def end_choice(self) -> None:
+        """All sides of a choice were followed."""
+        if self.choices.waiting:
+            self._begin_again_with(self.choices.decided(self.path))
+
+    def _begin_again_with(self, switches: dict[Hashable, bool]) -> None:
+        if switches:
+            self.refinements.update(switches)
+            raise RefineAndRestart
+
+    def _open_switches(self) -> dict[Hashable, bool]:
+        """The answers of the user's that lead here, of which nothing is assumed."""
+        # Who returned before is another run: `if not args.distributed: train(); return`.
+        return open_switches((*self.enclosing, *self.path.literals), self.assumptions)
+
+    def assume(self, literal: Literal) -> None:
+        """Options decide between a GPU and the CPU: begin again with what they are when none is given."""
+        parts = literal.atom.every if literal.holds else tuple(each.negated() for each in literal.atom.none)
+        fresh = {each.atom.key: each.holds for each in parts or (literal,) if each.atom.key not in self.assumptions}
+        if not self.muted:
+            self.granted.update(fresh)
+            self._begin_again_with(fresh)
+
+    def assume_rank(self, values: Values, kind: RankKind = RankKind.GLOBAL) -> None:
+        """A setting that is handed to the process group as its rank is one: each process is started with its own."""
+        only = values.single
+        # `init_process_group(rank=args.rank)`: the launcher scripts of old pass it as an option.
+        if isinstance(only, Unknown) and only.config and self.several_processes:
+            fresh = rank_of(only.term, kind)
+            if fresh not in self.assumptions:
+                self._begin_again_with({fresh: True})
+
+    def assume_several_processes(self, values: Values) -> None:
+        """So many processes are started, which are several in a world of several."""
+        counts = [each for each in values if isinstance(each, Unknown)]
+        fresh = {Compares(">", each, Const(1)) for each in counts} - self.assumptions.keys()
+        if not fresh or not self.several_processes:
+            return
+        if any(speaks_of(key, each) for key in self.asked for each in counts):
+            self._begin_again_with(dict.fromkeys(fresh, True))
+        # With the answer known from the beginning all would have gone as it did.
+        self.assumptions.update(dict.fromkeys(fresh, True))
+
+    @property
+    def counts_ranks(self) -> bool:
+        """The loop around this place is known to start processes: what it counts is their rank."""
+        return bool(self.open_loops) and ("ranks", self.open_loops[-1].event.location) in self.assumptions
+
+    def assume_counted(self, counter: Hashable = None) -> None:
+        """The loop around this place starts the processes, or what goes through the numbers of this counter."""
+        if counter is not None or not self.counts_ranks:
+            self._begin_again_with({("ranks", counter or self.open_loops[-1].event.location): True})
+
+    def setting(self, value: Unknown, place: Location, default: Value | None = None) -> Value:
+        """What the user chooses when he starts the program: one value for all ranks, unless it is their rank."""
+        for kind in (RankKind.GLOBAL, RankKind.LOCAL) if value.config and self.assumptions else ():
+            if rank_of(value.term, kind) in self.assumptions:
+                return Rank(kind, RankSource.ARGUMENT, place=place)
+        for key, holds in self.assumptions.items() if value.config else ():
+            match key:
+                # Where `backend == "ddp"` has turned it on, the backend is that in all other questions, too.
+                case Compares("==", Unknown() as chosen, Const(value=str()) as only) if holds and chosen == value:
+                    return only
+        # Which model or data set it is; whether there are several processes was learnt before.
+        if default is None or text_of(default) is None or any(speaks_of(key, value) for key in self.assumptions):
+            return value
+        self.defaults_matter = True
+        return default if self.at_defaults else value
 
 
 def _left_of(here: Sequence[_WaitingWrap], path: Condition) -> dict[Hashable, bool]:
