@@ -105,6 +105,11 @@ def kind_of_attribute(cls: str, name: str) -> str:
     return str(table()["attributes"].get(f"{cls}.{name}", ""))
 
 
+def error_above(name: str) -> str:
+    """Python's own exception from which one of a library derives; empty where no stub says so."""
+    return str(table()["errors"].get(name, ""))
+
+
 def body(name: str) -> tuple[str, tuple[tuple[str, str], ...]] | None:
     """What a function does: its text, and the dotted names of what it names; None where no stub says so."""
     found: tuple[str, tuple[tuple[str, str], ...]] | None = _bodies().get(name)
@@ -284,6 +289,7 @@ def _compiled() -> dict[str, Any]:
         # Most programs ask for none. What several classes have is one object, and written once.
         "bodies": marshal.dumps(said["bodies"], _MARSHAL_VERSION),
         "classes": frozenset(said["classes"]),
+        "errors": said["errors"],
         "training": found.pop("training"),
         "layers": {
             what: frozenset(

@@ -9,6 +9,7 @@ A stub says with Python's own syntax what there is to know of a library, and not
 * `-> tuple[Engine, object]` of a class above: what it makes, beside something of which no more is known;
 * `engine: Engine` in a class: each of its objects has one;
 * `def __getattr__(self, name) -> Setting`: what all other attributes are;
+* `class OutOfMemoryError(RuntimeError)`: an exception, and the one of Python's that it is a kind of;
 * `**more`: there are other parameters, which nobody asks about;
 * a body: what the library calls of the program there, and in which order. It is followed where the program calls the
   function, with what the program has put in the place of a method. It may name what the stub imports.
@@ -19,6 +20,7 @@ What comes of it is plain data, which `compiled.py` keeps, so that no start read
 from __future__ import annotations
 
 import ast
+import builtins
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -189,7 +191,8 @@ class _StubReader:
             kinds = ("attributes", "methods") if in_class else ("values", "functions")
             found[kinds[isinstance(known, tuple)]][name] = known
         found["functions"].update(self.of_class)
-        return {**found, "aliases": self.aliases, "bodies": self.bodies, "classes": self.bases}
+        errors = {name: base for name, bases in self.bases.items() for each in bases if (base := _python_error(each))}
+        return {**found, "aliases": self.aliases, "bodies": self.bodies, "classes": self.bases, "errors": errors}
 
     def _inherit(self, owner: str) -> None:
         for base in self.bases[owner]:
@@ -214,6 +217,13 @@ def _items(annotation: ast.expr | None) -> list[ast.expr]:
     if isinstance(annotation, ast.Subscript) and isinstance(annotation.slice, ast.Tuple):
         return annotation.slice.elts
     return [annotation] if annotation is not None else []
+
+
+def _python_error(base: str) -> str:
+    """Python's own exception that a class derives from; empty where it is none."""
+    name = base.rpartition(".")[2]
+    found = getattr(builtins, name, None)
+    return name if isinstance(found, type) and issubclass(found, BaseException) else ""
 
 
 def stub_files(folder: str) -> Iterator[tuple[str, str]]:

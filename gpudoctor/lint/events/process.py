@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.value import NONE, Const, Value, Values, int_of, single_of, text_of
 from gpudoctor.lint.events.event_context import Event, RankAgreement
 from gpudoctor.lint.flow.condition import Literal
+from gpudoctor.manifest.compiled import error_above
 from gpudoctor.record import dataclass
 
 LOCAL_RANK_OPTIONS = frozenset({"--local_rank", "--local-rank"})
@@ -134,8 +135,8 @@ class Swallowed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class Caught(Event):
-    """A handler after which the program goes on: it takes the exceptions named in `errors` and those below them, from
-    what stands in `tried`."""
+    """A handler after which the program goes on: it takes the exceptions named in `errors`, Python's own and those of
+    stubs, and those below them, from what stands in `tried`."""
 
     errors: tuple[str, ...]
     tried: Location
@@ -146,7 +147,7 @@ class Caught(Event):
     """It does not come out behind what it protects: it leaves the round of a loop, or the function."""
 
     def takes(self, error: str) -> bool:
-        """It takes this exception of Python's."""
+        """It takes this exception, Python's own or that of a stub."""
         return any(_is_above(each, error) for each in self.errors)
 
     def tries(self, event: Event) -> bool:
@@ -169,7 +170,9 @@ def exception(name: str) -> type[BaseException] | None:
 
 
 def _is_above(name: str, error: str) -> bool:
-    above, raised = exception(name), exception(error)
+    if name == error:
+        return True
+    above, raised = exception(name), exception(error_above(error) or error)
     return above is not None and raised is not None and issubclass(raised, above)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.function import Class, Library, library_name_of
 from gpudoctor.lint.events.process import exception
+from gpudoctor.manifest.compiled import error_above
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -73,13 +74,13 @@ def _is_above(kind: Value, error: str) -> bool | None:
 
 
 def errors_taken(m: Evaluator, handler: ast.ExceptHandler) -> tuple[str, ...]:
-    """Python's own exceptions that a handler names, with which it takes those below them."""
+    """The exceptions that a handler names, Python's own and those of stubs, with which it takes those below them."""
     if handler.type is None:
         return ("BaseException",)
     with m.events_suppressed():
         kinds = [kind for value in m.evaluate(handler.type) for kind in _kinds(value)]
     names = (library_name_of(kind).removeprefix(_PREFIX) for kind in kinds)
-    return tuple(name for name in names if exception(name) is not None)
+    return tuple(name for name in names if exception(name) is not None or error_above(name))
 
 
 def cannot_happen(handler: ast.ExceptHandler) -> bool:

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
     from gpudoctor_rules.collective._together import JointStep
 
-OF_ONE_RANK = "RuntimeError"
-"""What PyTorch raises where memory is short or a batch has the wrong shape: an error that other ranks need not have."""
+OF_ONE_RANK = "torch.OutOfMemoryError"
+"""What PyTorch raises where memory is short: an error that other ranks need not have. Who takes any `RuntimeError`, as
+where a batch has the wrong shape, takes it, too."""
 
 
 def passed_over(program: Program, together: Iterable[JointStep]) -> Iterator[tuple[Caught, JointStep]]:

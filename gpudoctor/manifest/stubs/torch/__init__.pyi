@@ -2,6 +2,7 @@
 
 from gpudoctor.manifest.effects import draws, matters, saves, seeds
 
+class OutOfMemoryError(RuntimeError): ...
 class Tensor: ...
 
 @matters()

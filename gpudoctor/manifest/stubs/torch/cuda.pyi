@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from torch import OutOfMemoryError as OutOfMemoryError
+
 from gpudoctor.manifest.effects import GpuCount, asks_gpu, seeds, waits_for_gpu
 
 @seeds(of="cuda", by="seed")
