@@ -190,12 +190,14 @@ from gpudoctor.lint.questions.devices_compared import (
     on_first_rank,
     one_gpu,
     several_choose,
+    train_together,
 )
 from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
 from gpudoctor.lint.questions.layers import minds_mode, normalises_batch, recurs
 from gpudoctor.lint.questions.loop_counters import hold_together, only_at_the_end
 from gpudoctor.lint.questions.loop_rounds import (
     batch_loop,
+    begins_otherwise,
     in_every_round,
     in_last_round,
     same_round,
@@ -484,6 +486,7 @@ __all__ = [
     "asked_of",
     "averaged_by_hand",
     "batch_loop",
+    "begins_otherwise",
     "by_choice",
     "calls_behind",
     "certain_device",
@@ -547,6 +550,7 @@ __all__ = [
     "stepped_after",
     "term_of",
     "text_of",
+    "train_together",
     "training_loop",
     "trains",
     "under_the_test",

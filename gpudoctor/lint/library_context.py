@@ -186,6 +186,9 @@ class ProjectModules(Protocol):
         """What hydra composes of the setting files in a folder beside this file: plain dictionaries, lists and scalars,
         `GroupOptions` and `OPEN`; None where that is not known."""
 
+    def folder_above(self, place: str, marks: Sequence[str]) -> str | None:
+        """The nearest folder above a place that holds a file or a folder of one of these names."""
+
     def defined_in(self, module: Value) -> list[Value]:
         """The classes and functions that a module defines itself."""
 

@@ -50,7 +50,7 @@ from gpudoctor.lint.events.training_step import (
     OptimizerStep,
     TakeGradient,
 )
-from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy
+from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal, PassedBy, disjunction
 from gpudoctor.lint.guard_log import Gone, GuardLog, Standing
 from gpudoctor.record import dataclass, field, replace
 
@@ -627,8 +627,15 @@ class Program:
     def by_every_rank(self, event: Event) -> bool:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
-        passed = event.condition.passed_by is PassedBy.EVERY_RANK
+        passed = event.condition.passed_by is PassedBy.EVERY_RANK or self._whichever_it_is(event)
         return self.whole and passed and not self.by_one_process(event) and not self.without_others(event)
+
+    def _whichever_it_is(self, event: Event) -> bool:
+        """The same is done to what an object is on one path and to what it is on the other: `model.save_pretrained()`,
+        where a test has chosen the model."""
+        same = (each for each in self.events(type(event)) if each.led_there == event.led_there)
+        either = (disjunction(event.condition, each.condition) for each in same if each.loops == event.loops)
+        return any(each is not None and each.passed_by is PassedBy.EVERY_RANK for each in either)
 
     def without_others(self, event: Event) -> bool:
         """Nothing on its way starts several processes: it is of a command that trains in one, beside those that train

@@ -204,7 +204,7 @@ class SaveEffect(Effect):
 
 @dataclass
 class FolderEffect(Effect):
-    """It makes a folder, or removes it."""
+    """It makes a folder, or removes it, or a file."""
 
     path: Parameter = ""
     tolerates: Parameter = ""

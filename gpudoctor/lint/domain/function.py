@@ -27,6 +27,11 @@ class Library(Value):
     def __repr__(self) -> str:
         return f"Library({self.name})"
 
+    @property
+    def is_constant(self) -> bool:
+        """It has the form of a name that is given once: `transformers.WEIGHTS_NAME`, not `wandb.run.dir`."""
+        return self.name.rpartition(".")[2].isupper()
+
 
 def library_name_of(value: Value | None) -> str:
     """The dotted name of a library that it is; empty where it is none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.function import Library
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.optim import Optimizer, Scaler, Scheduler
 from gpudoctor.lint.domain.symbols import CallResult, IsTrue
@@ -90,6 +91,8 @@ def _agreed(path: Value) -> bool:
     if isinstance(path, Const):
         # A path of None writes nothing, or to a place that the callee chooses.
         return path != NONE
+    if isinstance(path, Library):
+        return path.is_constant
     # A path from unread code may hold the rank or the time: then files may differ.
     return isinstance(path, Unknown) and not path.divergence & _TOLD_APART
 
@@ -181,8 +184,8 @@ class ReadFile(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeFolder(FileEvent):
-    """A folder is made, or removed with all that is in it (`removes`). `tolerated` where it is no error that another
-    process has done so before."""
+    """A folder is made, or removed with all that is in it (`removes`), as a file may be. `tolerated` where it is no
+    error that another process has done so before."""
 
     call: str
     tolerated: bool = False

@@ -10,6 +10,7 @@ from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import Unknown, Values
 from gpudoctor.lint.events.event_context import Event
+from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass
 
 
@@ -40,6 +41,8 @@ class Wrap(Event):
     """Each rank may hold all parameters: it was told so, or something that is not known."""
     keeps_parameters: bool | None = False
     """`use_orig_params`, likewise: the parameters of the model stay the objects that they were."""
+    chosen_where: Condition = ALWAYS
+    """It is this module, and no other that may be wrapped here, where that holds."""
 
     @property
     def in_place(self) -> bool:

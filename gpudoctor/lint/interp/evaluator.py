@@ -28,7 +28,7 @@ from gpudoctor.lint.interp.function_traits import traits_of_tree
 from gpudoctor.lint.interp.limits import MAX_AT_END
 from gpudoctor.lint.interp.position import Frame, PathExit, Within
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.source.file_queries import is_folder
+from gpudoctor.lint.source.file_queries import folder_above, is_folder
 from gpudoctor.lint.source.project import ModuleFile, Package, Project
 from gpudoctor.record import dataclass, replace
 
@@ -322,6 +322,10 @@ class Evaluator(ExecutionState, LibraryContext):
         """What hydra composes of the setting files in a folder beside this file."""
         words = {key[1:]: each for key, each in self.given.items() if key.startswith("=") and isinstance(each, str)}
         return self.project.hydra_config(self.frame.file.source.path, folder, name, words)
+
+    def folder_above(self, place: str, marks: Sequence[str]) -> str | None:
+        """The nearest folder above a place that holds a file or a folder of one of these names."""
+        return folder_above(place, marks)
 
     def yielded(self, values: Values, node: ast.AST) -> None:
         """A generator hands out a value."""

@@ -169,8 +169,8 @@ def _operate(m: Evaluator, op: ast.operator, left: Value, right: Value, node: as
         folded = operated(op, left, right)
         if folded is not None:
             return singleton(folded)
-    # Before text: `%` of a tensor is arithmetic.
-    answer = HOOKS.operations.get(type(left)) or HOOKS.operations.get(type(right))
+    # Before text: `%` of a tensor is arithmetic. That of a text puts the tensor's number into it.
+    answer = HOOKS.operations.get(type(left)) or (None if left.is_text else HOOKS.operations.get(type(right)))
     if answer is not None:
         return answer(m, [left, right], node)
     for first, second in ((left, right), (right, left)):

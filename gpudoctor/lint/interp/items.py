@@ -135,7 +135,8 @@ def _row(m: Evaluator, value: Enumerated, node: ast.AST) -> Values:
 
 def counter(m: Evaluator, node: ast.AST, label: str) -> Values:
     """The number of a round: the same on all ranks, another one each time."""
-    term = Anonymous("counter", m.allocation_site(m.place(node)))
+    loop = m.open_loops[-1].event.identity if m.open_loops else None
+    term = Anonymous("counter", (loop, m.allocation_site(m.place(node))))
     if m.assumptions and (m.counts_ranks or ("ranks", term) in m.assumptions):
         return singleton(Rank(RankKind.LOCAL, RankSource.SPAWN_INDEX, place=m.place(node)))
     return singleton(Unknown(term, "a counter", label, Divergence.BATCH_INDEX))

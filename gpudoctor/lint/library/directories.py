@@ -1,4 +1,4 @@
-"""Folders that are made and removed."""
+"""Folders that are made and removed, and files that are removed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,19 @@ def _change(call: Call, effect: FolderEffect) -> Values:
 @MODELS.method(Unknown, "mkdir")
 def _make_path(call: Call[Text | Unknown]) -> Values:
     """`Path("runs").mkdir(mode, parents, exist_ok)`."""
+    return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), _path_of(call))
+
+
+@MODELS.method(Text, "unlink")
+@MODELS.method(Unknown, "unlink")
+def _remove_path(call: Call[Text | Unknown]) -> Values:
+    """`Path("old.pt").unlink(missing_ok)`."""
+    return _emit(call, singleton(call.receiver), call.arg(0, "missing_ok"), _path_of(call), removes=True)
+
+
+def _path_of(call: Call[Text | Unknown]) -> str:
     node = call.node.func if isinstance(call.node, ast.Call) else None
-    spelled = call.do.text(node.value) if isinstance(node, ast.Attribute) else ""
-    return _emit(call, singleton(call.receiver), call.arg(2, "exist_ok"), spelled)
+    return call.do.text(node.value) if isinstance(node, ast.Attribute) else ""
 
 
 def _emit(call: Call, path: Values | None, tolerant: Values | None, spelled: str, removes: bool = False) -> Values:

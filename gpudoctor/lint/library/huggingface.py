@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpudoctor.lint.analyses.state_dicts import origin
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import PROCESS, ManagerState, ModuleState, ProcessState, SettingState
 from gpudoctor.lint.domain.arguments import Arguments
@@ -28,6 +29,7 @@ from gpudoctor.lint.domain.value import (
     single_of,
     text_of,
 )
+from gpudoctor.lint.events.files import LoadState
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.placement import SpreadByMap
 from gpudoctor.lint.flow.valueset import ValueSet
@@ -283,3 +285,13 @@ def _adapted(call: Call) -> Values:
         call.do.set_state(module, ModuleState.device, where)
     adopt(call.do, module, given)
     return singleton(module)
+
+
+@MODELS.callable("peft.set_peft_model_state_dict")
+def _load_adapter(call: Call) -> Values:
+    """The `load_state_dict` of an adapter's part of a model."""
+    state, model = call.arg(1, "peft_model_state_dict"), call.first
+    if isinstance(model, (Module, Wrapper)):
+        loaded, entry = origin(call, state)
+        call.emit(LoadState, target=model, state=state, loaded=loaded, entry=entry)
+    return call.unknown(CallResult(call.name, call.args), "names that did not fit")

@@ -12,6 +12,7 @@ from gpudoctor.lint.domain.function import Function, Partial, function_of
 from gpudoctor.lint.domain.symbols import CallResult
 from gpudoctor.lint.domain.value import FALSE, TRUE, Const, Values, single_of, text_of
 from gpudoctor.lint.library.dynamic_import import named, named_in_files
+from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.written_settings import OpenedFile, show_entries
 from gpudoctor.lint.library_call import MODELS, Call, singleton
 
@@ -26,7 +27,9 @@ _TARGET = "_target_"
 def _main(call: Call) -> Values:
     """`@hydra.main(config_path="conf", config_name="train")`: what is composed of these files, until it decorates."""
     call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, singleton(Const(None)))
-    made = _composed(call, call.text(0, "config_path") or ".", call.text(1, "config_name"))
+    folder = single_of(call.arg(0, "config_path"))
+    path = text_of(folder) or (on_disk(folder) if folder is not None else None)
+    made = _composed(call, path or ".", call.text(1, "config_name"))
     if made is not None:
         call.do.set_entry(PROCESS, ProcessState.declared, _COMPOSED, made)
     return call.unknown(CallResult(call.name, call.place), "a decorator", escaped_from=call.name)

@@ -157,6 +157,26 @@ def _above(place: str) -> Iterable[Text]:
         yield _place(place)
 
 
+_ROOTS = ("rootutils", "pyrootutils")
+_MARKS = (".project-root", "setup.cfg", "setup.py", ".git", "pyproject.toml")
+"""What `rootutils` takes for a sign of a project's root, where it is told none."""
+
+
+@MODELS.callable(*(f"{library}.{name}" for library in _ROOTS for name in ("setup_root", "find_root")))
+def _root(call: Call) -> Values:
+    """`rootutils.setup_root(__file__, indicator=".project-root")`: the nearest folder above that holds one of these."""
+    start = single_of(call.arg(0, "search_from"))
+    place = on_disk(start) if start is not None else None
+    given = call.arg(1, "indicator")
+    marks = _MARKS if given is None else tuple(filter(None, map(text_of, flatten(call.do, list(given)))))
+    folder = call.do.modules.folder_above(place, marks) if place is not None else None
+    if folder is None:
+        return NOT_ANSWERED
+    if call.is_true(-1, "pythonpath"):
+        call.do.modules.add_search_path(folder, first=True)
+    return singleton(_place(folder))
+
+
 # --- sys.path ---------------------------------------------------------------------------------------------------------
 
 

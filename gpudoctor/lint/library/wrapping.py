@@ -100,6 +100,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         trainable=is_trainable(call.do, inner), find_unused=call.switch(-1, "find_unused_parameters"),
         static=call.switch(-1, "static_graph"), certain=certain, opaque=call.open_ended,
         keeps_parameters=call.switch(-1, "use_orig_params"), uncut=_may_stay_whole(call, effect),
+        chosen_where=when,
     )  # fmt: skip
     if call.is_true(-1, "find_unused_parameters") and not call.is_true(-1, "static_graph"):
         call.do.set_flag(wrapper, WrapperState.finds_unused)

@@ -68,4 +68,9 @@ def devices_managed(program: Program) -> bool:
 
 def several_choose(program: Program) -> bool:
     """Processes train together, each of which chooses its GPU itself."""
-    return not devices_managed(program) and (program.launched_in_several if program.frameworks else program.distributed)
+    return not devices_managed(program) and train_together(program)
+
+
+def train_together(program: Program) -> bool:
+    """Several processes train together, whoever starts them."""
+    return program.launched_in_several if program.frameworks else program.distributed

@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.domain.symbols import asked_of
+from gpudoctor.lint.domain.symbols import Compares, asked_of
 from gpudoctor.lint.domain.tensor import Tensor
+from gpudoctor.lint.domain.value import Anonymous, Const, Unknown
 from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Forward
@@ -15,6 +16,8 @@ from gpudoctor.lint.flow.condition import Condition, Divergence, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     from gpudoctor.lint.events.event_context import Event, Loop
     from gpudoctor.lint.program import Program
 
@@ -61,6 +64,25 @@ def in_last_round(program: Program, event: Event, loop: Loop) -> bool:
     steps = [event, *program.during(loop, Backward), *program.during(loop, OptimizerStep)]
     rounds = (each.pass_ for step in steps for each in step.loops if each.identity == loop.identity)
     return loop.pass_ == max(rounds)
+
+
+def begins_otherwise(event: Event, around: Loop) -> bool:
+    """The first round of a loop within this one goes another way, as its counter says: `if i == 0: total = loss`, and
+    `else: total += loss`."""
+    identities = [loop.identity for loop in event.loops]
+    within = identities[identities.index(around.identity) + 1 :] if around.identity in identities else []
+    return bool(within) and any(_counted_from(literal) in within for literal in event.condition)
+
+
+def _counted_from(literal: Literal) -> Hashable:
+    """The loop whose counter is found to be no longer 0; None where another thing is asked."""
+    match literal.atom.key, literal.holds:
+        case (Compares("==", Unknown(Anonymous("counter", (loop, _))), Const(0)), False) | (
+            Compares(">", Unknown(Anonymous("counter", (loop, _))), Const(0)),
+            True,
+        ):
+            return loop
+    return None
 
 
 def when_of(program: Program, loop: Loop) -> Condition:

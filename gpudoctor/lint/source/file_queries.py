@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from _contextvars import ContextVar  # `contextvars` is a file that says just this
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
 
@@ -105,6 +105,16 @@ def is_file(path: str) -> bool:
 def is_folder(path: str) -> bool:
     """A folder, or a link to one."""
     return os.path.isdir(path)
+
+
+def folder_above(place: str, marks: Iterable[str]) -> str | None:
+    """The nearest folder above a place that holds a file or a folder of one of these names."""
+    while place != (folder := os.path.dirname(place)):
+        paths = [os.path.join(folder, mark) for mark in marks]
+        if any(is_file(path) or is_folder(path) for path in paths):
+            return folder
+        place = folder
+    return None
 
 
 @question

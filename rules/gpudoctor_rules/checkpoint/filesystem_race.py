@@ -1,12 +1,12 @@
-"""All ranks create or remove the same folder at the same time, and only the first one succeeds.
+"""All ranks create or remove the same folder or file at the same time, and only the first one succeeds.
 
 ## What goes wrong
 
 All ranks (the processes, one for each GPU) run the same code. `os.makedirs(path)` succeeds on the first and ends with
 `FileExistsError: [Errno 17] File exists` on all others. A test in front of it does not help: between `if not
-os.path.exists(path)` and the next line another rank has made the folder. `shutil.rmtree(path)` fails in the same way
-with `FileNotFoundError`, or removes what another rank has just begun to write. One dead rank ends the whole job, though
-not every time, and never on a single GPU.
+os.path.exists(path)` and the next line another rank has made the folder. `shutil.rmtree(path)` and `os.remove(path)`
+fail in the same way with `FileNotFoundError`, or remove what another rank has just begun to write. One dead rank ends
+the whole job, though not every time, and never on a single GPU.
 
 ## Fix
 
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.events.files import ChangeFolder
+from gpudoctor.lint.program import only_some_ranks
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
 from gpudoctor.rule import Rule
@@ -43,7 +44,7 @@ NO_RACE = frozenset({"caught", "suppress", "unread"})
 
 
 class FilesystemRace(Rule):
-    """All ranks make, or remove, the same folder at the same time, and only the first of them can."""
+    """All ranks make, or remove, the same folder or file at the same time, and only the first of them can."""
 
     code = "GPU608"
     name = "filesystem-race"
@@ -90,11 +91,16 @@ class FilesystemRace(Rule):
             # A guard may belong around the caller.
             because=[("called from here", call) for call in event.context.calls[-2:]],
             confidence=Confidence.LIKELY if event.condition else Confidence.DEFINITE,
-            repair=None if event.removes else _tolerate(event),
+            repair=None if event.removes or _copies(event) else _tolerate(event),
             # What makes a folder can bear others beside it; what removes one cannot.
             by=event if event.removes else None,
             guarded=True,
         )
+
+
+def _copies(event: ChangeFolder) -> bool:
+    """It is made with all that another folder holds, which one rank is enough for."""
+    return event.call == "shutil.copytree"
 
 
 def _tolerate(event: ChangeFolder) -> Repair:
@@ -115,13 +121,18 @@ def _races(program: Program, event: ChangeFolder) -> bool:
 def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:
     """The same was done to this folder before, on some rank or in the parent of all: then it is no news to the rest."""
     # The folder of an earlier run may be there, too, but nobody can know.
-    same = (each for each in before if each.removes is event.removes and each.location != event.location)
-    return any(map(event.is_of, same))
+    same = [each for each in before if each.removes is event.removes]
+    # The same function was called on one rank first, which may have found other values for the same path.
+    if any(each.location == event.location and only_some_ranks(each) for each in same):
+        return True
+    return any(each.location != event.location and event.is_of(each) for each in same)
 
 
 def _remedy(program: Program, event: ChangeFolder) -> str:
     if event.removes:
         return f"Let one rank remove it: `if {asked_first(program, event)}:`, and `{waits_for_all(program)}` after it."
+    if _copies(event):
+        return f"Let one rank copy it: `if {asked_first(program, event)}:`."
     # `os.mkdir` has no such argument.
     if event.call == "os.mkdir":
         return "Write `os.makedirs(path, exist_ok=True)`: then it does not matter which rank is first."

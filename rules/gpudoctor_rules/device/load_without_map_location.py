@@ -36,7 +36,7 @@ from gpudoctor.lint.domain.value import NONE, Value, single_of, text_of
 from gpudoctor.lint.events.files import Load, LoadState, Save
 from gpudoctor.lint.events.model import Forward, PartExchanged, Wrap
 from gpudoctor.lint.flow.condition import Divergence
-from gpudoctor.lint.questions.devices_compared import one_gpu, several_choose
+from gpudoctor.lint.questions.devices_compared import one_gpu, train_together
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
@@ -60,8 +60,8 @@ class LoadWithoutMapLocation(Rule):
     needs = (Load,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        # In one process the copy goes where it is wanted anyway.
-        if not several_choose(program):
+        # In one process the copy goes where it is wanted anyway. What no framework is handed, none places.
+        if program.managed_by - program.leaving("placing") or not train_together(program):
             return
         restored = _restored(program)
         told: set[tuple[Location, ...]] = set()

@@ -77,6 +77,7 @@ class WrapBeforeMove(Rule):
                 because=[("the model is made here, on the CPU", wrap.inner.core.place)],
                 repair=_move(program, wrap),
                 by=wrap,
+                needs=wrap.chosen_where,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import parting
 from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
+from gpudoctor.lint.questions.loop_rounds import begins_otherwise
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
@@ -57,7 +58,8 @@ class LossKeepsGraph(Rule):
         for event in program.events(Accumulated):
             kept = _from_earlier_round(program, event)
             # Graphs that a later backward walks are kept on purpose, as in truncated backpropagation.
-            if kept is None or _differentiated_later(program, *kept):
+            # A sum that starts over with each step has let go of those of earlier ones.
+            if kept is None or begins_otherwise(event, kept[0]) or _differentiated_later(program, *kept):
                 continue
             made = program.forwards[kept[1]]
             # A sum that is divided in the end was named where it grows.

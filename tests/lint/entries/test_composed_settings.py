@@ -101,3 +101,27 @@ def test_what_a_launch_file_says(words: str, found: bool, tmp_path: Path) -> Non
         (tmp_path / path).write_text(dedent(text), encoding="utf-8")
     said = linted(tmp_path, folder=tmp_path, select=("GPU312",)).seen
     assert [each.code for each in said] == (["GPU312"] if found else [])
+
+
+@pytest.mark.parametrize("library", ["rootutils", "pyrootutils"])
+@pytest.mark.parametrize(("mark", "found"), [("pyproject.toml", True), (".git", False)])
+def test_the_root_of_the_project_is_looked_for(library: str, mark: str, found: bool, tmp_path: Path) -> None:
+    """The settings lie beside the program's folder, where the files of the project begin."""
+    looks = f"""
+    import {library}
+    ROOT = {library}.setup_root(search_from=__file__, indicator=[".here", "{mark}"], pythonpath=True)
+    GIVEN = {{"config_path": str(ROOT / "conf"), "config_name": "train"}}
+    """
+    program = PROGRAM.replace('version_base=None, config_path="conf", config_name="train"', "**GIVEN")
+    files = {
+        **FILES,
+        "src/train.py": dedent(looks) + dedent(program),
+        "conf/trainer/ddp.yaml": SEVERAL,
+        "pyproject.toml": "",
+    }
+    del files["train.py"]
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(dedent(text), encoding="utf-8")
+    said = linted(tmp_path / "src" / "train.py", folder=tmp_path, select=("GPU312",)).seen
+    assert [each.code for each in said] == (["GPU312"] if found else [])
