@@ -39,6 +39,14 @@ def test_a_log_of_all_ranks_is_confirmed(tmp_path: Path) -> None:
     assert len(set((tmp_path / "train.log").read_text().splitlines())) == 1
 
 
+def test_a_checkpoint_that_goes_through_an_open_file_is_told_once(tmp_path: Path) -> None:
+    saves = TRAINING + '\nwith open("last.pt", "wb") as file:\n    torch.save(model.module.state_dict(), file)\n'
+    (tmp_path / "train.py").write_text(saves)
+    watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
+    (found,) = (each for each in watched.report["findings"] if each["code"] == "GPU601")
+    assert found["severity"] == "error"
+
+
 def test_a_healthy_run_has_no_findings_and_says_where_the_time_went(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(ENDED)
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py", cold=True)

@@ -142,8 +142,10 @@ class SaveOnEveryRank(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         from gpudoctor_rules.checkpoint._written import opened_by_several, written_by_several
 
+        named: set[str] = set()
         for each in written_by_several(recording):
             if not each.by_node:
+                named.add(each.path)
                 yield self.found(
                     each.at,
                     f"{recording.named(each.ranks)} wrote `{each.path}` after step {each.step}: the file may end up "
@@ -151,7 +153,8 @@ class SaveOnEveryRank(Rule):
                     remedy="Let one rank write: put `if dist.get_rank() == 0:` around it.",
                 )
         for each in opened_by_several(recording, self.code):
-            if each.by_node:
+            # `torch.save(state, file)` writes what `open` has opened.
+            if each.by_node or each.path in named:
                 continue
             did = "added to" if each.added else "wrote"
             harm = "the file has each line once per rank" if each.added else "the file may end up corrupted"
