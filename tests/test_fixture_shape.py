@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fixture_marks import PRELUDE, Case, cases
+from tests.support.fixture_marks import PRELUDES, Case, cases
 from tests.support.linting import lint
 
 FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).resolve().parent.parent / "fixtures"
 CASES = [case for case in cases(FIXTURES) if case.code != "GPU001"]
 PROOF = "# proof: "
 GUARD = re.compile(r"^if __name__ == ['\"]__main__['\"]:(.*)", re.MULTILINE)
-TAKEN = re.compile(rf"^ *from {PRELUDE.stem} import (.+)", re.MULTILINE)
+TAKEN = re.compile(rf"^ *from (?:{'|'.join(each.stem for each in PRELUDES)}) import (.+)", re.MULTILINE)
 STARTS = ("multiprocessing", "concurrent.futures", "launch")
 """A module or function with one of these in its name starts processes, and they import the program once more."""
 
@@ -41,15 +41,17 @@ def test_proofs_and_examples_of_pages_stand_alone() -> None:
 
 
 def test_the_prelude_holds_what_many_programs_share() -> None:
-    helpers = {node.name for node in ast.parse(_text(PRELUDE)).body if isinstance(node, ast.FunctionDef)}
+    nodes = [node for prelude in PRELUDES for node in ast.parse(_text(prelude)).body]
+    helpers = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     lines = [line for case in CASES for path in _programs(case) for line in TAKEN.findall(_text(path))]
     used = Counter(name for line in lines for name in line.split(", "))
     assert set(used) == helpers
-    assert not {name: count for name, count in used.items() if count < 10}
+    assert not {name: count for name, count in used.items() if count < (4 if "engine" in name else 10)}
 
 
-def test_the_prelude_makes_no_mistake() -> None:
-    assert not lint(PRELUDE, folder=PRELUDE.parent)
+@pytest.mark.parametrize("prelude", PRELUDES, ids=lambda each: each.stem)
+def test_the_prelude_makes_no_mistake(prelude: Path) -> None:
+    assert not lint(prelude, folder=prelude.parent)
 
 
 def _idle_guards(case: Case) -> list[str]:

@@ -123,7 +123,7 @@ class ToldToAll:
         self.accumulated: list[Callable[[LibraryContext, ast.expr, Values, ast.AST], None]] = []
         """`target += ...` and `target = target + ...`, with what it is then."""
         self.printed: list[Callable[[LibraryContext, Values, Location], None]] = []
-        """Values become text."""
+        """Values become text in an f-string; what a function shows is the business of its model."""
         self.written_under_any_name: list[Callable[[LibraryContext, Value, Values, Values, ast.AST], None]] = []
         """An entry or an attribute is written whose name is not known: the owner, the name, what is written."""
         self.dropped: list[Callable[[LibraryContext, ast.Call, Values, Callable[[], list[Value]], bool], None]] = []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpudoctor import cli
-from tests.support.fixture_marks import PRELUDE, label_of
+from tests.support.fixture_marks import PRELUDES, label_of
 from tests.support.notebooks import notebook
 
 pytestmark = pytest.mark.slow
@@ -71,7 +71,8 @@ def test_twins(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.chdir(tmp_path)
     text = path.read_text(encoding="utf-8")
     program, twin = tmp_path / "train.py", tmp_path / "twin.ipynb"
-    shutil.copy(PRELUDE, tmp_path)
+    for prelude in PRELUDES:
+        shutil.copy(prelude, tmp_path)
     program.write_text(text, encoding="utf-8")
     twin.write_text(notebook(*cells_of(text)), encoding="utf-8")
     assert findings(twin, capsys) == findings(program, capsys)

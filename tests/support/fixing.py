@@ -8,7 +8,7 @@ import shutil
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpudoctor import cli
-from tests.support.fixture_marks import PRELUDE
+from tests.support.fixture_marks import PRELUDES
 from tests.support.linting import working_in
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def copy_of(case: Case, folder: Path) -> Copy:
         target = folder / file.relative_to(case.folder)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(file, target)
-    shutil.copy(PRELUDE, folder)
+    for prelude in PRELUDES:
+        shutil.copy(prelude, folder)
     return Copy(case, folder)
 
 

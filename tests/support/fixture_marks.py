@@ -19,8 +19,9 @@ STUB = "SCAFFOLD"
 FOLDERS = {card.code: "/".join(card.module.split(".")[1:]) for card in find_rules().cards}
 """Where in `fixtures/rules` the programs of each rule lie: as its file in the pack, by family and name."""
 
-PRELUDE = Path(__file__).resolve().parents[2] / "fixtures" / "rules" / "prelude.py"
-"""The helper file of all of them: what many programs do besides what they are about."""
+_RULES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
+PRELUDES = (_RULES / "prelude.py", _RULES / "engine_prelude.py")
+"""The helper files of all of them: what many programs do besides what they are about, and those of DeepSpeed."""
 
 _CODES = {folder: code for code, folder in FOLDERS.items()}
 _OF_LAUNCH = {card.code for card in find_rules().cards if card.of_launch}

@@ -17,7 +17,7 @@ from gpudoctor.lint.source.file_traits import Role
 from gpudoctor.manifest import telling_names
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.manifest.effects import RANKS
-from tests.support.fixture_marks import PRELUDE, cases, label_of
+from tests.support.fixture_marks import PRELUDES, cases, label_of
 from tests.support.linting import Seen, lint
 
 if TYPE_CHECKING:
@@ -170,7 +170,8 @@ def test_no_mistake_of_a_fixture_is_dismissed(fixtures: Path, tmp_path: Path, mo
         for path in case.files
         if path.suffix == ".py"
     ]
-    shutil.copy(PRELUDE, tmp_path)
+    for prelude in PRELUDES:
+        shutil.copy(prelude, tmp_path)
     texts = ((path, _as_library(path)) for path in bad)
     library = {path: text for path, text in texts if text is not None and _leaves_some_out(text)}
     found = {path: _found_in(text, tmp_path) for path, text in library.items()}
