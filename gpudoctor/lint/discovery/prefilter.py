@@ -187,7 +187,8 @@ def _words_in(text: str) -> Iterator[int]:
             continue
         for at in _positions(word, text):
             # `torch.broadcast_to` and `lora_rank` are in every other file.
-            if " " in word or is_telling(_name_at(text, at)) or re.search(_CLOCK, _name_at(text, at)):
+            name = _name_at(text, at)
+            if " " in word or is_telling(name) or re.search(_CLOCK, name):
                 yield at
 
 
@@ -200,14 +201,10 @@ def _positions(word: str, text: str) -> Iterator[int]:
 
 def _name_at(text: str, at: int) -> str:
     """The dotted name around a place, with the bracket of a call."""
-    before, after = _parts_of_name()
-    begin, rest = before.search(text, max(at - _LONGEST_TEXT, 0), at), after.match(text, at)
-    return (begin[0] if begin else "") + (rest[0] if rest else "")
-
-
-@cache
-def _parts_of_name() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    return re.compile(r"[\w.]*\Z"), re.compile(r"[\w.]*\(?")
+    # Backwards, since a pattern for what ends here is tried from each letter.
+    before = re.match(r"[\w.]*", text[max(at - _LONGEST_TEXT, 0) : at][::-1])
+    after = re.compile(r"[\w.]*\(?").match(text, at)
+    return (before[0][::-1] if before else "") + (after[0] if after else "")
 
 
 def _dropped_moves_in(text: str) -> Iterator[int]:

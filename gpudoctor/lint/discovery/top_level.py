@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from gpudoctor.lint.source.syntax_walk import nodes_of, walk
+from gpudoctor.lint.source.syntax_walk import walk
 from gpudoctor.manifest.compiled import prefixes
 
 Import = tuple["ast.Import | ast.ImportFrom", ast.alias]
@@ -143,8 +143,9 @@ def _acts(statement: ast.stmt, imports: dict[str, Import], defined: Mapping[str,
         case ast.Assign(value=value) | ast.AnnAssign(value=value):
             return isinstance(value, _MAY_CALL) and _trains(value, defined, dull)
         case ast.Expr(value):
-            calls = isinstance(value, _MAY_CALL) and next(iter(nodes_of(ast.Call, value)), None) is not None
-            return calls and not _prepares(value, imports, defined)
+            parts = walk(value) if isinstance(value, _MAY_CALL) else []
+            calls = [each for each in parts if isinstance(each, ast.Call)]
+            return bool(calls) and not _prepares(value, calls, parts, imports, defined)
         # `raise SystemExit(main())`
         case ast.Raise(error):
             return isinstance(error, ast.Call) and name_parts(error) == ["SystemExit"] and bool(error.args)
@@ -171,9 +172,15 @@ _PREPARING = sys.stdlib_module_names | {"matplotlib", "numpy"}
 _BUILTINS = frozenset(vars(builtins))
 
 
-def _prepares(value: ast.expr, imports: dict[str, Import], defined: Collection[str]) -> bool:
+def _prepares(
+    value: ast.expr,
+    calls: Sequence[ast.Call],
+    parts: Sequence[ast.AST],
+    imports: dict[str, Import],
+    defined: Collection[str],
+) -> bool:
     """`warnings.filterwarnings("ignore")`, `sys.path.append(str(here))`: no work, and none of the file's own code."""
-    called = [name_parts(each)[0] for each in nodes_of(ast.Call, value)]
+    called = [name_parts(each)[0] for each in calls]
     if called and library_of(called[0], imports) not in _PREPARING:
         return False
     # `import_module(name).main()` is code of whatever has that name.
@@ -181,7 +188,7 @@ def _prepares(value: ast.expr, imports: dict[str, Import], defined: Collection[s
         return False
     if not all(name in _BUILTINS or library_of(name, imports) in _PREPARING for name in called[1:]):
         return False
-    return not any(each.id in defined for each in nodes_of(ast.Name, value))
+    return not any(isinstance(each, ast.Name) and each.id in defined for each in parts)
 
 
 def computes(tree: ast.Module) -> bool:

@@ -86,6 +86,12 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
     """What could not be said of a model: nobody knows which one it is, or its `forward` was not followed."""
     if not program.has_entry:
         return
+    # Imported late: where all is known already, the interpreter is not needed.
+    from gpudoctor.lint.events.knowledge import ForwardSkipped
+
+    skipped = next(program.events(ForwardSkipped), None) if program.trained_at else None
+    if program.of_unknown_model is None and skipped is None:
+        return
     # What a rule finds beside models it has not found in this one.
     happens = _INSIDE if program.world.several_processes else _INSIDE - {"Collective"}
     inside = {card.code for card in quiet if card.needs and happens.issuperset(card.needs)}
@@ -96,11 +102,7 @@ def _of_models(program: Program, unasked: Sequence[RuleCard], quiet: Sequence[Ru
         about |= {card.code for card in quiet if card.needs == ("Forward",)}
         yield _with_rules(Silence(Cause.UNKNOWN_MODEL, (), "a model", program.of_unknown_model), about | inside)
         return
-    # Imported late: where all is known already, the interpreter is not needed.
-    from gpudoctor.lint.events.knowledge import ForwardSkipped
-
-    skipped = next(program.events(ForwardSkipped), None)
-    if skipped is not None and program.trained_at:
+    if skipped is not None:
         label = skipped.module.cls.label if skipped.module.cls is not None else "a model"
         silence = Silence(Cause.UNKNOWN_MODEL, (), "its forward", skipped.location, about=label)
         yield _with_rules(silence, inside)

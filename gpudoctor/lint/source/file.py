@@ -124,7 +124,8 @@ class SourceFile:
         if line > len(self.lines):
             return offset + 1
         if line not in self._continuing:
-            data = self.lines[line - 1].encode("utf-8", "replace")
+            text = self.lines[line - 1]
+            data = b"" if text.isascii() else text.encode("utf-8", "replace")
             self._continuing[line] = [at for at, byte in enumerate(data) if byte & 0xC0 == 0x80]
         return offset - bisect_left(self._continuing[line], offset) + 1
 
