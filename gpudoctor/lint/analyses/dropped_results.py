@@ -44,9 +44,9 @@ def _note_dropped(
 @told(HOOKS.part_taken)
 def _note_unwrapped(do: LibraryContext, call: ast.Call, values: Values, name: str) -> None:
     """`DDP(model).module`: the model is kept, and what was made around it is lost."""
-    only, at = values.single, do.place(call)
-    if name == "module" and isinstance(only, Wrapper) and only.place == at:
-        do.emit(Discard, at=at, value=only, call=only.kind.value, kept=name)
+    only = values.single
+    if name == "module" and isinstance(only, Wrapper) and only.place == do.place(call):
+        do.emit(Discard, at=only.place, value=only, call=only.kind.value, kept=name)
 
 
 def _is_agreed(value: Value) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.flow.interning import interned, rank_of, ranked
+from gpudoctor.lint.flow.interning import conjunctions, interned, rank_of, ranked
 from gpudoctor.record import dataclass
 
 
@@ -198,7 +198,12 @@ class Condition:
         """This and one more literal, with all that follows from it."""
         if literal in self.literals:
             return self
-        return Condition(self.literals | frozenset(_consequences(literal)))
+        # A branch that is followed again leads to the same condition, of which much is known by then.
+        known, way = conjunctions(), (self, literal)
+        found: Condition | None = known.get(way)
+        if found is None:
+            found = known[way] = Condition(self.literals | frozenset(_consequences(literal)))
+        return found
 
     def answer(self, literal: Literal) -> bool | None:
         """Whether the literal holds here: True, False, or None where this does not say."""
@@ -316,15 +321,16 @@ class Condition:
         """What this asks beyond the other."""
         if not other.literals:
             return self
-        if self is other:
+        left = self.literals - other.literals
+        if not left:
             return ALWAYS
-        return Condition(self.literals - other.literals)
+        return self if len(left) == len(self.literals) else Condition(left)
 
     def intersection(self, other: Condition) -> Condition:
         """What both ask."""
-        if self is other:
+        if self.literals <= other.literals:
             return self
-        return Condition(self.literals & other.literals)
+        return other if other.literals <= self.literals else Condition(self.literals & other.literals)
 
     def depending_on(self, what: Divergence) -> tuple[Literal, ...]:
         """The literals that depend on `what`, in an order that is the same in each run."""

@@ -27,7 +27,7 @@ _AGES = count()
 class InternPool:
     """The keys of one execution. `age` tells it from all others of this process."""
 
-    __slots__ = ("age", "answers", "fresh", "keys", "numbers", "ranked")
+    __slots__ = ("age", "answers", "conjunctions", "fresh", "keys", "numbers", "ranked")
 
     def __init__(self) -> None:
         self.age = next(_AGES)
@@ -38,6 +38,7 @@ class InternPool:
         self.fresh = count(self.age * _STRIDE)
         self.answers: dict[Callable[..., Any], Callable[..., Any]] = {}
         """Functions that remember what they found of this program."""
+        self.conjunctions: dict[Hashable, Any] = {}
 
 
 _POOL: ContextVar[InternPool] = ContextVar("intern pool", default=InternPool())
@@ -82,6 +83,11 @@ def ranked(key: Hashable) -> None:
 def rank_of(key: Hashable) -> int:
     """How many keys were there before this one, -1 for what is older than all: an order that each run has."""
     return _POOL.get().ranked.get(id(key), -1)
+
+
+def conjunctions() -> dict[Hashable, Any]:
+    """The conditions that were made of another one and one more test."""
+    return _POOL.get().conjunctions
 
 
 def is_interned(key: Hashable) -> bool:

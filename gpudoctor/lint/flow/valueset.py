@@ -67,9 +67,12 @@ class ValueSet(Generic[V]):
         return len(self.bindings)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            isinstance(other, ValueSet) and hash(self) == hash(other) and self.bindings == other.bindings
-        )
+        if self is other:
+            return True
+        if not isinstance(other, ValueSet) or len(self.bindings) != len(other.bindings):
+            return False
+        # To compare two values is less than to hash them.
+        return (len(self.bindings) == 1 or hash(self) == hash(other)) and self.bindings == other.bindings
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -91,6 +94,8 @@ class ValueSet(Generic[V]):
         """The same values, each only where `condition` holds too."""
         if not condition.literals:
             return self
+        if self.is_definite:
+            return set_of(self.bindings[0].value, condition)
         return ValueSet(
             [
                 Binding(b.value, b.condition.and_(condition))

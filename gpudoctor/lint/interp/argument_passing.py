@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.contents import MAX_TUPLE, known_items, new_dict, pairs, possible_pairs
 from gpudoctor.lint.domain.abstract_state import PROCESS, ContainerState, ProcessState
-from gpudoctor.lint.domain.arguments import Arguments
+from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.container import DictOf, ListOf, TupleOf
 from gpudoctor.lint.domain.symbols import Item, Setting
 from gpudoctor.lint.domain.value import Anonymous, Const, Unknown, Values, singleton, text_of
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 def arguments_of(m: Evaluator, node: ast.Call) -> Arguments:
     """The arguments of a call, as far as those are known that `*` and `**` stand for."""
+    if not node.args and not node.keywords:
+        return NO_ARGUMENTS
     args: list[Values] = []
     keywords: dict[str, Values] = {}
     rest: list[Values] | None = None

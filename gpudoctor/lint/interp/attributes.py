@@ -56,7 +56,8 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     if m.watched and (value, name) in m.watched:
         for told in HOOKS.watched_reads:
             told(m, value, name, node)
-    if stored is None and (shared := _kept_in(m, value)) is not None and shared != value:
+    # Few programs give an object a dictionary of attributes.
+    if stored is None and "__dict__" in m.written and (shared := _kept_in(m, value)) is not None and shared != value:
         stored = _entry(m, shared, name)
     if stored is not None and not any([each.value is UNBOUND for each in stored.bindings]):  # noqa: C419, a list is quicker here
         return stored
@@ -367,13 +368,13 @@ def library_call(
 def set_attribute(m: Evaluator, target: ast.Attribute, values: Values) -> None:
     """`owner.name = values`."""
     for binding in m.evaluate(target.value).restrict(m.path).bindings:
-        owner = binding.value
+        owner, place = binding.value, m.place(target)
         # Before the attribute is there: registering must see what was known until now.
         setter = MODELS.setters.get(type(owner))
         if setter is not None:
-            setter(m, owner, target.attr, values, m.place(target))
+            setter(m, owner, target.attr, values, place)
         for told in HOOKS.attribute_sets:
-            told(m, owner, target.attr, values, m.place(target))
+            told(m, owner, target.attr, values, place)
         shared = _kept_in(m, owner) if target.attr != "__dict__" else None
         if shared is None and isinstance(owner, DictOf) and target.attr != "__dict__" and _holds_entries(m, owner):
             shared = owner

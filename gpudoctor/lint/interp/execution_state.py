@@ -101,7 +101,6 @@ class ExecutionState(AssumedLaunch):
         "_texts": "Looked up once: how the source writes nodes.",
         "_traits": "Looked up once: what the bodies of functions hold.",
         "_visits": "How often the program came by each place: what is made in a speculative run has a name of its own.",
-        "_written": "Cells and attributes that were ever written to: others need not be looked up, of no object.",
         "age": "A method of `_ages`, found quickly.",
         "budget": "What it may take, whatever it does.",
         "dull": "Summaries of functions: they hold where all that was read is as it was.",
@@ -120,6 +119,7 @@ class ExecutionState(AssumedLaunch):
         "stopped_at": "The statement in which a limit was met, which ends all there is.",
         "store": "Memory, which has layers to be set apart by.",
         "watched": "Attributes whose reads somebody wants to be told: what was seen once is not unseen.",
+        "written": "Cells and attributes that were ever written to: others need not be looked up, of no object.",
         "written_switches": "Switches in the text of the program that its author may set otherwise.",
     }
 
@@ -140,7 +140,7 @@ class ExecutionState(AssumedLaunch):
         self.evaluations = 0
         self.budget = Budget(MAX_SECONDS, MAX_EVALUATIONS)
         self._visits: dict[tuple[Hashable, ...], int] = {}
-        self._written: set[object] = set()
+        self.written: set[object] = set()
         self._open_frames: OpenFrames = ((), (), (), ())
         self._lasting: list[dict[str, Any]] = []
         self.hints: dict[int, str] = {}
@@ -175,7 +175,7 @@ class ExecutionState(AssumedLaunch):
         text = self._texts.get(id(node))
         if text is None:
             # Writing it costs more than most evaluations, and loops come by twice.
-            text = self._texts[id(node)] = shown(node, self.frame.file.source.lines)
+            text = self._texts[id(node)] = shown(node, self.frames[-1].file.source.lines)
         return text if len(text) <= limit else text[: limit - 3] + "..."
 
     def traits_of(self, function: Function) -> FunctionTraits:
@@ -316,7 +316,7 @@ class ExecutionState(AssumedLaunch):
         """What a key holds on this path."""
         self.reads.append(key)
         values = self.store.now.get(key)
-        return values.restrict(self.path) if values is not None else None
+        return values if values is None or values.is_definite else values.restrict(self.path)
 
     def write(self, key: Hashable, values: Values) -> None:
         """Bind a key; too many values become an unknown one."""
@@ -335,20 +335,22 @@ class ExecutionState(AssumedLaunch):
         # As in `read`: few questions are asked as often as these.
         key = (owner, cell)
         self.reads.append(key)
-        if cell not in self._written:
+        if cell not in self.written:
             return None
         values = self.store.now.get(key)
-        return written_of(values, self.path, cell.collects) if values is not None else None
+        if values is None or values.single is UNBOUND:
+            return None
+        return values if values.is_definite else written_of(values, self.path, cell.collects)
 
     def set_state(self, owner: Owner, cell: ValueCell[Owner], values: Values) -> None:
-        self._written.add(cell)
+        self.written.add(cell)
         self.write((owner, cell), values)
 
     def flag(self, owner: Owner, flag: Flag[Owner]) -> Ternary:
         """Whether something is so of an object on this path."""
         key = (owner, flag)
         self.reads.append(key)
-        if flag not in self._written:
+        if flag not in self.written:
             return NO
         values = self.store.now.get(key)
         return known_of(values, self.path) if values is not None else NO
@@ -362,7 +364,7 @@ class ExecutionState(AssumedLaunch):
         return here.map(lambda each: TRUE if each is TRUE else FALSE)
 
     def set_flag(self, owner: Owner, flag: Flag[Owner], is_so: bool = True) -> None:
-        self._written.add(flag)
+        self.written.add(flag)
         self.write((owner, flag), YES_SET if is_so else NO_SET)
 
     def entry(self, owner: Owner, table: ValueTable[Owner], name: str) -> Values | None:
@@ -378,10 +380,10 @@ class ExecutionState(AssumedLaunch):
     def own_attribute(self, owner: Hashable, name: str) -> Values | None:
         """What the program has set an attribute of this very object to."""
         # Few programs set one, and it is asked for with each attribute.
-        return self.read((owner, name)) if name != "__dict__" or name in self._written else None
+        return self.read((owner, name)) if name != "__dict__" or name in self.written else None
 
     def set_own_attribute(self, owner: Hashable, name: str, values: Values) -> None:
-        self._written.add(name)
+        self.written.add(name)
         self.write((owner, name), values)
 
     # --- paths -------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def _expression(m: Evaluator, node: ast.Expr) -> None:
 
 def _is_shown(m: Evaluator, node: ast.Expr) -> bool:
     """A notebook shows what the last statement of a cell comes to."""
-    cells = m.frame.file.source.cells
+    cells = m.frames[-1].file.source.cells
     if cells is None:
         return False
     body = m.frame.file.source.tree.body

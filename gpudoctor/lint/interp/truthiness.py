@@ -113,6 +113,8 @@ def _note_done(m: Evaluator, done: Delta[Value], left: list[Condition]) -> None:
 def truth(m: Evaluator, values: Values, node: ast.AST) -> bool | Literal:
     """What a test of these values comes to on this path: decided, or open."""
     here = _whichever(m, values.restrict(m.path))
+    if here.single is not None:
+        return _decide(m, _truth_of(m, here.single, node))
     answers = [(b.condition, _decide(m, _truth_of(m, b.value, node))) for b in here.bindings]
     if not answers:
         return False
