@@ -169,7 +169,8 @@ def _settings_object(m: Evaluator, function: Function, name: str) -> Values | No
     """`def main(config: Config)`, which nobody is seen to call: an object of that class, or what looks like one."""
     names = function.node.args
     noted = (each.annotation for each in (*names.posonlyargs, *names.args, *names.kwonlyargs) if each.arg == name)
-    cls = annotated_class(m, next(noted, None), function.scopes[-1])
+    # The body of a stub stands in no module.
+    cls = annotated_class(m, next(noted, None), function.scopes[-1]) if function.scopes else None
     if cls is None or not has_fields(cls):
         return None
     made = object_of_settings(m, cls, function.node)

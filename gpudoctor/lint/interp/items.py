@@ -288,11 +288,19 @@ def _note_repeated(m: Evaluator, made: Values) -> Values:
 def unpack(m: Evaluator, values: Values, count: int, star: int | None, node: ast.AST) -> list[Values]:
     """One set of values for each of `count` targets."""
     columns: list[list[Values]] = [[] for _ in range(count)]
-    for binding in values.restrict(m.path).bindings:
+    bindings = values.restrict(m.path).bindings
+    # Of several, those that would end in an error here are not what comes.
+    fitting = [each for each in bindings if _fits(m, each.value, count, star)] if len(bindings) > 1 else bindings
+    for binding in fitting or bindings:
         parts = _parts(m, binding.value, count, star, node)
         for column, part in zip(columns, parts, strict=True):
             column.append(part.guarded_by(binding.condition))
     return [union(column) if column else m.unknown(node, "nothing to unpack") for column in columns]
+
+
+def _fits(m: Evaluator, value: Value, count: int, star: int | None) -> bool:
+    known = known_items(m, value)
+    return known is None or (len(known) == count if star is None else len(known) >= count - 1)
 
 
 def _parts(m: Evaluator, value: Value, count: int, star: int | None, node: ast.AST) -> list[Values]:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
 
 
-def by_choice(program: Program, event: Event) -> bool:
-    """A setting is read in its line: a launch file that starts one process says `--gpus 0`, and others say more."""
-    line = event.location.path, event.location.line
-    return any((each.location.path, each.location.line) == line for each in program.events(SettingRead))
+def by_choice(program: Program, event: Event, handed_on: bool = False) -> bool:
+    """A setting is read in its line: a launch file that starts one process says `--gpus 0`, and others say more.
+
+    With `handed_on`, also in the line of the call that leads there: `select_device(args.device)`."""
+    places = (event.location, *(event.context.calls[-1:] if handed_on else ()))
+    lines = {(place.path, place.line) for place in places}
+    return any((each.location.path, each.location.line) in lines for each in program.events(SettingRead))

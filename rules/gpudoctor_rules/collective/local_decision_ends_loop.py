@@ -31,18 +31,20 @@ https://docs.pytorch.org/tutorials/advanced/generic_join.html; run on two CPU ra
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
-from gpudoctor.lint.domain.symbols import HandlerHasRun, asked_of
+from gpudoctor.lint.domain.symbols import ClockReading, HandlerHasRun, asked_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.value import Term, Truth, Value
 from gpudoctor.lint.events.acting_place import calls_behind, first_asked
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.run.recording import Recording
 
+SIGNAL = "A signal reaches each rank at a moment of its own."
 WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}
 
 
@@ -79,7 +82,8 @@ class LocalDecisionEndsLoop(Rule):
             return
         together = list(steps_together(program))
         told: set[Location] = set()
-        for event in [*_on_local_data(program), *_on_the_rank(program)]:
+        on_the_rank = ((event, None) for event in _on_the_rank(program))
+        for event, guard in [*_on_local_data(program), *on_the_rank]:
             missed = missed_by(event, [step for step in together if _by_those_who_stay(event, step.event)])
             # `Join` lets a rank that has left answer the collectives of the others.
             if missed is None or event.location in told or "join" in event.context.contexts:
@@ -92,14 +96,14 @@ class LocalDecisionEndsLoop(Rule):
             told.add(event.location)
             yield self.found(
                 at=event.location,
-                message=f"{_subject(event)} {WORDS.get(event.how, 'leaves this loop')}: the other ranks go on and wait "
-                f"for it in {missed.name}.",
+                message=f"{_subject(event, guard)} {WORDS.get(event.how, 'leaves this loop')}: the other ranks go on "
+                f"and wait for it in {missed.name}.",
                 remedy="Share the decision first: `all_reduce` a flag, or `broadcast` what rank 0 decided, and let all "
                 "ranks test that.",
-                because=[*_tests(event), (f"{missed.name} needs every rank", missed.event.location)],
+                because=[*_tests(event, guard), (f"{missed.name} needs every rank", missed.event.location)],
                 # Values may agree on all ranks for reasons that lint cannot see, as equal data.
                 confidence=Confidence.LIKELY,
-                cause=next((first_asked(guard).atom.place for guard in event.local_guards), None),
+                cause=first_asked(guard).atom.place if guard is not None else None,
             )
         yield from self._left_out(program, together, told)
         for caught, step in passed_over(program, together):
@@ -128,8 +132,7 @@ class LocalDecisionEndsLoop(Rule):
             yield self.found(
                 # Nothing is wrong with the step itself, which may lie in a helper that is right elsewhere.
                 at=guard.atom.place or place,
-                message=f"`{guard.atom.text}` is about this rank's own data. Where it decides otherwise, the rank "
-                f"leaves out {step.name}, and the others wait for it there.",
+                message=f"{_left_where(guard, first)} leaves out {step.name}, and the others wait for it there.",
                 remedy="Share the decision first: `all_reduce` a flag, or take the step with a loss of 0.",
                 because=[
                     *([] if first == guard else [("each rank decides for itself here", first.atom.place)]),
@@ -176,14 +179,16 @@ def _stays_behind(step: Event, leaving: LeaveLoop) -> bool:
     return leaving.how == "exit" or step.context.frames[: len(frames)] == frames
 
 
-def _on_local_data(program: Program) -> Iterator[LeaveLoop]:
-    """Where a value of this rank decides; what is left over from an earlier way out decides nothing any more."""
+def _on_local_data(program: Program) -> Iterator[tuple[LeaveLoop, Literal]]:
+    """Where a value of this rank decides, and the test nearest to it that does; what is left over from an earlier way
+    out decides nothing any more."""
     behind: set[Literal] = set()
     for event in program.events(LeaveLoop):
         # After `if local: break` all that follows stands under "not local", and is no decision of its own.
         asked = (each for each in _asked_here(event, event.local_guards) if not _may_agree(each))
-        if event.how in _QUIET_WAYS and any(guard not in behind for guard in asked):
-            yield event
+        deciding = [guard for guard in asked if guard not in behind]
+        if event.how in _QUIET_WAYS and deciding:
+            yield event, deciding[-1]
         # Also from ways that end in an error: what comes after them is no decision either.
         behind.update(guard.negated() for guard in event.local_guards)
 
@@ -223,15 +228,43 @@ def _kind(event: LeaveLoop) -> Hashable:
     return event.how, event.loop
 
 
-def _subject(event: LeaveLoop) -> str:
-    if event.local_guards:
-        if isinstance(event.local_guards[0].atom.key, HandlerHasRun):
-            return "A signal reaches each rank at a moment of its own. A rank that has got one"
-        text = event.local_guards[0].atom.text
-        return f"`{text}` is about this rank's own data. Where it decides so, the rank" if text else "A rank"
+def _subject(event: LeaveLoop, guard: Literal | None) -> str:
+    if guard is not None:
+        if isinstance(first_asked(guard).atom.key, HandlerHasRun):
+            return f"{SIGNAL} A rank that has got one"
+        return f"{_about(guard)}. Where it decides so, the rank" if guard.atom.text else "A rank"
     reached = ranks_in_words(event)
     return f"This is reached by {reached}, which" if reached else "A rank"
 
 
-def _tests(event: LeaveLoop) -> list[tuple[str, Location | None]]:
-    return [*(("each rank decides for itself here", guard.atom.place) for guard in event.local_guards), *story([event])]
+def _left_where(guard: Literal, first: Literal) -> str:
+    if isinstance(first.atom.key, HandlerHasRun):
+        return f"{SIGNAL} A rank that has {'not ' if first.holds else ''}got one"
+    return f"{_about(guard)}. Where it decides otherwise, the rank"
+
+
+def _about(guard: Literal) -> str:
+    whose = "asks the clock of this rank" if _of_a_clock(guard.atom.key) else "is about this rank's own data"
+    return f"`{guard.atom.text}` {whose}"
+
+
+def _of_a_clock(asked: object) -> bool:
+    """What a test compares is made of what a clock said."""
+    parts: Iterable[object] = ()
+    match asked:
+        case ClockReading():
+            return True
+        case Truth(literal):
+            parts = (literal.atom.key,)
+        case Value():
+            parts = (asked.term,)
+        case Term():
+            parts = asked.parts
+        case ValueSet() | tuple():
+            parts = asked
+    return any(map(_of_a_clock, parts))
+
+
+def _tests(event: LeaveLoop, guard: Literal | None) -> list[tuple[str, Location | None]]:
+    decided = [("each rank decides for itself here", guard.atom.place)] if guard is not None else []
+    return [*decided, *story([event])]

@@ -57,6 +57,13 @@ class Repeated:
         return f"`{self.way_to_say}.set_epoch(epoch)`"
 
     @property
+    def subject(self) -> str:
+        """What a message calls the sampler."""
+        if is_name(self.sampler.label):
+            return f"`{self.sampler.label}`"
+        return f"the sampler of `{self.loader}`" if is_name(self.loader) else "the sampler"
+
+    @property
     def batched(self) -> bool:
         """The loader holds it inside of a batch sampler."""
         given = self.training.loader.batch_sampler

@@ -166,7 +166,9 @@ def escapes(program: Program, *values: Value) -> bool:
 def is_name(label: str) -> bool:
     """The label is a name that the program has given to the object, not the name of its class."""
     # `DistributedSampler.set_epoch(...)` would be advice that cannot be typed.
-    return label.replace(".", "").isidentifier() and not label.rpartition(".")[2][:1].isupper()
+    # What is too long for a label ends with dots.
+    *_, last = parts = label.split(".")
+    return all(part.isidentifier() for part in parts) and not last[:1].isupper()
 
 
 def first_name(values: Values | None, default: str) -> str:

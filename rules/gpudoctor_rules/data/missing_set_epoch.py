@@ -64,17 +64,18 @@ class MissingSetEpoch(Rule):
             if not each.told and told_instead(program, each) is None:
                 loops.setdefault(each.epochs.location, []).append(each)
         for each, *others in loops.values():
+            elsewhere = [(other, at) for other in others if (at := other.sampler.place) != each.sampler.place]
             yield self.found(
                 # The loop is where the line is missing; the sampler may stand in another file.
                 at=each.epochs.location,
-                message=f"`{each.sampler.label}` is never told the epoch: on every rank, each epoch replays the order "
-                "of the first one.",
-                remedy=f"Call {each.call} at the start of each iteration of this loop, with the epoch number.",
+                message=f"{each.subject[:1].upper()}{each.subject[1:]} is never told the epoch: on every rank, each "
+                "epoch replays the order of the first one.",
+                remedy=f"Call {each.call} at the start of each epoch, with its number.",
                 because=[
                     ("the sampler is made here, and shuffles", each.sampler.place),
                     (f"it picks the samples of `{each.loader}`", each.training.loader.place),
                     ("whose batches are read here in each epoch", each.training.start.location),
-                    *((f"`{other.sampler.label}` is not told either", other.sampler.place) for other in others),
+                    *((f"{other.subject} is not told either", at) for other, at in elsewhere),
                 ],
                 confidence=each.confidence,
                 needs=each.needs,

@@ -123,7 +123,8 @@ def shown_to_all(program: Program) -> EnvironmentWrite | None:
     write = writes[0]
     if not any(each.order > write.order for each in asked) or any(each.order < write.order for each in asked):
         return None
-    return write if program.by_every_rank(write) and not by_choice(program, write) else None
+    chosen = by_choice(program, write, handed_on=True)
+    return write if program.by_every_rank(write) and not chosen else None
 
 
 def _is_one_number(value: Value) -> bool:

@@ -16,7 +16,8 @@ you where the model is on the CPU.
 ## Silent when
 
 The object is a module, a criterion or a metric; it may be of a class whose `to` works in place (a batch of
-torch_geometric, a `BatchEncoding`, a class of the program); it is not known; it was on that device already.
+torch_geometric, a `BatchEncoding`, a class of the program); it is not known; it was on that device already;
+its type was to change, and nothing computes with it any more.
 
 ## Sources
 
@@ -72,6 +73,10 @@ class MoveDiscarded(Rule):
             target = _target(program, event)
             # A tensor that is there already comes back itself, so nothing was lost.
             if _may_move_in_place(tensor) or (target is not None and target == tensor.device):
+                continue
+            # The type matters where something computes with it, and to a model that is given for it in other runs.
+            of_data = event.call in CASTS and tensor.origin is not TensorOrigin.PARAMETER
+            if of_data and not any(_users(program, event, tensor)):
                 continue
             told.add(event.location)
             stays = _stays(program, event, tensor)

@@ -15,7 +15,8 @@ train.py`. No automatic fix, because what is asked before may decide the value.
 
 The GPUs were asked for on another path, or in another process; processes that train, or a server beside the training,
 are started after it; nothing uses a GPU afterwards; it was set in time and is set again; it is put back as it was; it
-is `"0"`, and only that GPU is used. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
+is `"0"`, and only that GPU is used; the GPUs that are used have the numbers that stand in it, and would be others if it
+came in time. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
 
@@ -30,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Anonymous, Const
+from gpudoctor.lint.domain.value import Anonymous, Const, Text, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
@@ -65,7 +66,9 @@ class VisibleDevicesSetTooLate(Rule):
             # A variable that nobody reads any more does no harm.
             start = _started(program, write)
             used = [used for used in program.events(DeviceUsed) if used.order > write.order and _uses(used)]
-            if start is None or not used or _set_in_time(program, start) or _only_the_first(program, write, used):
+            if start is None or not used or _set_in_time(program, start):
+                continue
+            if _only_the_first(program, write, used) or _numbered_as_written(program, write, used):
                 continue
             told.add(write.location)
             yield self.found(
@@ -108,6 +111,16 @@ def _only_the_first(program: Program, write: EnvironmentWrite, used: list[Device
     several = any(wrap.kind is WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
     indices = {each.device.literal_index for each in used if each.device.index}
     return write.value.all(lambda value: value == Const("0")) and not several and indices <= {0}
+
+
+def _numbered_as_written(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:
+    """`cuda:{gpu}` beside `str(gpu)` counts all GPUs of the machine: it is right only because this comes too late."""
+    wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DATA_PARALLEL]
+    if not all(wrap.device_ids for wrap in wraps):
+        return False
+    named = [part for value in write.value for part in (value.parts if isinstance(value, Text) else (value,))]
+    numbers = {text for part in named if (text := text_of(part)) is not None}
+    return all(each.device.index in named or str(each.device.literal_index) in numbers for each in used)
 
 
 def _process_of(program: Program, event: Event) -> tuple[Hashable, ...]:

@@ -75,6 +75,8 @@ class LossDividedTwice(Rule):
                 remedy="Leave the division out: the framework divides.",
                 because=[("the framework is told the number", charge.location), ("it divides here", backward.location)],
                 repair=_undivided(loss.place),
+                # Of several Accelerators the last number counts, and one may be made for an option alone.
+                needs=charge.condition,
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -36,7 +36,7 @@ from gpudoctor.lint.events.training_step import Backward, ClipGradients, Optimiz
 from gpudoctor.lint.questions.gradient_use import feeds
 from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor.rule import Rule
-from gpudoctor_rules.gradient._rounds import adds_up, steps_less_often
+from gpudoctor_rules.gradient._rounds import adds_up, left_out_by, steps_less_often
 from gpudoctor_rules.gradient._steps import averaging_wrapper, is_followed, may_feed, reaches, repeating_loop
 
 if TYPE_CHECKING:
@@ -142,6 +142,7 @@ class ClipMisplaced(Rule):
                     ("they add up here", backward.location),
                     ("until this step", step.location),
                 ],
+                needs=left_out_by(backward, step),
             )
         return None
 

@@ -73,11 +73,14 @@ class GpusHiddenPerTask(Rule):
 
 
 def _shown_to_each(launch: ProgramStart) -> tuple[StartOption | None, int | None]:
+    bound = launch.slurm("gpu-bind")
+    text = bound.text if bound is not None else None
+    # It undoes what `--gpus-per-task` brings along.
+    if text == "none":
+        return None, None
     option = launch.slurm("gpus-per-task")
     if option is not None:
         return option, gpus_of(option)
-    bound = launch.slurm("gpu-bind")
-    text = bound.text if bound is not None else None
     if text is not None and text.startswith("single:"):
         return bound, gpus_of(bound)
     return None, None

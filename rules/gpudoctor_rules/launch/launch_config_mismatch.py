@@ -107,8 +107,10 @@ class LaunchConfigMismatch(Rule):
             yield self.found(
                 settings.values["distributed_type"].at,
                 f"`distributed_type: 'NO'` starts one process, and `num_processes` says {processes}: one GPU trains.",
-                remedy="Write `distributed_type: MULTI_GPU`.",
+                remedy="Write `distributed_type: MULTI_GPU`; or `num_processes: 1`, if one GPU is meant.",
                 because=[("the processes are counted", at)],
+                # The two contradict each other, and only the author knows which one was left over.
+                severity=Severity.INFO,
             )
         elif kind == "MULTI_GPU" and processes == 1:
             yield self.found(

@@ -106,7 +106,12 @@ class RankArithmetic(Rule):
                 "the rank as `world_size`: the two arguments are swapped.",
                 remedy="Write `rank=rank, world_size=world_size`.",
             )
-        elif isinstance(size, Const) and type(size.value) is int and started not in (None, size.value):
+        elif (
+            isinstance(size, Const)
+            and type(size.value) is int
+            and started not in (None, size.value)
+            and _counts_from_here(rank, started, size.value)
+        ):
             yield self.found(
                 group.location,
                 f"`world_size` is {size.value}, and {started} processes are "
@@ -171,6 +176,12 @@ def _started(program: Program, group: InitGroup) -> int | None:
     """How many processes the program starts, where it is written as a number, and this group is theirs."""
     spawns = [event for event in program.events(Spawn) if event.location in group.context.calls]
     return spawns[0].number if len(spawns) == 1 else None
+
+
+def _counts_from_here(rank: Value | None, started: int | None, size: int) -> bool:
+    """Nobody else is to start what is missing: ranks that a node's number moves may be those of several nodes."""
+    moved = not isinstance(rank, Const) and not (isinstance(rank, Rank) and rank.formula is None)
+    return rank is None or not moved or started is None or started > size
 
 
 def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:

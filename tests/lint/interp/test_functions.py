@@ -432,6 +432,17 @@ OBJECTS = {
         a, b = b, a = 1, 2
         reveal((a, b))  #: (2, 1)
         """,
+    "what has another number of items is not taken apart": """
+        import sys
+        def of(data):
+            return [1, 2, 3] if len(data) == 3 else (4, 5)
+        one, two, three = of(sys.argv)
+        reveal(two)  #: 2 if len(data) == 3
+        first, *_, last = (6,) if len(sys.argv) == 2 else (7, 8)
+        reveal(last)  #: 8 if not (len(sys.argv) == 2)
+        (only,) = 1, 2
+        reveal(only)  #: 1 | 2
+        """,
     "slices, and one that is an error": """
         items = [1, 2, 3, 4]
         reveal(items[1::2])  #: [2, 4]

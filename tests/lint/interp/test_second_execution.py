@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpudoctor.lint.discovery.classify import classify
+from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.model import Wrap
-from gpudoctor.lint.events.process import InitGroup
+from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.interp import entry_execution, execution_state, launch_worlds, scope_snapshots
 from gpudoctor.lint.interp.launch_worlds import programs_of, with_names
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.questions.users_choice import by_choice
 from gpudoctor.lint.source.project import ModuleFile, Project
 
 if TYPE_CHECKING:
@@ -289,6 +291,21 @@ def test_defaults_are_tried_early_where_nothing_is_trained_yet(
     assert executions.statements[-1] > 100
     assert not program.stops
     assert program.assumptions.at_defaults == early
+
+
+def test_what_a_call_hands_on_is_chosen_also_where_the_default_stands_for_it(
+    executions: Executions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (execution_state, launch_worlds):
+        monkeypatch.setattr(module, "MAX_BEFORE_TRAINING", 50)
+    shows = "def show(gpus): import os; os.environ['CUDA_VISIBLE_DEVICES'] = gpus\n    show(args.model)"
+    text = LONG.replace("TYPE", "").replace("print(args.model)", shows)
+    (program,) = executions.of(f"{text}{TRAINED}\n", "torchrun")
+    (write,) = program.events(EnvironmentWrite)
+    assert program.assumptions.at_defaults
+    assert write.value.single == Const("small")
+    assert by_choice(program, write, handed_on=True)
+    assert not by_choice(program, write)
 
 
 def test_a_world_that_is_asked_for_is_kept(executions: Executions) -> None:

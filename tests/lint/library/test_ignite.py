@@ -102,3 +102,21 @@ def test_several_processes(paper):
     assert _came(found) == ["depth 3", "step"]
     assert [event.kind.value for event in found.events(Wrap)] == ["DistributedDataParallel"]
     assert found.events(MakeLoader)[-1].loader.sampler is not None
+
+
+def test_a_method_of_its_own_in_a_library_file(paper):
+    """The body of a stub stands in no module, in which a class could be looked up."""
+    found = paper(
+        """
+        from ignite.engine import Engine
+
+        class Counting(Engine):
+            def fire(self, name):
+                super().run()
+
+        def test_counts(update):
+            Counting(update).fire("started")
+        """,
+        "single",
+    )
+    assert found.program is not None

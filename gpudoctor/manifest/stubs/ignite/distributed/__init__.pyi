@@ -69,4 +69,7 @@ class Parallel:
         return self
     def __exit__(self, *error) -> None: ...
     def run(self, func, *args, **more):
-        return func(get_local_rank(), *args, **more)
+        returned = func(get_local_rank(), *args, **more)
+        # What the block does at its end: it holds this call alone.
+        torch.distributed.destroy_process_group()
+        return returned
