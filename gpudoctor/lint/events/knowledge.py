@@ -8,7 +8,7 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module, Wrapper
-from gpudoctor.lint.domain.value import Value, Values
+from gpudoctor.lint.domain.value import Value, Values, constant_of, single_of
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.record import dataclass
 
@@ -50,6 +50,14 @@ class UseManaged(Event):
     def setting(self, name: str) -> Values | None:
         """A setting that was given by name."""
         return self.given.keywords.get(name)
+
+    def told(self, name: str) -> object:
+        """The constant that such a setting surely is; None where it was left out or is not known."""
+        return constant_of(single_of(self.given.keywords.get(name)))
+
+    def configured(self, name: str) -> object:
+        """The constant that an entry of the configuration surely is; None where it is not there, or not known."""
+        return constant_of(single_of(self.config.get(name))) if self.config is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,8 +46,8 @@ class OwnLoss(Event):
     whole step, so that the trainer leaves the division to the loss; in each version of the trainer where
     `in_all_versions`."""
 
-    loss: Values
-    accumulated: Values
+    loss: Value
+    accumulated: int | None
     made_at: Location
     counted: bool
     in_all_versions: bool
@@ -81,7 +81,8 @@ class ClipGradients(Event):
     """The norm is that of the shards of all ranks together."""
     by: ManagedObject | Wrapper | None = None
     """What of a framework is asked to do it."""
-    bound: Values | None = None
+    bound: float | None = None
+    """A number that it surely is."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import Attribute, MethodResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Unknown, Value, Values, constant_of, single_of
 from gpudoctor.lint.events.files import LoadState, ShardedState
 from gpudoctor.lint.events.training_step import (
     ClearGradients,
@@ -317,7 +317,11 @@ def _scaler_step(call: Call) -> Values:
 @MODELS.effect(ClipEffect)
 def _clips(call: Call, effect: ClipEffect) -> Values:
     modules, _ = owners(call.do, list(call.given(effect.of) or ()))
-    call.emit(ClipGradients, call=call.name, modules=modules, by=call.receiver, bound=call.given(effect.bound))
+    bound = constant_of(single_of(call.given(effect.bound)))
+    call.emit(
+        ClipGradients, call=call.name, modules=modules, by=call.receiver,
+        bound=bound if isinstance(bound, (int, float)) else None,
+    )  # fmt: skip
     return singleton(call.method_result(call.allocation_site()))
 
 

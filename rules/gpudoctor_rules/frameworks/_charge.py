@@ -79,7 +79,9 @@ def leaves_gradients_alone(charge: UseManaged) -> bool:
     if charge.given.open_ended or charge.otherwise:
         return False
     steps = charge.setting("gradient_accumulation_steps")
-    return constant(charge.setting("mixed_precision")) in SCALES_NOTHING and (steps is None or constant(steps) == 1)
+    return charge.told("mixed_precision") in SCALES_NOTHING and (
+        steps is None or charge.told("gradient_accumulation_steps") == 1
+    )
 
 
 def accumulation_of(charge: UseManaged) -> Value | None:

@@ -8,12 +8,10 @@ from gpudoctor.lint.domain.module import Wrapper, chain_of
 from gpudoctor.lint.domain.symbols import MethodResult
 from gpudoctor.lint.domain.value import Unknown
 from gpudoctor.lint.events.knowledge import UseManaged
-from gpudoctor_rules.frameworks._charge import DEEPSPEED, constant
+from gpudoctor_rules.frameworks._charge import DEEPSPEED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpudoctor.lint.domain.value import Value, Values
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 STEPS = "gradient_accumulation_steps"
@@ -24,11 +22,6 @@ def made_at(program: Program, engine: Value) -> UseManaged | None:
     found = {each.place for each in chain_of(engine)}
     charges = (each for each in program.events(UseManaged) if each.framework == DEEPSPEED)
     return next((each for each in charges if each.location in found), None)
-
-
-def setting(config: Mapping[str, Values] | None, name: str) -> object:
-    """A constant of the configuration; None where it is not there, or not known."""
-    return constant(config.get(name)) if config is not None else None
 
 
 def asks_engine(number: Value) -> bool:

@@ -37,8 +37,8 @@ from gpudoctor.lint.events.process import ArgumentDeclared
 from gpudoctor.lint.events.training_step import GradientSync
 from gpudoctor.lint.repair.repair import Holds, Repair, SetArgument
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, constant
-from gpudoctor_rules.frameworks._engine import STEPS, setting
+from gpudoctor_rules.frameworks._charge import ACCELERATE
+from gpudoctor_rules.frameworks._engine import STEPS
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class AccumulationStepsNotGiven(Rule):
     def _of_plugin(self, program: Program) -> Iterator[Finding]:
         """What DeepSpeed is configured for counts."""
         for charge in program.events(UseManaged):
-            told, configured = constant(charge.setting(STEPS)), setting(charge.config, STEPS)
+            told, configured = charge.told(STEPS), charge.configured(STEPS)
             if charge.framework != ACCELERATE or not isinstance(told, int) or not isinstance(configured, int):
                 continue
             # What a launch hands over is told there, in its file.

@@ -42,8 +42,8 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward, ClipGradients
 from gpudoctor.lint.repair.repair import Either, Holds, Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import DEEPSPEED, constant, taken_in_charge
-from gpudoctor_rules.frameworks._engine import made_at, setting
+from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge
+from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
     from gpudoctor.diagnostic import Location
@@ -97,15 +97,15 @@ class ClipOfOneShard(Rule):
     def _of_engine(self, program: Program, clip: ClipGradients, told: set[Location]) -> Iterator[Finding]:
         """DeepSpeed cuts gradients itself, to a bound of its own."""
         charge = taken_in_charge(program, clip.by) if isinstance(clip.by, ManagedObject) else None
-        bound = constant(clip.bound)
-        if charge is None or charge.config is None or not isinstance(bound, (int, float)) or clip.location in told:
+        bound = clip.bound
+        if charge is None or charge.config is None or bound is None or clip.location in told:
             return
-        own = charge.config.get(_BOUND)
-        chosen = None if own is None else _AUTOMATIC if constant(own) == "auto" else constant(own)
-        if own is not None and (not isinstance(chosen, (int, float)) or chosen == bound):
+        own, said = _BOUND in charge.config, charge.configured(_BOUND)
+        chosen = _AUTOMATIC if said == "auto" else said
+        if own and (not isinstance(chosen, (int, float)) or chosen == bound):
             return
         told.add(clip.location)
-        what = "names no bound, so that nothing is clipped" if own is None else f"says {chosen:g}"
+        what = "names no bound, so that nothing is clipped" if not own else f"says {chosen:g}"
         yield self.found(
             clip.location,
             f"DeepSpeed clips gradients itself and does not look at the {bound:g} here: its configuration {what}.",
@@ -119,7 +119,7 @@ class ClipOfOneShard(Rule):
         charge = _engine_of(program, clip)
         if charge is None:
             return
-        stage, scaled = setting(charge.config, "zero_optimization.stage"), setting(charge.config, "fp16.enabled")
+        stage, scaled = charge.configured("zero_optimization.stage"), charge.configured("fp16.enabled")
         if charge.config is not None and not stage and scaled is not True:
             return
         told.add(clip.location)

@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import int_of
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.rule import Rule
 
@@ -51,10 +50,10 @@ class CustomLossNotScaled(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         told: set[Location] = set()
         for event in program.events(OwnLoss):
-            number = int_of(event.accumulated.single)
+            number = event.accumulated
             if number is None or number < 2 or event.made_at in told:
                 continue
-            loss = event.loss.single
+            loss = event.loss
             # Divided by something: the program knows of it.
             if not isinstance(loss, Tensor) or loss.over is not None or not event.counted:
                 continue

@@ -30,12 +30,9 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import SizeKind
 from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._engine import STEPS, setting
+from gpudoctor_rules.frameworks._engine import STEPS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -58,7 +55,7 @@ class DeepspeedBatchArithmetic(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         for charge in program.events(UseManaged):
-            numbers = _numbers(charge.config or {})
+            numbers = _numbers(charge)
             if numbers is None or program.is_caught(charge, "AssertionError"):
                 continue
             batch, micro, steps = numbers
@@ -90,9 +87,9 @@ class DeepspeedBatchArithmetic(Rule):
         return any(rank.engines for rank in recording.ranks)
 
 
-def _numbers(config: Mapping[str, Values]) -> tuple[int, int, int] | None:
+def _numbers(charge: UseManaged) -> tuple[int, int, int] | None:
     """The batch of all ranks, that of one, and how many of these make a step; None where one is not known."""
-    found = [setting(config, name) for name in (BATCH, MICRO, STEPS)]
+    found = [charge.configured(name) for name in (BATCH, MICRO, STEPS)]
     # Left out, it is computed of the other two.
     whole = [each for each in found if isinstance(each, int) and each > 0]
     return (whole[0], whole[1], whole[2]) if len(whole) == 3 else None

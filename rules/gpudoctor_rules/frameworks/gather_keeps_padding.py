@@ -41,7 +41,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.questions.loop_rounds import batch_loop, trains
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import ACCELERATE, constant, taken_in_charge
+from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.data import Loader
@@ -109,9 +109,10 @@ class GatherKeepsPadding(Rule):
 
 def _deals_otherwise(charge: UseManaged) -> bool:
     """It may leave the batches of ranks uneven."""
-    told = charge.setting("even_batches"), charge.setting("dataloader_config.even_batches")
-    unknown = charge.setting("dataloader_config") is not None and told[1] is None
-    return charge.given.open_ended or unknown or any(each is not None and constant(each) is not True for each in told)
+    names = ("even_batches", "dataloader_config.even_batches")
+    told = [charge.told(name) for name in names if charge.setting(name) is not None]
+    unknown = charge.setting("dataloader_config") is not None and charge.setting(names[1]) is None
+    return charge.given.open_ended or unknown or any(each is not True for each in told)
 
 
 def _drops_last(loader: Loader) -> bool:

@@ -38,7 +38,7 @@ from gpudoctor.lint.events.training_step import GradientSync, OptimizerStep
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.repair.repair import Before, Holds, Imported, Repair, Replace, Source
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._engine import made_at, setting
+from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
@@ -89,7 +89,7 @@ class NoSyncOfOtherWrapper(Rule):
         for event in program.events(GradientSync):
             asked = event.call.rpartition(".")[2] == "no_sync" and event.location not in told
             charge = made_at(program, event.target) if asked else None
-            stage = setting(charge.config, "zero_optimization.stage") if charge is not None else None
+            stage = charge.configured("zero_optimization.stage") if charge is not None else None
             if charge is None or not isinstance(stage, int) or stage < 2 or program.is_caught(event, "AssertionError"):
                 continue
             told.add(event.location)

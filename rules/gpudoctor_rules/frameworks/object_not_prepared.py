@@ -44,7 +44,6 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import (
     ACCELERATE,
     LIGHTNING,
-    constant,
     handed_over,
     is_prepared,
     leaves_gradients_alone,
@@ -184,7 +183,7 @@ class ObjectNotPrepared(Rule):
             charge = taken_in_charge(program, beside.managed) if beside is not None else None
             if beside is None or charge is None or step.through or beside.condition.excludes(step.condition):
                 continue
-            accumulates = constant(charge.setting("gradient_accumulation_steps"))
+            accumulates = charge.told("gradient_accumulation_steps")
             sure = isinstance(accumulates, int) and accumulates > 1
             if not sure and leaves_gradients_alone(charge):
                 continue

@@ -56,7 +56,7 @@ from gpudoctor_rules.frameworks._charge import (
     taken_in_charge,
     usual,
 )
-from gpudoctor_rules.frameworks._engine import made_at, setting
+from gpudoctor_rules.frameworks._engine import made_at
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ def _under_fabric(program: Program, charge: UseManaged) -> Wrong | None:
 def _under_deepspeed(charge: UseManaged) -> Wrong | None:
     """With ZeRO or BF16, new versions hook it themselves."""
     config = charge.config
-    scaled, stage = setting(config, "fp16.enabled"), setting(config, "zero_optimization.stage")
+    scaled, stage = charge.configured("fp16.enabled"), charge.configured("zero_optimization.stage")
     if scaled is True:
         message = "nothing scales the loss for FP16, and each rank ends with `RuntimeError: Loss scaling is required`"
     elif config is not None and not stage and not any(name.startswith(("bf16", "zero")) for name in config):

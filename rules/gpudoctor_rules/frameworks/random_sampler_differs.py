@@ -38,7 +38,7 @@ from gpudoctor.lint.events.process import SeedSet
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.rule import Rule
-from gpudoctor_rules.frameworks._charge import LIGHTNING, constant, taken_in_charge
+from gpudoctor_rules.frameworks._charge import LIGHTNING, taken_in_charge
 from gpudoctor_rules.frameworks._learning import backward_in
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class RandomSamplerDiffers(Rule):
             charge = taken_in_charge(program, event.managed) if sampler is not None else None
             if sampler is None or charge is None or sampler in told or not charge.several or charge.alone:
                 continue
-            if constant(charge.setting(KEEPS_SAMPLERS)) is False or KEEPS_SAMPLERS in (event.told or {}):
+            if charge.told(KEEPS_SAMPLERS) is False or KEEPS_SAMPLERS in (event.told or {}):
                 continue
             if not _trains(program, event) or _have_common_seed(program, event):
                 continue

@@ -178,7 +178,7 @@ def _batches_that_it_scales(charge: UseManaged | None) -> Value | None:
         return None
     number = single_of(charge.setting("gradient_accumulation_steps"))
     several = number is not None and (number.config or constant_of(number) not in (None, 1))
-    return number if several and single_of(charge.setting("mixed_precision")) == Const("fp16") else None
+    return number if several and charge.told("mixed_precision") == "fp16" else None
 
 
 def _since_update(earlier: ScalerCalls, event: ScalerCall) -> ScalerCalls:
