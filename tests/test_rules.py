@@ -45,6 +45,7 @@ NOT_READ = {
     "GPU214/good_decorator_from_elsewhere",
     "GPU312/good_each_entry_reduced",
     "GPU401/good_made_by_a_module_that_is_not_here",
+    "GPU110/good_built_anew",
     "GPU110/good_set_up_twice",
     "GPU401/good_world_size_to_unread_helper",
     "GPU403/good_address_from_outside",

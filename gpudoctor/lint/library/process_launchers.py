@@ -89,8 +89,9 @@ def _process(call: Call) -> Values:
     # A single helper process, such as a queue's feeder, is no launch.
     if target is None or items is None or not call.do.execution.open_loops:
         return _helper(call)
-    # Without a counter among the arguments the processes know no rank.
-    if not call.do.launch.counts_ranks and not any(values.any(_is_counted) for values in (*items, *named.values())):
+    # Without a counter among the arguments, or in one, the processes know no rank.
+    given = (value for values in (*items, *named.values()) for value in values)
+    if not call.do.launch.counts_ranks and not any(_holds_counter(call, value) for value in given):
         return _helper(call)
     call.emit(
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
@@ -113,7 +114,7 @@ def _started(call: Call[Instance]) -> Values:
         call.do.launch.run_beside(run, NO_ARGUMENTS, call.node)
         return singleton(NONE)
     # One for each of a counter that its constructor was given: that is its rank.
-    if any(map(_is_counted, attributes_of(call.do, call.receiver))) and call.do.execution.open_loops:
+    if _holds_counter(call, call.receiver) and call.do.execution.open_loops:
         call.emit(
             Spawn, target=run, args=None, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
             target_is_local=False, start_method=_start_method(call),
@@ -146,6 +147,11 @@ def _made(call: Call) -> Values:
 def _is_counted(value: Value) -> bool:
     """Another in each round of the loop: its counter, or what was calculated from it."""
     return Divergence.BATCH_INDEX in value.divergence
+
+
+def _holds_counter(call: Call, value: Value) -> bool:
+    """The counter itself, or an object that keeps it: `Process(target=f, args=(Settings(rank=rank),))`."""
+    return _is_counted(value) or (isinstance(value, Instance) and any(map(_is_counted, attributes_of(call.do, value))))
 
 
 def _start_method(call: Call) -> Values | None:

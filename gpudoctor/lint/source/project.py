@@ -270,11 +270,13 @@ class Project:
 
     def _from_renamed_root(self, parts: list[str]) -> ModuleFile | None:
         """A module of the package that the root is, by the name that its folder had where it was written: nobody knows
-        how a checkout will be called (`name-main`, `name_v2`)."""
-        if len(parts) < 2 or not is_package(self._root) or not is_strange(parts[0]):
+        how a checkout will be called (`name-main`, `name_v2`). Of a part of a larger tree it is a long one:
+        `from vision.teams.kit.tools.train import …`."""
+        if len(parts) < 2 or not is_strange(parts[0]):
             return None
-        found = self._under(self._root, parts[1:])
-        return found if isinstance(found, ModuleFile) else None
+        starts = (1,) if is_package(self._root) else range(2, len(parts) - 1)
+        found = (self._under(self._root, parts[start:]) for start in starts)
+        return next((module for module in found if isinstance(module, ModuleFile)), None)
 
     def _from_package_above(self, parts: list[str]) -> ModuleFile | None:
         """A module that counts from a package around the entry, where nothing else is meant: `PYTHONPATH=a/b/models`,

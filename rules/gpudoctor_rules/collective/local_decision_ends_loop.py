@@ -31,7 +31,7 @@ https://docs.pytorch.org/tutorials/advanced/generic_join.html; run on two CPU ra
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
@@ -43,7 +43,7 @@ from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
-from gpudoctor.lint.flow.condition import Divergence
+from gpudoctor.lint.flow.condition import Condition, Divergence
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.program import Program, ranks_in_words
 from gpudoctor.rule import Rule
@@ -168,9 +168,16 @@ def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[Joi
         if not asked or not event.loops or "join" in event.context.contexts:
             continue
         # On the other side of the test the rank makes such a step, too.
-        sides = {guard.negated() for guard in asked}
-        if not any(each.name == step.name and not sides.isdisjoint(each.event.condition.literals) for each in together):
+        if not any(each.name == step.name and _on_other_side(each.event, event, asked) for each in together):
             yield step, asked[0]
+
+
+def _on_other_side(other: Event, event: Event, asked: Sequence[Literal]) -> bool:
+    """It happens where the local test of an event has come out otherwise, be it a part of a longer one."""
+    if not {guard.negated() for guard in asked}.isdisjoint(other.condition.literals):
+        return True
+    without = Condition(event.condition.literals.difference(event.local_guards))
+    return other.condition.excludes(event.condition) and not other.condition.excludes(without)
 
 
 def _stays_behind(step: Event, leaving: LeaveLoop) -> bool:

@@ -30,20 +30,20 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import Value, Values, text_of
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.questions.addresses import is_here
 from gpudoctor.lint.repair.repair import After, Code, Fresh, Holds, Repair, Substitute
 from gpudoctor.lint.repair.snippets import FROM_LAUNCHER, LOCAL, local_rank_of
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.program import Program
 
 # Ranks that meet at such an address are on one node, where the global rank is the local one.
-HERE = ("localhost", "127.0.0.1", "0.0.0.0", "::1")
 
 
 class GlobalRankAsDevice(Rule):
@@ -129,15 +129,4 @@ def _one_node(program: Program) -> bool:
     # `except KeyError:` makes a group of one, for who starts no launcher: its address says nothing of the others.
     several = (init for init in program.events(InitGroup) if init.number_of_ranks != 1)
     methods = [init.init_method for init in several if init.init_method is not None]
-    return any(_is_here(values) for values in (*written, *methods))
-
-
-def _is_here(values: Values) -> bool:
-    # `setdefault` and arguments leave the address open: only an address that is surely local settles it.
-    return values.all(lambda value: any(_host(value).removeprefix("tcp://").startswith(name) for name in HERE))
-
-
-def _host(value: Value) -> str:
-    """The constant text with which a value begins."""
-    # `f"tcp://localhost:{port}"` has an open end; the host stands before it.
-    return text_of(value.in_text[0]) or ""
+    return any(is_here(values) for values in (*written, *methods))

@@ -35,12 +35,11 @@ from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Value, int_of, single_of, text_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
+from gpudoctor.lint.questions.addresses import HERE
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
     from gpudoctor.lint.program import Program
-
-HERE = ("localhost", "127.", "0.0.0.0", "::1", "[::1]")
 
 
 class LaunchHardCoded(Rule):

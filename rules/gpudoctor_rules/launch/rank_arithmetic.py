@@ -19,7 +19,8 @@ is `node * gpus + index`, and the world size `nodes * gpus`. No automatic fix.
 
 The numbers come from the user or the launcher as they are; the world size of a single machine is the count of its GPUs;
 a node's number is multiplied and the world size is the launcher's, which counts all processes; the program names its
-own machine as the one to meet on. A run is silent where a
+own machine as the one to meet on, or another one, to which as many processes may come from each of several machines. A
+run is silent where a
 process failed before it came to the group, or the ranks meet on another machine.
 
 ## Sources
@@ -34,9 +35,10 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import Const, Unknown, Value, int_of, single_of
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.program import LaunchWorld
+from gpudoctor.lint.questions.addresses import is_here
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
@@ -111,6 +113,7 @@ class RankArithmetic(Rule):
             and type(size.value) is int
             and started not in (None, size.value)
             and _counts_from_here(rank, started, size.value)
+            and not _others_may_come(program, group, size.value, started)
         ):
             yield self.found(
                 group.location,
@@ -184,6 +187,15 @@ def _counts_from_here(rank: Value | None, started: int | None, size: int) -> boo
     return rank is None or not moved or started is None or started > size
 
 
+def _others_may_come(program: Program, group: InitGroup, size: int, started: int | None) -> bool:
+    """Several machines may meet at another address than this one's own, each with as many processes."""
+    if not started or size <= started or size % started:
+        return False
+    writes = [write.value for write in program.events(EnvironmentWrite) if write.name == "MASTER_ADDR"]
+    meeting = [*writes, *([group.init_method] if group.init_method else [])]
+    return not all(map(is_here, meeting))
+
+
 def _is_for_each(program: Program, group: InitGroup, size: Value | None) -> bool:
     """All processes come here that the launcher starts, or the program at one place: more than one."""
     if group.condition or int_of(size) == 1:
@@ -226,15 +238,11 @@ def _repeats_on_each_node(program: Program, rank: Rank, size: Value | None) -> b
         several = isinstance(size, Unknown) and isinstance(size.times, Size) and size.config
         return several or (isinstance(size, Size) and size.product)
     # Other nodes would look for the first one on themselves.
-    if any(write.name == "MASTER_ADDR" and write.value.all(_is_here) for write in program.events(EnvironmentWrite)):
+    if any(write.name == "MASTER_ADDR" and is_here(write.value) for write in program.events(EnvironmentWrite)):
         return False
     # What an option says may be numbered over all nodes by whoever passes it.
     launched = program.world is LaunchWorld.TORCHRUN and rank.source in LAUNCHED
     return launched and (size is None or size.counts(SizeKind.WORLD))
-
-
-def _is_here(address: Value) -> bool:
-    return text_of(address) in ("localhost", "127.0.0.1")
 
 
 def _remedy(program: Program) -> str:

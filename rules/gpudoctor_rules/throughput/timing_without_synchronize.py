@@ -27,6 +27,7 @@ https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
@@ -40,6 +41,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.placement import Move
 from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
+from gpudoctor.lint.flow.condition import Condition
 from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round
 from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
@@ -131,7 +133,7 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     between = program.log[since.order + 1 : until.order]
     if any(_may_wait(event) for event in between):
         return None
-    work = [event for event in between if _is_work(program, event) and until.condition.implies(event.condition)]
+    work = [event for event in between if _is_work(program, event) and until.condition.implies(_tests(event, between))]
     if not work or any(_is_long(event, since) or _is_waited_for(event, since, between) for event in work):
         return None
     loop = since.loops[-1] if since.loops else None
@@ -141,12 +143,18 @@ def _unfinished(program: Program, since: ClockRead, until: ClockRead) -> Event |
     others = [e for e in program.log[loop.entered :] if e.order not in inside and _within_round(e, since)]
     # What waits in the case in which the clock is read need not do so in the others.
     if any(
-        isinstance(e, HostSync) and (until.condition.implies(e.condition) or in_every_round(program, e, loop))
+        isinstance(e, HostSync) and (until.condition.implies(_tests(e, others)) or in_every_round(program, e, loop))
         for e in others
     ):
         return work[-1]
     # Whole rounds are right on average: the queue is bounded, so each waits for an earlier one.
     return work[-1] if any(_is_work(program, e) and until.condition.implies(e.condition) for e in others) else None
+
+
+def _tests(event: Event, among: Sequence[Event]) -> Condition:
+    """Which tests lead to a statement: each value that it may concern has an event and a condition of its own."""
+    same = (e for e in among if type(e) is type(event) and e.location == event.location)
+    return reduce(Condition.intersection, [e.condition for e in same if e.context.frames == event.context.frames])
 
 
 def _within_round(event: Event, clock: ClockRead) -> bool:

@@ -9,8 +9,10 @@ from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 
 if TYPE_CHECKING:
+    from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
+    from gpudoctor.lint.flow.condition import Condition
     from gpudoctor.lint.program import Program
 
 
@@ -34,15 +36,27 @@ def trained_after(program: Program, wrap: Wrap, event: Event) -> Forward | None:
     # Evaluation may call the wrapper as well; what counts is a call that is differentiated.
     used = {identity for backward in program.events(Backward) for identity in backward.forwards}
     core = wrap.inner.core
+    anew = _wrapped_anew(program, core, event)
     # The first one that happens decides: a call that is too late, or a wrap that is in time.
-    for call in program.events(Forward, Wrap):
+    for call in program.events(Forward):
         if call.order <= event.order or call.condition.excludes(event.condition):
             continue
-        if isinstance(call, Wrap) and call.inner.core == core:
-            return None
-        if isinstance(call, Forward) and _calls(call, core) and call.graph and call.identity in used:
-            return call
+        if _calls(call, core) and call.graph and call.identity in used:
+            path = call.condition.and_(event.condition)
+            if not any(order < call.order and path.implies(condition) for order, condition in anew):
+                return call
     return None
+
+
+def _wrapped_anew(program: Program, core: Value, event: Event) -> list[tuple[int, Condition]]:
+    """Where the module is wrapped once more after an event, from when on, and in which case: what it is by then may
+    differ, which is no case of its own."""
+    found: dict[Location, tuple[int, Condition]] = {}
+    for wrap in program.events(Wrap):
+        if wrap.order > event.order and wrap.inner.core == core and not wrap.condition.excludes(event.condition):
+            order, condition = found.get(wrap.location, (wrap.order, wrap.condition))
+            found[wrap.location] = order, condition.intersection(wrap.condition)
+    return list(found.values())
 
 
 def _calls(call: Forward, core: Value) -> bool:

@@ -70,6 +70,7 @@ class ParametersAddedAfterWrap(Rule):
                 + _harm(added, wrap),
                 remedy="Finish the model first, and wrap it then.",
                 because=[("wrapped here", wrap.location)],
+                cause=wrap.location,
                 by=added,
             )
 
@@ -107,5 +108,10 @@ def _harm(added: PartAdded, wrap: Wrap) -> str:
 
 
 def _is_frozen(program: Program, added: PartAdded) -> bool:
-    """The new part is told to take no gradient."""
-    return any(flag.on is False and added.part in program.within(flag.module) for flag in program.events(GradientFlag))
+    """The new part is told to take no gradient: itself, or with all of the model once it is there."""
+    return any(
+        flag.on is False
+        and (flag.module == added.part or (flag.order > added.order and added.part in program.within(flag.module)))
+        and not flag.condition.excludes(added.condition)
+        for flag in program.events(GradientFlag)
+    )

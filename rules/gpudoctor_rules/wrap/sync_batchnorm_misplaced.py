@@ -100,7 +100,7 @@ class SyncBatchnormMisplaced(Rule):
 
     def _wrapped(self, program: Program, sync: SyncNorm) -> Finding | None:
         for wrap in program.events(Wrap):
-            if not _concerns(program, sync.module, wrap):
+            if not _concerns(program, sync.module, wrap) or _of_earlier_call(program, sync, wrap):
                 continue
             if wrap.kind is WrapperKind.DATA_PARALLEL and _meet(program, sync, wrap) and not _evaluates(program):
                 return self._in_one_process(sync, wrap)
@@ -150,6 +150,15 @@ class SyncBatchnormMisplaced(Rule):
 def _concerns(program: Program, module: Value, wrap: Wrap) -> bool:
     """The layers are in the wrapped model, or the wrapped one is a part of the converted one."""
     return module.core in program.within(wrap.inner) or wrap.inner.core in program.within(module)
+
+
+def _of_earlier_call(program: Program, sync: SyncNorm, wrap: Wrap) -> bool:
+    """A function that converts and wraps is called once more: what unread code gives it may be new by now."""
+    call = set(wrap.context.frames)
+    if isinstance(sync.given, Module) or call.issubset(sync.context.frames):
+        return False
+    before = (each for each in program.events(SyncNorm) if each.location == sync.location and each.order < wrap.order)
+    return any(call.issubset(each.context.frames) for each in before)
 
 
 def _converted(program: Program, wrap: Wrap) -> bool:

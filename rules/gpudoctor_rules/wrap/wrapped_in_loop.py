@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Wrapper, WrapperKind
+from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.training_step import Backward
@@ -116,7 +116,11 @@ def _earlier_rounds(program: Program, wrap: Wrap) -> Iterator[Loop]:
 
 def _again(loop: Loop, wrap: Wrap, other: Wrap) -> bool:
     # Another model in each iteration is what folds and ensembles do.
-    same = other.location == wrap.location and other.inner.core == wrap.inner.core
+    core = wrap.inner.core
+    same = other.location == wrap.location and other.inner.core == core
+    # What code that was not read gives may be a new one each time that it is asked.
+    if not isinstance(wrap.inner, Wrapper) and isinstance(core, Module) and core.made_by == UNSEEN:
+        return False
     # `if epoch == 5:`, as after layers were thawed, is another test in each iteration: it may hold in one of them only.
     first = any(each.identity == loop.identity and each.pass_ == 0 for each in other.loops)
     return same and first and wrap.condition.implies(other.condition)

@@ -136,6 +136,13 @@ class TestAbsolute:
         assert find("kit-main/train.py", "kit") is None, "any library could be meant"
         assert find("kit-main/train.py", "scipy.train") is None, "a library that is known"
 
+    def test_long_name_of_a_larger_tree(self) -> None:
+        lay("pyproject.toml", "kit/__init__.py", "tools/run.py", "tools/train.py")
+        assert find("tools/run.py", "vision.teams.kit.tools.train") == "tools/train.py"
+        assert find("tools/run.py", "kit2.tools.train") is None, "another package may have such a module, too"
+        assert find("tools/run.py", "vision.teams.train") is None, "one name is no evidence"
+        assert find("tools/run.py", "scipy.teams.tools.train") is None, "a library that is known"
+
     def test_nothing_is_looked_for_beside_an_unmarked_folder(self) -> None:
         lay("here/train.py", "here/other/kit.py")
         assert Project("here/train.py").root == str(Path.cwd() / "here")
