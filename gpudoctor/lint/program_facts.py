@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass, field
 
+RANKS_OF_TASKS = ("SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK")
+"""Where `srun` and `mpirun` tell a process its rank."""
+
 
 @dataclass(frozen=True)
 class EngineUser:
@@ -34,6 +37,9 @@ class ProgramFacts:
     group: Location | None = None
     group_alone: bool = True
     """It also runs as one process."""
+    ignored: Location | None = None
+    """Where it would make a group under `torchrun`, and makes none as its launch files start it: each of several
+    processes trains alone."""
     spawns: Location | None = None
     """It starts its processes itself, whoever starts it."""
     starts_its_own: bool = False
@@ -94,6 +100,8 @@ class AsStarted:
     """Other launch files start it in another way."""
     of_one: frozenset[str] = frozenset()
     """Options that launch files give it as one process, and never as several."""
+    tasks_of: str = ""
+    """What starts all of its processes itself, `srun` or `mpirun`, and tells them nothing of what `torchrun` would."""
 
     @property
     def said(self) -> str:

@@ -62,6 +62,9 @@ def programs_of(
             start, programs = freely, others
     if launch != "auto":
         return programs
+    # Each of several processes takes itself for the only one.
+    if started.tasks_of and not any(each.has(InitGroup) or each.frameworks or each.spawned for each in programs):
+        return _in_worlds(start, project, LaunchWorld.SINGLE.value)
     if started.several:
         return _as_several(start, project, programs)
     return _as_one(start, project, programs) if started.differs or _is_tool(started, programs) else programs

@@ -127,6 +127,7 @@ class AssumedLaunch(Position):
         "launcher_matters": "Something has asked whether a launcher starts the ranks, or the program itself.",
         "or_spawn": "Of a launcher's rank: where the program starts its ranks itself, it was started for that.",
         "refinements": "Assumptions for the next attempt.",
+        "tasks_of": "What starts the ranks in the place of `torchrun`, and names them in its own way: `srun`.",
         "without_group": "Executed for what it does in one process: of no use where it makes a group all the same.",
         "world_matters": "Something has asked how the program is launched: in another world it might go another way.",
     }
@@ -141,6 +142,7 @@ class AssumedLaunch(Position):
         self.world_matters = self.launcher_matters = self.or_spawn = False
         self.without_group = self.at_defaults = self.defaults_matter = False
         self.asked: set[Hashable] = set()
+        self.tasks_of = ""
         self.refinements: dict[Hashable, bool] = {}
         self.granted: set[Hashable] = set()
         self.choices = Choices()
@@ -164,7 +166,8 @@ class AssumedLaunch(Position):
 
     @property
     def launched_by(self) -> str:
-        return self.world.value
+        world = self.world
+        return self.tasks_of if self.tasks_of and world is LaunchWorld.TORCHRUN else world.value
 
     def start_ranks(self) -> None:
         """The program starts its ranks itself. Where nobody has asked for the launcher that it was thought to have, all

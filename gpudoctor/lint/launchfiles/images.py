@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import followed_by
+from gpudoctor.lint.launchfiles.compose_commands import compose_command
 from gpudoctor.lint.launchfiles.launchers import docker_run, launches_in
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.shell import Script
@@ -61,32 +62,9 @@ def in_image(entry: ShellCommand, service: BuiltService) -> Iterator[ProgramStar
             yield each
 
 
-_COMPOSE_TAKES = ("-f", "--file", "-p", "--project-name", "--profile", "--env-file", "--project-directory", "--ansi")
-
-
 def compose_stacks(commands: Iterable[ShellCommand]) -> Iterator[tuple[str, ...]]:
     """The files that commands of Docker Compose lay over each other, as they name them; none where they name none."""
     for command in commands:
-        words = [word.text for word in command.words]
-        words = words[words[0] == "sudo" :]
-        if words[:2] == ["docker", "compose"]:
-            rest = words[2:]
-        elif words[:1] == ["docker-compose"]:
-            rest = words[1:]
-        else:
-            continue
-        found: list[str | None] = []
-        while rest and (rest[0] is None or rest[0].startswith("-")):
-            name, equals, value = (rest[0] or "").partition("=")
-            taken: str | None = value if equals else None
-            if not equals and name in _COMPOSE_TAKES:
-                rest = rest[1:]
-                taken = rest[0] if rest else None
-            if name in ("-f", "--file"):
-                found.append(taken)
-            rest = rest[1:]
-        told = command.environment.get("COMPOSE_FILE")
-        if not found and told is not None:
-            found += (told.word.text or "").split(":") if told.word.text else [None]
-        if None not in found and (found or rest[:1] in (["up"], ["run"])):
-            yield tuple(each for each in found if each is not None)
+        found = compose_command(command)
+        if found is not None and None not in found.files and (found.files or found.does in ("up", "run")):
+            yield tuple(map(str, found.files))

@@ -295,11 +295,11 @@ MOST_WAYS = 3
 
 def _ways(starts: list[ProgramStart], configured: Mapping[int, Mapping[str, str]]) -> tuple[AsStarted, ...]:
     """The starts of a program by how many processes they make, those of several first."""
-    groups: dict[tuple[bool, int | None], list[ProgramStart]] = {}
+    groups: dict[tuple[bool, int | None, str], list[ProgramStart]] = {}
     for start in sorted(starts, key=_in_several, reverse=True):
-        groups.setdefault((_in_several(start), _processes(start)), []).append(start)
-    several = [group for (together, _), group in groups.items() if together]
-    alone = [group for (together, _), group in groups.items() if not together]
+        groups.setdefault((_in_several(start), _processes(start), start.tasks_of), []).append(start)
+    several = [group for (together, *_), group in groups.items() if together]
+    alone = [group for (together, *_), group in groups.items() if not together]
     kept = MOST_WAYS - len(alone)
     if len(several) > kept:
         several = [*several[: kept - 1], [start for group in several[kept - 1 :] for start in group]]
@@ -334,6 +334,7 @@ def _agreed(
         one_gpu=all(each.visible is not None and len(each.visible) < 2 for each in starts),
         differs=differs,
         of_one=of_one,
+        tasks_of=starts[0].tasks_of if all(several) and len({each.tasks_of for each in starts}) == 1 else "",
     )
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles.compose_commands import IN_SERVICE, ComposeCommand, compose_command
 from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.shell import Script, quoted_script, read_script
 from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
-from gpudoctor.lint.launchfiles.syntax import Syntax, options_of, words_of
+from gpudoctor.lint.launchfiles.syntax import Syntax, options_of, values_of, words_of
 from gpudoctor.record import replace
 
 MAX_DEPTH = 6
@@ -300,6 +300,8 @@ class _CommandReader:
             yield from self._repeated(name, command, starters, depth)
         elif name in _CONTAINERS and rest and rest[0].text == "run":
             yield from self._container_run(words, command, inner)
+        elif (composed := compose_command(command)) is not None:
+            yield from self._in_service(composed, command)
         elif name in ("singularity", "apptainer") and rest and rest[0].text in ("exec", "run"):
             _, following, _ = options_of(rest[1:], _SINGULARITY)
             yield from inner(following[1:])
@@ -404,6 +406,20 @@ class _CommandReader:
         following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
         # The project is mounted there, or copied. Nothing of the environment around it is seen inside.
         yield from own.starts(replace(command, words=tuple(following), environment=told), (), 1)
+
+    def _in_service(self, composed: ComposeCommand, command: ShellCommand) -> Iterator[ProgramStart]:
+        """`docker compose run train torchrun ...`: what is said of the service stands in the files of Compose."""
+        options, following = composed.in_service
+        service = following[0].text if following else None
+        if composed.does not in IN_SERVICE or service is None or None in composed.files or "entrypoint" in options:
+            return
+        container = Container(
+            f"the service `{service}`", _span(command.words[0].at, following[0].at), None,
+            service=(*map(str, composed.files), service),
+        )  # fmt: skip
+        own = _CommandReader(self._text, self._directives, container)
+        inside = replace(command, words=following[1:], environment=variables_told(composed.words))
+        yield from own.starts(inside, (), 1)
 
     def _quoted(
         self, command: ShellCommand, words: Sequence[Word], starters: tuple[Starter, ...], depth: int, *, per_node: bool
@@ -520,11 +536,7 @@ class _CommandReader:
 def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], Container, Environment]:
     """The options of `docker run`, the image and what follows it, and the container with what it is told."""
     options, following, closed = options_of(words[2:], _DOCKER)
-    told = {
-        each.text.partition("=")[0]: ShellVariable((Word((each.text.partition("=")[2],), each.at),), each.at, True)
-        for each in _values_of(words[2:], ("-e", "--env"))
-        if each.text is not None and "=" in each.text
-    }
+    told = variables_told(words[2:])
     shared, given = _shared_memory(options), _GIVES_GPUS & options.keys()
     plain = closed and _base(words[0]) == "docker" and "NVIDIA_VISIBLE_DEVICES" not in told
     container = Container(
@@ -536,6 +548,15 @@ def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], C
         gpus_remedy="`--gpus all`",
     )
     return options, following, container, told
+
+
+def variables_told(words: Sequence[Word]) -> dict[str, ShellVariable]:
+    """What a container is told by `-e NAME=value`."""
+    return {
+        each.text.partition("=")[0]: ShellVariable((Word((each.text.partition("=")[2],), each.at),), each.at, True)
+        for each in values_of(words, ("-e", "--env"))
+        if each.text is not None and "=" in each.text
+    }
 
 
 def _base(word: Word) -> str:
@@ -559,22 +580,11 @@ def runs_on_each(starters: Sequence[Starter]) -> bool:
 def _told(words: Sequence[Word], command: ShellCommand) -> Environment:
     """With the variables that `mpirun -x NAME=value` sets."""
     found = dict(command.environment)
-    for each in _values_of(words, ("-x",)):
+    for each in values_of(words, ("-x",)):
         name, equals, value = (each.text or "").partition("=")
         if equals:
             found[name] = ShellVariable((Word((value,), each.at),), each.at, True)
     return found
-
-
-def _values_of(words: Sequence[Word], flags: tuple[str, ...]) -> Iterator[Word]:
-    for flag, value in itertools.pairwise(words):
-        if flag.text in flags:
-            yield value
-        else:
-            for each in flags:
-                after = flag.after(f"{each}=")
-                if after is not None:
-                    yield after
 
 
 def _shared_memory(options: StartOptions) -> str | None:

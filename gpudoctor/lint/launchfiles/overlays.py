@@ -15,7 +15,7 @@ from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.start import BuiltService
+    from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
     from gpudoctor.lint.source.file import Sources
 
 _BY_DEFAULT = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
@@ -36,16 +36,55 @@ def together(
     lowest = {stack[0] for stack in stacks}
     stacks += [(path,) for path in compose if path not in over | lowest]
     made = {path: replace(file, launches=(), built=()) for path, file in compose.items()}
-    for base, *layers in stacks:
-        root = compose[base].services
-        for path in layers:
-            layer = compose[path].services
-            root = layer.over(root) if layer is not None and root is not None else root
+    for stack in stacks:
+        root, base = _laid(stack, compose), stack[0]
         if root is not None:
             made[base] = with_services(made[base], root, read[base].named)
     files = [made.get(file.path, file) for file in files]
     files = [_with_images(file, files) if file.built else file for file in files]
+    usual = dict(_usual(compose))
+    files = [
+        replace(file, launches=tuple(_in_service(file, each, compose, usual, read) for each in file.launches))
+        for file in files
+    ]
     return [replace(file, launches=tuple(known_commands(file.launches, console(file)))) for file in files]
+
+
+def _laid(stack: Sequence[str], compose: dict[str, LaunchFile]) -> Document | None:
+    root: Document | None = None
+    for path in stack:
+        layer = compose[path].services
+        root = layer.over(root) if layer is not None and root is not None else layer or root
+    return root
+
+
+def _in_service(
+    file: LaunchFile, launch: ProgramStart, compose: dict[str, LaunchFile], usual: dict[str, tuple[str, ...]],
+    read: dict[str, _Stacked],
+) -> ProgramStart:  # fmt: skip
+    """The start, with what the files of Compose say of the service in which it runs."""
+    if launch.container is None or not launch.container.service:
+        return launch
+    *names, service = launch.container.service
+    stack = _found_stack(file, names, compose, usual)
+    root = _laid(stack, compose) if stack else None
+    known = services_in(root, read[stack[0]].named) if root is not None else ()
+    for each in known:
+        if each.name == service:
+            return replace(launch, container=each.container, environment={**each.variables, **launch.environment})
+    return launch
+
+
+def _found_stack(
+    file: LaunchFile, names: Sequence[str], compose: dict[str, LaunchFile], usual: dict[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The files that a command lays over each other; none where one of them is not known."""
+    paths = [found_from(file, each) for each in names]
+    if names:
+        return tuple(map(str, paths)) if all(path in compose for path in paths) else ()
+    # It takes what lies there, from wherever it is called.
+    base = next((path for each in _BY_DEFAULT if (path := found_from(file, each)) in compose), None)
+    return usual.get(base, (base,)) if base is not None else ()
 
 
 class _Stacked:
@@ -68,16 +107,10 @@ def _stacks(files: Sequence[LaunchFile], compose: dict[str, LaunchFile]) -> Iter
     named: set[str] = set()
     for file in files:
         for names in file.composes:
-            paths = [found_from(file, each) for each in names]
-            if names and all(path in compose for path in paths):
-                named |= {str(path) for path in paths}
-                yield tuple(map(str, paths))
-            elif not names:
-                # It takes what lies there, from wherever it is called.
-                base = next((path for each in _BY_DEFAULT if (path := found_from(file, each)) in compose), None)
-                if base is not None:
-                    named.add(base)
-                    yield usual.get(base, (base,))
+            stack = _found_stack(file, names, compose, usual)
+            if stack:
+                named |= set(stack)
+                yield stack
     for base, stack in usual.items():
         if base not in named:
             named |= set(stack)

@@ -7,6 +7,7 @@ with what it assigns not known.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -446,7 +447,7 @@ class _ScriptRun:
         elif name == "wait":
             state.waits += 1
         elif name == "shift":
-            state.positional = None
+            self._shift(words[1].number if len(words) > 1 else 1)
         elif name in _ASSIGNING or name == "unset":
             for word in words[1:]:
                 if word.text is not None and word.text.isidentifier():
@@ -472,6 +473,13 @@ class _ScriptRun:
                 state.folder,
             )
         )
+
+    def _shift(self, count: int | None) -> None:
+        given = self.state.positional
+        known = given is not None and count is not None and not any(word.open for word in given[:count])
+        # In a loop or in a branch it may be done or not.
+        sure = known and not self.state.looped and not self.state.conditional
+        self.state.positional = given[count:] if given is not None and sure else None
 
     def _source(self, name: Word) -> None:
         """Another script goes on in the place of this command, with the same variables."""
@@ -740,8 +748,17 @@ def _joined(ends: Sequence[dict[str, ShellVariable]]) -> dict[str, ShellVariable
         same = len(bound) == len(ends) and all(each.words == bound[0].words for each in bound)
         exported = any(each.exported for each in bound)
         hole = Word((Hole(name),), bound[0].at, open=bound[0].array)
-        found[name] = bound[0] if same else ShellVariable((hole,), bound[0].at, exported, bound[0].array)
+        # `[[ -n $LR ]] && ARGS+=(--lr $LR)`: what stands before is known.
+        kept = _common_start(bound) if len(bound) == len(ends) and all(each.array for each in bound) else ()
+        found[name] = bound[0] if same else ShellVariable((*kept, hole), bound[0].at, exported, bound[0].array)
     return found
+
+
+def _common_start(bound: Sequence[ShellVariable]) -> tuple[Word, ...]:
+    together = itertools.takewhile(
+        lambda words: len(set(words)) == 1, zip(*(each.words for each in bound), strict=False)
+    )
+    return tuple(words[0] for words in together)
 
 
 def quoted_script(

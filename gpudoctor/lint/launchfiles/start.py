@@ -92,6 +92,8 @@ class Container:
     slots: int | None = None
     """How many processes `mpirun` places on each copy of it; None where that is not said."""
     slots_at: Location | None = None
+    service: tuple[str, ...] = ()
+    """The files of Compose that say more of it, as the command names them, and the name of its service."""
 
 
 @dataclass(frozen=True)
@@ -234,6 +236,13 @@ class ProgramStart:
             return tasks * machines if machines is not None else None
         # A task of SLURM on each machine starts the launcher there.
         return on_each * self.nodes if self.nodes is not None and tasks == 1 else None
+
+    @property
+    def tasks_of(self) -> str:
+        """What starts its processes itself and names their ranks in its own way, where nobody names them in torch's."""
+        starter = self.started_by("srun", "mpirun")
+        told = {"RANK", "LOCAL_RANK", "WORLD_SIZE"} & self.environment.keys()
+        return starter.name if self.launcher is StartedBy.PYTHON and starter is not None and not told else ""
 
     @property
     def visible(self) -> tuple[str, ...] | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.start import StartOption
@@ -76,3 +77,15 @@ def _option(words: Sequence[Word], at: int, first: str, syntax: Syntax) -> Start
     count = 2 if name in syntax.two else 1
     values = tuple(words[at + 1 : at + 1 + count])
     return StartOption(name, values[0] if values else None, word.at, (word, *values))
+
+
+def values_of(words: Sequence[Word], flags: tuple[str, ...]) -> Iterator[Word]:
+    """What each of these options is given, which may come more than once."""
+    for flag, value in itertools.pairwise(words):
+        if flag.text in flags:
+            yield value
+        else:
+            for each in flags:
+                after = flag.after(f"{each}=")
+                if after is not None:
+                    yield after

@@ -64,6 +64,9 @@ SIZES = {
     "OMPI_COMM_WORLD_SIZE": SizeKind.WORLD,
     "PMI_SIZE": SizeKind.WORLD,
 }
+_SET_BY_TASKS = {"srun": ("SLURM_", "PMI_"), "mpirun": ("OMPI_", "PMI_")}
+_NOTHING = ("=",)
+"""With which no variable begins."""
 # torchrun passes nothing on the command line: `--local_rank` came only from torch.distributed.launch.
 SET_BY_TORCHRUN = frozenset(
     [
@@ -131,7 +134,10 @@ def _is_set(do: LibraryContext, name: str, where: Environ = ENVIRON) -> bool | N
     if written is not None and not written.any(_is_left_alone):
         return True
     # `mp.spawn` sets none of them, so `"RANK" in os.environ` tells the launchers apart.
-    if name in SET_BY_TORCHRUN and do.launch.launched_by == "torchrun":
+    launcher = do.launch.launched_by
+    if name in SET_BY_TORCHRUN and launcher == "torchrun":
+        return True
+    if name.startswith(_SET_BY_TASKS.get(launcher, _NOTHING)) and (name in RANKS or name in SIZES):
         return True
     # `if "SLURM_JOB_ID" in os.environ: os.environ["RANK"] = ...`.
     told = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT

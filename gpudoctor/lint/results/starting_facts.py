@@ -15,7 +15,7 @@ from gpudoctor.lint.events.process import ArgumentDeclared, ArgumentsParsed, Ini
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.flow.condition import ALWAYS
 from gpudoctor.lint.program import LaunchWorld
-from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
+from gpudoctor.lint.program_facts import RANKS_OF_TASKS, EngineUser, ProgramFacts
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def facts_with(
             # Whether it goes on without a launcher shows where it is followed without one.
             single = follow(alone, LaunchWorld.SINGLE.value)
             facts = replace(facts, group_alone=not any(program.awaits_others() for program in single))
+    if facts is not None and way.tasks_of and facts.ignored is None:
+        facts = replace(facts, ignored=_ignored(programs, way, follow))
     ended = next((each.ended for each in programs if each.size_matters and not each.trained_at), None)
     # The test that ends it before its training may do so because there are as many processes as this.
     if facts is None or ended is None or way.processes is None:
@@ -49,6 +51,21 @@ def facts_with(
     if not any(each.trained_at for each in follow(replace(way, processes=None), "")):
         return facts
     return replace(facts, refused=way.processes, refused_by=ended.what, refused_at=ended.at)
+
+
+def _ignored(
+    programs: Sequence[Program], way: AsStarted, follow: Callable[[AsStarted, str], Sequence[Program]]
+) -> Location | None:
+    """Where it would make a group under `torchrun`, where it trains with none as it is started."""
+    grouped = any(each.has(InitGroup) or each.frameworks or each.spawned for each in programs)
+    if (
+        grouped
+        or not any(each.trained_at for each in programs)
+        or any(each.may_name(*RANKS_OF_TASKS) for each in programs)
+    ):
+        return None
+    others = (each for each in follow(replace(way, tasks_of=""), "") if each.world is LaunchWorld.TORCHRUN)
+    return next((event.location for each in others for event in each.events(InitGroup)), None)
 
 
 def facts_of(programs: Sequence[Program]) -> ProgramFacts:

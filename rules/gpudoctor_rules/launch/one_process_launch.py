@@ -6,7 +6,8 @@
 them, without a word. `python train.py` starts no launcher at all. A program that joins a process group then ends with
 `ValueError: Error initializing torch.distributed using env:// rendezvous: environment variable RANK expected, but not
 set`. So do all processes of `srun python train.py` and `mpirun python train.py`: SLURM and MPI tell each its rank, but
-under names of their own.
+under names of their own. A program that takes itself for the only process where `RANK` is not set then trains once in
+each of them, a model of its own every time.
 
 ## Fix
 
@@ -40,7 +41,12 @@ if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launched import Launched
     from gpudoctor.lint.program_facts import ProgramFacts
 
-_OWN_RANK = {"srun": "SLURM_PROCID", "mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec": "OMPI_COMM_WORLD_RANK"}
+_OWN_RANK = {
+    "srun": "SLURM_PROCID",
+    "mpirun": "OMPI_COMM_WORLD_RANK",
+    "mpiexec": "OMPI_COMM_WORLD_RANK",
+    "horovodrun": "HOROVOD_RANK",
+}
 """Where each tells a process its rank; `mpirun` is Open MPI's."""
 
 
@@ -85,9 +91,11 @@ class OneProcessLaunch(Rule):
         self, launched: Launched, file: LaunchFile, launch: ProgramStart, starter: Starter
     ) -> Iterator[Finding]:
         """They tell each process its rank, but not under the names that the group of the program asks for."""
-        if not _waits_for_ranks(launched.program_of(file, launch), launch) or launch.world_size == 1:
-            return
         facts = launched.program_of(file, launch)
+        if facts is not None and facts.ignored is not None and (launch.world_size or 0) > 1:
+            yield from self._of_strangers(launch, starter, facts)
+        if not _waits_for_ranks(facts, launch) or launch.world_size == 1:
+            return
         told = _OWN_RANK.get(starter.word.shown.rpartition("/")[2])
         # Others have names of their own for it.
         if told is None:
@@ -100,6 +108,20 @@ class OneProcessLaunch(Rule):
             remedy=f"Start one `torchrun` on each node in the place of `python`, or set `RANK` from `{told}`.",
             because=[("the process group is made", facts.group if facts is not None else None)],
             severity=Severity.ERROR,
+        )
+
+    def _of_strangers(self, launch: ProgramStart, starter: Starter, facts: ProgramFacts) -> Iterator[Finding]:
+        """None of the processes knows of the others: the program asks for what only a launcher of PyTorch says."""
+        # Each may be told to do something else.
+        if not launch.tasks_of or any(word.holes and launch.per_node for word in launch.arguments):
+            return
+        yield self.found(
+            starter.word.at,
+            f"`{starter.word.shown}` starts {launch.world_size} processes of {named(launch)} and sets neither `RANK` "
+            "nor `WORLD_SIZE`: each takes itself for the only one, and trains a model of its own.",
+            remedy="Start one `torchrun` on each node in the place of `python`, or set the variables from those of "
+            f"`{starter.word.shown}`.",
+            because=[("with a launcher the processes would meet here", facts.ignored)],
         )
 
     def _of_python(self, launched: Launched, file: LaunchFile, launch: ProgramStart) -> Iterator[Finding]:

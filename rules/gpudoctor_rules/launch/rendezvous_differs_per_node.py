@@ -30,7 +30,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy
+from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
 from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d
 
@@ -74,6 +74,7 @@ class RendezvousDiffersPerNode(Rule):
             yield from self._of_address(file, launch, nodes)
             yield from self._of_rank(launch)
             yield from self._of_many(launch, nodes, settings)
+        yield from self._of_files(launched)
 
     def _of_address(self, file: LaunchFile, launch: ProgramStart, nodes: int) -> Iterator[Finding]:
         alone = launch.option("standalone")
@@ -167,6 +168,33 @@ class RendezvousDiffersPerNode(Rule):
             else "Count the nodes in the loop, and give each its number.",
             because=[("the rank stands here", written.at if written is not None else None)],
         )
+
+    def _of_files(self, launched: Launched) -> Iterator[Finding]:
+        """A file for each node, of which all say the same, their rank included."""
+        alike: dict[tuple[object, ...], list[tuple[LaunchFile, StartOption]]] = {}
+        counts: dict[tuple[object, ...], int] = {}
+        for file, launch in launched.launches:
+            option = launch.option("node-rank", "machine-rank")
+            known = option is not None and option.number is not None and launch.closed
+            if option is None or not known or launch.starters or launch.looped or (launch.nodes or 1) < 2:
+                continue
+            options = tuple(sorted((each.name, each.text) for each in launch.options.values()))
+            words = tuple(each.text for each in launch.arguments)
+            if not meets_by_c10d(launch) and None not in words:
+                key: tuple[object, ...] = (launched.path_of(file, launch), options, words)
+                counts[key] = launch.nodes or 1
+                alike.setdefault(key, []).append((file, option))
+        for key, found in alike.items():
+            files = {file.path for file, _ in found}
+            if key[0] is not None and len(files) == len(found) == counts[key]:
+                option = found[-1][1]
+                yield self.found(
+                    option.at,
+                    f"{len(found)} files start one of {len(found)} nodes each, and all say rank {option.text}: the "
+                    "nodes wait for one that never comes.",
+                    remedy="Give each its own number, or take it from an argument: `--node-rank=$1`.",
+                    because=[("another one says so, too", found[0][1].at)],
+                )
 
 
 def _address(launch: ProgramStart) -> tuple[Word | None, Location | None]:
