@@ -327,9 +327,12 @@ class Program:
     def takes_local_rank(self) -> bool:
         """Its launcher passes the local rank as an option, and it takes that one."""
         passed = self.launcher == "launch" and "launch --use_env" not in self.launchers_named()
-        declared = passed and any(event.name == "local_rank" for event in self.events(ArgumentDeclared))
         # Before that, the variable was set for those alone who asked for it.
-        return declared or (passed and self.is_before_torch(1, 9))
+        return passed and (self._declares_local_rank or self.is_before_torch(1, 9))
+
+    @property
+    def _declares_local_rank(self) -> bool:
+        return any(event.name == "local_rank" for event in self.events(ArgumentDeclared))
 
     @cached_property
     def distributed(self) -> bool:
@@ -420,10 +423,9 @@ class Program:
         expects = self.has(DestroyGroup) or any(event.several for event in self.events(UseManaged))
         expects = expects or (bool(self.leaving("processes")) and self.has(Collective))
         expects = expects or self._prepares
-        # A trainer is started either way; who reads what the launcher has set for its ranks has one in mind.
-        expects = expects or (
-            bool(self.frameworks) and any(event.of_launcher for event in self.events(EnvironmentRead))
-        )
+        # A trainer is started either way; who reads or takes what the launcher tells its ranks has one in mind.
+        told = any(event.of_launcher for event in self.events(EnvironmentRead)) or self._declares_local_rank
+        expects = expects or (bool(self.frameworks) and told)
         return self.distributed or (self.world.several_processes and (expects or self.started_in_several))
 
     @property

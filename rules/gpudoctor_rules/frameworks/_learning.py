@@ -9,7 +9,7 @@ from gpudoctor.lint.domain.provenance import is_whole
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.questions.gradient_use import holds
-from gpudoctor.lint.questions.loop_rounds import batch_loop, in_every_round, same_round
+from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, training_loop
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def step_of(program: Program, backward: Backward, model: Value) -> OptimizerStep
 def step_of_each_batch(program: Program) -> tuple[Backward, OptimizerStep] | None:
     """A backward of Accelerate's, and a step that follows on it in each iteration of the loop."""
     for step in program.events(OptimizerStep):
-        loop = batch_loop(step)
+        # Batches may also be drawn in a loop that counts steps.
+        loop = training_loop(program, step)
         if loop is None or not in_every_round(program, step, loop):
             continue
         for backward in program.events(Backward):

@@ -4,9 +4,9 @@
 
 The `step()` of a prepared schedule steps it once for each process, because the batches of all ranks (each process, one
 for each GPU) are meant to count. A prepared loader has its batches divided by that number already. A schedule whose
-length is computed from `len(loader)` after `prepare` is therefore over after an N-th of the training on N GPUs, and
-the learning rate stays at its end from there on. One that steps once an epoch decays N times as fast. No error is
-raised, and on one GPU nothing is wrong.
+length is computed from `len(loader)` after `prepare`, or is the number of steps at which the training ends, is
+therefore over after an N-th of the training on N GPUs, and the learning rate stays at its end from there on. One that
+steps once an epoch decays N times as fast. No error is raised, and on one GPU nothing is wrong.
 
 ## Fix
 
@@ -36,7 +36,8 @@ from gpudoctor.lint.domain.optim import Scheduler
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.symbols import Length
-from gpudoctor.lint.domain.value import Unknown, in_code, name_of
+from gpudoctor.lint.domain.value import Truth, Unknown, in_code, name_of
+from gpudoctor.lint.events.collective import LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.events.training_step import OptimizerStep, SchedulerStep
@@ -47,6 +48,7 @@ from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 if TYPE_CHECKING:
     from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.knowledge import UseManaged
+    from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.program import Program
     from gpudoctor.run.recording import Recording
 
@@ -83,8 +85,11 @@ class SchedulerStepsNTimes(Rule):
                 continue
             told.add(scheduler)
             loader = _measured_by(scheduler)
-            if loader is not None and all(batch_loop(step) is not None for step in steps):
+            each_batch = all(batch_loop(step) is not None for step in steps)
+            if loader is not None and each_batch:
                 yield self._too_short(event, scheduler, loader)
+            elif each_batch and (number := _ends_training(program, scheduler)) is not None:
+                yield self._counted_once(event, scheduler, number)
             elif all(_each_epoch(program, step) for step in steps):
                 yield self._ahead(event, scheduler, steps[0])
 
@@ -121,6 +126,16 @@ class SchedulerStepsNTimes(Rule):
             because=[(f"{batches} is prepared", loader.place), ("the schedule is prepared", event.location)],
         )
 
+    def _counted_once(self, event: Prepare, scheduler: Scheduler, number: Value) -> Finding:
+        owner, steps = in_code(event.managed, "accelerator"), name_of(number, "the number of steps")
+        return self.found(
+            scheduler.place,
+            f"The length of {name_of(scheduler, 'the schedule')} is {steps}, after which the training ends, and each "
+            "of its steps counts for all processes: on N GPUs it is over after an N-th of the training.",
+            remedy=f"Multiply the length, and the warm-up, by `{owner}.num_processes`.",
+            because=[("the schedule is prepared", event.location)],
+        )
+
     def _ahead(self, event: Prepare, scheduler: Scheduler, step: SchedulerStep) -> Finding:
         return self.found(
             step.location,
@@ -146,6 +161,25 @@ def _measured_by(scheduler: Scheduler) -> Loader | None:
     lengths = (part.of for part in made_of if isinstance(part, Length))
     loaders = (each for each in lengths if isinstance(each, Loader))
     return next((each for each in loaders if each.managed == ACCELERATE), None)
+
+
+def _ends_training(program: Program, scheduler: Scheduler) -> Value | None:
+    """The setting that is the length of the schedule, as it is, and at which the loop that trains is left."""
+    length = scheduler.given.keywords.get("num_training_steps")
+    number = length.single if length is not None else None
+    if number is None or not number.config:
+        return None
+    leaving = (each.condition for each in program.events(LeaveLoop) if each.how in ("break", "return"))
+    asked = (part for when in leaving for literal in when for part in _asked(literal))
+    return number if number in asked else None
+
+
+def _asked(test: Literal) -> Iterator[object]:
+    """What a test compares, also where its answer was joined with that of another path."""
+    for part in provenance_of(test):
+        yield part
+        if isinstance(part, Truth):
+            yield from _asked(part.literal)
 
 
 def _parts(value: Value) -> Iterator[object]:

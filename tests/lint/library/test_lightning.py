@@ -210,6 +210,24 @@ def test_a_step_for_each_optimizer(paper):
     ]  # fmt: skip
 
 
+ENDED = """
+class Ended(Net):
+    def training_step(self, batch, batch_idx):
+        return {"loss": 0, "out": self.layer(batch[0])}
+    def training_step_end(self, parts):
+        came("training_step_end")
+        return parts["out"].mean()
+
+L.Trainer().fit(Ended(), loader())
+"""
+
+
+def test_what_a_step_returns_may_be_no_loss_yet(paper):
+    found = paper(BEGIN + ENDED)
+    assert _came(found)[-1] == "training_step_end"
+    assert found.events(Backward)[0].loss.forwards
+
+
 HOOKS_OF_A_STEP = """
 class Watch(L.Callback):
     def on_train_start(self, trainer, module): came("callback of the module")

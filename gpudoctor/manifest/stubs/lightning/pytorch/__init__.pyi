@@ -155,16 +155,19 @@ class Trainer:
         if told_by_name(model, "training_step", "optimizer_idx"):
             # Before version 2: once for each optimizer.
             for index, optimizer in enumerate(self.optimizers):
-                out = tell(model, "training_step", batch, batch_idx, index)
+                out = self._ended(model, tell(model, "training_step", batch, batch_idx, index))
                 self._optimize(model, out, [optimizer], batch_idx)
         else:
             automatic = held(model, "automatic_optimization", True)
             if not automatic:
                 optimizes_itself(model)
-            out = tell(model, "training_step", batch, batch_idx, 0)
+            out = self._ended(model, tell(model, "training_step", batch, batch_idx, 0))
             if automatic:
                 self._optimize(model, out, self.optimizers, batch_idx)
         self._tell(model, "on_train_batch_end", out, batch, batch_idx, 0)
+    def _ended(self, model, out):
+        # Before version 2: what it makes of the result is what is learnt from.
+        return tell(model, "training_step_end", out) if written(model, "training_step_end") else out
     def _optimize(self, model, out, optimizers, batch_idx):
         loss = out["loss"] if surely(isinstance(out, dict)) else out
         if possibly(loss is not None):
