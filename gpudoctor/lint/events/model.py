@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.tensor import Tensor
-from gpudoctor.lint.domain.value import Unknown, Values
+from gpudoctor.lint.domain.value import NONE, Unknown, Values
 from gpudoctor.lint.events.event_context import Event
 from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass
@@ -25,8 +26,8 @@ class Wrap(Event):
     model_device: Values | None = None
     group_exists: bool | None = None
     """A process group was initialised before: True, False, or None where that is not known."""
-    ids: tuple[Values, ...] | None = None
-    """The items of `device_ids`, None where they are not known one by one."""
+    ids: tuple[Device | None, ...] | None = None
+    """The devices of `device_ids`, each None where it is not known; None where not even how many is."""
     trainable: bool | None = None
     """Some parameter takes a gradient. False where surely none does, None where that is not known."""
     find_unused: bool | None = False
@@ -48,6 +49,13 @@ class Wrap(Event):
     def in_place(self) -> bool:
         """The model itself was changed: `fully_shard` puts nothing around it."""
         return self.kind is WrapperKind.FSDP and self.wrapper == self.inner
+
+    @property
+    def names_ids(self) -> bool | None:
+        """`device_ids` is given: True, False, or None where it may be None."""
+        if self.device_ids is None or self.device_ids.single == NONE:
+            return False
+        return True if self.device_ids.all(lambda value: value != NONE) else None
 
     @property
     def on_one_gpu(self) -> bool:

@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Attribute, CallResult
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, single_of
+from gpudoctor.lint.domain.value import FALSE, NONE, Anonymous, Const, Unknown, Value, Values, int_of, single_of
 from gpudoctor.lint.events.model import AttributeMissed, ForwardMarked, SyncNorm, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed
 from gpudoctor.lint.events.training_step import ClipGradients, GradientSync
@@ -96,7 +96,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids,
         model_device=device.restrict(when) if device is not None else None,
-        group_exists=group_exists(call.do), ids=_items(call, ids),
+        group_exists=group_exists(call.do), ids=_devices(call, ids),
         trainable=is_trainable(call.do, inner), find_unused=call.switch(-1, "find_unused_parameters"),
         static=call.switch(-1, "static_graph"), certain=certain, opaque=call.open_ended,
         keeps_parameters=call.switch(-1, "use_orig_params"), uncut=_may_stay_whole(call, effect),
@@ -131,6 +131,19 @@ def _seen(value: Value, place: Location) -> Module | Wrapper:
 def _items(call: Call, ids: Values | None) -> tuple[Values, ...] | None:
     only = single_of(ids)
     return known_items(call.do, only) if isinstance(only, (ListOf, TupleOf)) else None
+
+
+def _devices(call: Call, ids: Values | None) -> tuple[Device | None, ...] | None:
+    items = _items(call, ids)
+    return tuple(map(_device, items)) if items is not None else None
+
+
+def _device(item: Values) -> Device | None:
+    """`device_ids` takes numbers, devices and strings; a bare number means a CUDA device."""
+    only = item.single
+    if isinstance(only, Device):
+        return only
+    return Device("cuda", only) if isinstance(only, Rank) or int_of(only) is not None else None
 
 
 def _note_place(call: Call, kind: WrapperKind, inner: Value, ids: Values | None) -> None:

@@ -63,7 +63,7 @@ def _lives_on_own(program: Program, wrap: Wrap) -> bool:
     if wrap.model_device is not None:
         return wrap.model_device.all(lambda device: _own(device) or _is_chosen_own(program, wrap, device))
     # Where it is not known, `device_ids` says where it must be.
-    return any(each.all(_own) for each in wrap.ids or () if len(each))
+    return any(each is not None and _own(each) for each in wrap.ids or ())
 
 
 def _is_chosen_own(program: Program, wrap: Wrap, device: Value) -> bool:

@@ -33,8 +33,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind, chain_of
-from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, Const, Value, Values, int_of
+from gpudoctor.lint.domain.value import Const, Value
 from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
 from gpudoctor.lint.questions.devices_compared import (
@@ -124,7 +123,7 @@ class DeviceIdsMismatch(Rule):
         if program.managed_by:
             return None
         # Left out, `device_ids` means all GPUs, and the copy on the first of them is the original.
-        wanted = _first_id(wrap) or (Device("cuda", Const(0)) if _left_out(wrap.device_ids) else None)
+        wanted = _first_id(wrap) or (Device("cuda", Const(0)) if wrap.names_ids is False else None)
         actual = _resolved(program, certain_device(call.device))
         if wanted is None or actual is None or actual.is_cpu:
             return None
@@ -147,16 +146,8 @@ def _only_wrapper(module: Value) -> Value:
     return around[0] if len(around) == 1 else module
 
 
-def _left_out(ids: Values | None) -> bool:
-    return ids is None or ids.single == NONE
-
-
 def _first_id(wrap: Wrap) -> Device | None:
-    only = wrap.ids[0].single if wrap.ids else None
-    if isinstance(only, Device):
-        return only
-    # `device_ids` takes numbers, devices and strings; a bare number means a CUDA device.
-    return Device("cuda", only) if isinstance(only, Rank) or int_of(only) is not None else None
+    return wrap.ids[0] if wrap.ids else None
 
 
 def _resolved(program: Program, device: Device | None) -> Device | None:

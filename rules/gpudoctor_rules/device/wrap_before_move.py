@@ -32,7 +32,7 @@ from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
-from gpudoctor.lint.domain.value import NONE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import InitGroup
 from gpudoctor.lint.repair.repair import Holds, Repair, Replace, Source
@@ -93,7 +93,7 @@ class WrapBeforeMove(Rule):
 
 
 def _move(program: Program, wrap: Wrap) -> Repair:
-    ids = wrap.ids[0].single if wrap.ids else None
+    ids = wrap.ids[0].index if wrap.ids and wrap.ids[0] is not None else None
     # The number that the wrapper is given is that of the GPU.
     number = Holds(ids) if isinstance(ids, Rank) else local_rank(spawned=program.spawned)
     title = "Move the model to the GPU first"
@@ -114,7 +114,7 @@ def fails_at_wrap(program: Program) -> list[Wrap]:
 
 def _has_ids(wrap: Wrap) -> bool:
     # DDP takes an empty list for None.
-    return wrap.device_ids is not None and wrap.device_ids.all(lambda value: value != NONE) and wrap.ids != ()
+    return wrap.names_ids is True and wrap.ids != ()
 
 
 def _gpu_only(program: Program) -> bool:

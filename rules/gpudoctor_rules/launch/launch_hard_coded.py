@@ -30,9 +30,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Value, int_of, single_of, text_of
+from gpudoctor.lint.domain.value import single_of, text_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import HERE
@@ -63,8 +62,12 @@ class LaunchHardCoded(Rule):
 
 def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
     for wrap in program.events(Wrap):
-        ids = [single_of(each) for each in wrap.ids or ()]
-        if wrap.kind is WrapperKind.DATA_PARALLEL and len(ids) > 1 and all(_is_gpu(each) for each in ids):
+        ids = wrap.ids or ()
+        if (
+            wrap.kind is WrapperKind.DATA_PARALLEL
+            and len(ids) > 1
+            and all(each is not None and each.literal_index is not None for each in ids)
+        ):
             yield (
                 wrap.location,
                 "The GPUs are written in the program",
@@ -113,9 +116,3 @@ def _addresses(program: Program) -> Iterator[tuple[Location, str, str]]:
 def _names_several(gpus: str) -> bool:
     numbers = [each.strip() for each in gpus.split(",")]
     return len(numbers) > 1 and all(each.isdigit() for each in numbers)
-
-
-def _is_gpu(value: Value | None) -> bool:
-    if isinstance(value, Device):
-        return value.literal_index is not None
-    return int_of(value) is not None

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import Module, WrapperKind
-from gpudoctor.lint.domain.value import NONE, Value, name_of
+from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.collective import Discard
 from gpudoctor.lint.events.model import ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.events.process import InitGroup
@@ -188,5 +188,4 @@ def _averages(wrap: Wrap) -> bool:
 def _on_cpu(program: Program, wrap: Wrap) -> bool:
     """DDP of a model on the CPU by choice: with `device_ids` or NCCL that is a mistake of its own."""
     by_choice = any(init.only_backend == "gloo" for init in program.events(InitGroup))
-    ids = wrap.device_ids is not None and wrap.device_ids.any(lambda value: value != NONE)
-    return by_choice and wrap.kind is WrapperKind.DDP and not ids and on_cpu(wrap.model_device)
+    return by_choice and wrap.kind is WrapperKind.DDP and wrap.names_ids is False and on_cpu(wrap.model_device)
