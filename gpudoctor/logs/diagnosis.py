@@ -11,6 +11,7 @@ from gpudoctor.logs.endings import (
     CUT,
     LEFT_BEHIND,
     LOADER_THREAD,
+    NOT_LISTENING,
     OUT_OF_MEMORY,
     SIGKILL,
     STOOD_ALONE,
@@ -165,7 +166,7 @@ def diagnose(facts: Iterable[LogFact], files: int) -> LogDiagnosis:
 
 
 def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
-    told = list(_failures(known))
+    told = _with_reasons(list(_failures(known)))
     # One address was taken, or refused a connection: it says no more than that none was left.
     whole = {id(each.meaning) for each in told if not each.cut}
     told = [each for each in told if not each.cut or each.meaning is None or id(each.meaning) not in whole]
@@ -225,6 +226,12 @@ def _of_one_run(known: Sequence[LogFact], files: int) -> LogDiagnosis:
     last = max((fact.at.order for fact in known), default=0)
     waited = missing if unlike or not own else None
     return LogDiagnosis(first, alike, because, sure, waited, _grouped(others), last, files)
+
+
+def _with_reasons(told: list[LoggedFailure]) -> list[LoggedFailure]:
+    """Why no address was left to listen on stands in what was said of each of them."""
+    why = next((each.meaning for each in told if each.cut and "server socket has failed" in each.text), None)
+    return [replace(each, meaning=why) if why and each.meaning is NOT_LISTENING else each for each in told]
 
 
 def _standstill(fact: Standstill) -> LoggedFailure:
@@ -578,10 +585,17 @@ def _first_of(
         # A table of the launcher that ends before the root cause names others, too.
         return earliest, because, not (earliest.cut or (earliest.exit and earliest.time))
     if by_time:
+        if any(_within_a_second_elsewhere(earliest, each) for each in own):
+            return earliest, "its time is the earliest, by less than clocks of two nodes may differ", False
         return earliest, "its time is the earliest", True
     if files == 1:
         return earliest, "it stands first in the log", len({_who(each.by) for each in own}) == 1
     return earliest, "several processes failed, and the logs have no times", False
+
+
+def _within_a_second_elsewhere(one: LoggedFailure, other: LoggedFailure) -> bool:
+    hosts = {one.by.host, other.by.host} - {""}
+    return len(hosts) > 1 and one.at.at.partition(".")[0] == other.at.at.partition(".")[0]
 
 
 def _one_clock(failures: Sequence[LoggedFailure]) -> bool:

@@ -90,6 +90,8 @@ def meaning_of_end(text: str, *, exit: bool) -> ErrorText | None:
 
 LOADER_THREAD = next(each for each in ERROR_TEXTS if each.inside.startswith(r"pin_memory\.py:"))
 """How a thread that serves a loader ends after its workers or its process."""
+NOT_LISTENING = next(each for each in ERROR_TEXTS if each.pattern.startswith("failed to listen"))
+"""What is said where no address was left to listen on, and not why."""
 OUT_OF_MEMORY = next(each for each in ERROR_TEXTS if each.pattern.startswith("oom[-_]kill"))
 """How the kernel and SLURM tell that they have killed for memory."""
 CLOSED = next(each for each in ERROR_TEXTS if each.pattern.startswith("closing signal"))

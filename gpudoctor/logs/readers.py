@@ -46,7 +46,7 @@ _TELLING = re.compile(
             r"rocess \d+ (?:terminated with|\(local_rank \d+\) FAILED)",
             r"death signal, shutting down",
             r"\[E[^\]]*socket\.cpp",
-            r"failed to listen on any\b|server socket has failed to \w+ \w+ \S+ \(errno: 98",
+            r"failed to listen on any\b|server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)",
             r"Rendezvous\w*Error",
             r"ranks:|waiting for remainder of ranks",
             r"\*\*\* SIG[A-Z]+ received at time",
@@ -386,7 +386,7 @@ _NOTICE = re.compile(
     r"but didn't join|lagging/dead/mismatched|Detected mismatch between collectives|Duplicate GPU detected|"
     r"terminated with signal|failed to pass monitoredBarrier|Out Of Memory|NCCL error|execve\(\): |"
     r"death signal, shutting down|\[E[^\]]*socket\.cpp|failed to listen on any\b|"
-    r"server socket has failed to \w+ \w+ \S+ \(errno: 98|"
+    r"server socket has failed to \w+ \w+ \S+ \(errno: (?:13|98|99)|"
     r"\"message\": \"Rendezvous\w*Error|(?:missing|ready) ranks: |waiting for remainder of ranks|"
     r"SIG\w+ received at time|"
     r"A worker died or was killed|THCudaCheck FAIL|\.(?:cu|hip):\d+: .*[Aa]ssertion|block: \[.*\] Assertion|"

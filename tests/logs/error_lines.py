@@ -6,6 +6,12 @@ LINES: tuple[tuple[str, str], ...] = (
     ("ValueError: host not found: Name or service not known", "leads nowhere"),
     ("RuntimeError: NPU out of memory. Tried to allocate 1.66 GiB (NPU 2; 60.96 GiB total capacity)", "no memory left"),
     ("THCudaCheck FAIL file=torch/csrc/cuda/Module.cpp line=34 error=10 : invalid device ordinal", "asked for a GPU"),
+    ("RuntimeError: The server socket has failed to listen on any local network address. port: 80, useIpv6: 0, code: "
+     "-13, name: EACCES, message: permission denied", "only root"),
+    ("RuntimeError: The server socket has failed to listen on any local network address. port: 29500, useIpv6: 0, "
+     "code: -99, name: EADDRNOTAVAIL, message: address not available", "not one of its node"),
+    ("torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: "
+     "29500, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use", "second training"),
     ("OMP: Error #13: Assertion failure at z_Linux_util.cpp(2361).", "OpenMP"),
     # --- what stands outside of a traceback ---
     ("misc/nvmlwrap.cc:187 NCCL WARN nvmlDeviceGetHandleByPciBusId() failed: Not Found", "does not tell NCCL"),

@@ -109,6 +109,17 @@ def test_a_port_is_taken_where_no_address_was_free(tmp_path: Path) -> None:
     found = read(tmp_path, taken.format("[::]:29500") + none)
     assert found.first is not None
     assert (found.first.at.line, found.sure) == (2, True)
+    assert found.first.meaning is not None
+    assert found.first.meaning.code == "GPU425"
+    refused = taken.replace("98 - Address already in use", "13 - Permission denied")
+    first = read(tmp_path, refused.format("[::]:80") + none).first
+    assert first is not None
+    assert first.meaning is not None
+    assert "only root" in first.meaning.means
+    alone = read(tmp_path, none).first
+    assert alone is not None
+    assert alone.meaning is not None
+    assert (alone.meaning.code, "mostly another process" in alone.meaning.means) == ("", True)
 
 
 def test_nccl_tells_later_which_rank_a_process_is(tmp_path: Path) -> None:

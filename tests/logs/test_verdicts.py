@@ -192,3 +192,13 @@ def test_where_other_ranks_errors_are_cut_off_nobody_is_surely_first(tmp_path: P
     found = read(tmp_path, prefixed("[rank4]: ", TRACEBACK) + prefixed("[rank2]: ", cut.replace("20", "31")))
     assert found.first is not None
     assert (found.first.by.rank, found.sure) == (4, False)
+
+
+def test_times_of_two_nodes_that_are_close_leave_a_doubt(tmp_path: Path) -> None:
+    told = TRACEBACK.replace("label", "image").replace("20", "21")
+    late = prefixed("2024-05-07T15:51:09.2Z [pod/worker-0/main] [rank0]: ", told)
+    for second, sure in (("09", False), ("07", True)):
+        early = prefixed(f"2024-05-07T15:51:{second}.1Z [pod/worker-1/main] [rank1]: ", TRACEBACK)
+        found = read(tmp_path, late, early)
+        assert found.first is not None
+        assert (found.first.by.rank, found.sure) == (1, sure)

@@ -79,7 +79,7 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         library="argparse",
     ),
     ErrorText(
-        r"EADDRINUSE|[Aa]ddress already in use|failed to listen on any\b",
+        r"EADDRINUSE|[Aa]ddress already in use",
         _OWN,
         "Another process listens on the port of the rendezvous: a second training, or one that did not end.",
         "Start with `torchrun --standalone`, or give each training a `--master-port` of its own.",
@@ -92,6 +92,21 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         "a name stands for a wrong address.",
         "Let `MASTER_ADDR` name the node of rank 0, and `--node-rank` be 0 there only.",
         likely=("GPU429",),
+    ),
+    ErrorText(
+        r"server socket\b.*(?:[Pp]ermission denied|EACCES)",
+        _OWN,
+        "The port of the rendezvous is one at which only root may listen: those below 1024 mostly are.",
+        "Take a `--master-port` above 1024; see whether a wrong argument has come into its place.",
+    ),
+    ErrorText(
+        r"failed to listen on any\b",
+        _OWN,
+        "The process that keeps the rendezvous could not listen on its port: mostly another process does, a second "
+        "training, or one that did not end.",
+        "The warnings before this line say why. Start with `torchrun --standalone`, or give each training a "
+        "`--master-port` of its own.",
+        likely=("GPU425", "GPU429"),
     ),
     ErrorText(
         r"Unsupported nproc_per_node value|nnodes=\S* is not in \"?MIN:MAX|"
