@@ -19,8 +19,8 @@ without a sampler on one rank. No automatic fix, since what has to be summed dep
 
 The result went through a collective, a metric library that synchronises, or code that could not be read; each rank
 evaluates the whole set; the text says which rank speaks; the number is shown inside the loop over the batches, as
-progress; it is a training loss. A run reports it where lint does, since only the code tells what is shown, and is
-silent where the ranks put something together.
+progress, or is what a model made of the last batch; it is a training loss. A run reports it where lint does, since only
+the code tells what is shown, and is silent where the ranks put something together.
 
 ## Sources
 
@@ -93,7 +93,9 @@ class MetricOfOneShard(Rule):
         for report in program.events(MetricShown):
             loader = _evaluated(report, trained)
             # "rank 3: 0.91" says whose number it is, and is no mistake.
-            if loader is None or loader in seen or report.divergence & Divergence.RANK or _is_input(report.value):
+            if loader is None or loader in seen or report.divergence & Divergence.RANK:
+                continue
+            if _is_input(report.value) or _is_of_last_batch(report):
                 continue
             seen.add(loader)
             # Guarded by rank 0 it looks like one result for all, which is harder to notice.
@@ -198,6 +200,20 @@ def _is_input(value: Value) -> bool:
     if not isinstance(value, Tensor):
         return False
     return value.origin is TensorOrigin.BATCH or (value.origin is TensorOrigin.OUTPUT and value.part)
+
+
+def _is_of_last_batch(report: MetricShown) -> bool:
+    """The output of one forward is reduced only as it is shown: nothing was counted up, or compared with a target."""
+    shown = [each for part in report.value.in_text for each in provenance_of(part) if isinstance(each, Tensor)]
+    # What a framework is given in each step it averages itself.
+    if report.averaged or not shown:
+        return False
+    return all(len(each.forwards) == 1 and _within(each.place, report.location) for each in shown)
+
+
+def _within(place: Location, outer: Location) -> bool:
+    begin, end = (outer.line, outer.column), (outer.end_line, outer.end_column)
+    return place.path == outer.path and begin <= (place.line, place.column) < end
 
 
 def _is_made(value: object, at: Container[Location]) -> TypeGuard[Tensor]:
