@@ -82,6 +82,8 @@ class Wrapper(Allocated):
     """In the first forward after a backward it arranges its buckets anew, together with the other ranks."""
     class_name: str = ""
     """Of a library's own kind: the dotted name of its class, whose stub says what it has and does."""
+    own_group: bool = False
+    """It was given a process group, whose members may be those ranks that use it."""
 
     @property
     def sends_buffers(self) -> bool:
@@ -95,6 +97,11 @@ class Wrapper(Allocated):
 
     def core_under(self, *kinds: enum.Enum) -> Module | None:
         return self.core if all(wrapper.kind in kinds for wrapper in self.chain) else None
+
+    @property
+    def of_every_rank(self) -> bool:
+        """It and those below it wait for all ranks."""
+        return not any(each.own_group for each in self.chain)
 
     @property
     def chain(self) -> tuple[Wrapper, ...]:

@@ -24,8 +24,9 @@ Every rank makes the call, on either side of the test; the module inside the wra
 have no buffers, or `broadcast_buffers=False`, and no gradients are recorded or all ranks have trained it for more than
 a step before; the last forward of all ranks recorded no gradients, and this one does not, so that DDP broadcasts
 nothing; all ranks take a training step next, in the same iteration, in which the broadcasts meet; the wrapper is that
-of apex; the call that trains on some ranks leads to other collectives, too, which GPU501 reports. Where it cannot be
-known whether the model has buffers, the finding is a warning.
+of apex, or was given a process group, which may have just these members; the call that trains on some ranks leads to
+other collectives, too, which GPU501 reports. Where it cannot be known whether the model has buffers, the finding is a
+warning.
 
 ## Sources
 
@@ -135,8 +136,9 @@ class WrappedForwardOnSomeRanks(Rule):
 
 
 def _through_wrapper(event: Forward) -> bool:
-    # `DataParallel` lives in one process and waits for nobody.
-    return event.module.wrapped_by(WrapperKind.DDP, WrapperKind.FSDP)
+    # `DataParallel` lives in one process and waits for nobody, and a group of its own may have just those that get here.
+    module = event.module
+    return module.wrapped_by(WrapperKind.DDP, WrapperKind.FSDP) and isinstance(module, Wrapper) and module.of_every_rank
 
 
 def _shards(event: Forward, sharded: Mapping[Value, Wrap]) -> bool:

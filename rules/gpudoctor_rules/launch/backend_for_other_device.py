@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.device import Device, on_gpu
-from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.model import Forward, Wrap
@@ -65,6 +65,8 @@ class BackendForOtherDevice(Rule):
         group = groups[0]
         for wrap in program.events(Wrap):
             if wrap.kind not in (WrapperKind.DDP, WrapperKind.FSDP) or group.condition.excludes(wrap.condition):
+                continue
+            if isinstance(wrap.wrapper, Wrapper) and wrap.wrapper.own_group:
                 continue
             if group.only_backend == "gloo" and on_gpu(wrap.model_device):
                 because = ("the model on the GPU is wrapped here", wrap.location)

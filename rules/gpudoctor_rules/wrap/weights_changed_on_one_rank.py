@@ -14,7 +14,8 @@ stands between may need the wrapper.
 ## Silent when
 
 All ranks reach the place, also through the other branch; the program broadcasts weights itself; the model is wrapped
-again, or not trained after it; numbers are drawn after one seed that is the same on all ranks.
+again, or not trained after it; the wrapper was given a process group, which may have just these members; numbers are
+drawn after one seed that is the same on all ranks.
 
 ## Sources
 
@@ -27,7 +28,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.module import Module
+from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import LoadState
@@ -61,6 +62,9 @@ class WeightsChangedOnOneRank(Rule):
             module = _changed(event)
             wrap = ddp_around(program, module, event) if isinstance(module.core, Module) else None
             if wrap is None or event.led_there in told:
+                continue
+            # With a group of its own all members of it may get here.
+            if event.rank_guards and isinstance(wrap.wrapper, Wrapper) and not wrap.wrapper.of_every_rank:
                 continue
             # To send weights around by hand is as good as another wrap.
             how = _differs(program, event)
