@@ -92,8 +92,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         ids,
         FALSE if effect.fixed else _broadcasts(call),
         rearranges=not effect.fixed,
-        own_group=(group := call.keywords.get("process_group")) is not None
-        and not group.all(lambda each: each == NONE),
+        own_group=not call.keywords.get("process_group", singleton(NONE)).all(lambda each: each == NONE),
     )
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids,

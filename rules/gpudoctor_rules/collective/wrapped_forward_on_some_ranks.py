@@ -136,7 +136,7 @@ class WrappedForwardOnSomeRanks(Rule):
 
 
 def _through_wrapper(event: Forward) -> bool:
-    # `DataParallel` lives in one process and waits for nobody, and a group of its own may have just those that get here.
+    # `DataParallel` lives in one process and waits for nobody; a group of its own may have just those that get here.
     module = event.module
     return module.wrapped_by(WrapperKind.DDP, WrapperKind.FSDP) and isinstance(module, Wrapper) and module.of_every_rank
 
