@@ -230,6 +230,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Python and nothing else: no model, no analysis.
     "gpudoctor.lint.interp": {
         "gpudoctor.lint.program_facts",
+        "gpudoctor.lint.source.group_options",
         "gpudoctor.lint.source.syntax_walk",
         "gpudoctor.lint.contents",
         "gpudoctor.lint.library_context",

@@ -175,6 +175,16 @@ def _set_outside(do: LibraryContext, name: str, place: Location) -> Values:
     return singleton(Unknown(Anonymous("environment variable", name), "an environment variable", name, config=True))
 
 
+def read_variable(do: LibraryContext, name: str, place: Location) -> Values:
+    """What a variable says that others than the program read, as settings that name it."""
+    return _written(do, ENVIRON, name) or _set_outside(do, name, place)
+
+
+def as_numbers(values: Values) -> Values:
+    """As settings are read, which are numbers where they look like such."""
+    return values.map(lambda each: replace(each, as_text=False) if isinstance(each, (Rank, Size)) else each)
+
+
 def has(do: LibraryContext, key: Value, where: Environ = ENVIRON) -> Value | None:
     """`name in os.environ`."""
     name = text_of(key)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
         @property
         def takes_local_rank(self) -> bool: ...
 
+        def is_before_torch(self, *version: int) -> bool: ...
+
 
 GLOBAL = Rank(RankKind.GLOBAL, RankSource.PROCESS_GROUP)
 LOCAL = Rank(RankKind.LOCAL, RankSource.ENVIRONMENT)
@@ -70,8 +72,8 @@ def waits_for_all(program: Managed) -> str:
 def local_rank_of(program: Managed) -> str:
     """The rank on its node in the words of who starts the processes, for a remedy."""
     asked = framework(program.launcher).local_rank
-    # It hands it over as an option, under this name.
-    if program.takes_local_rank:
+    # It hands it over as an option, under this name; and in the variable as well, since it is torchrun inside.
+    if program.takes_local_rank and program.is_before_torch(1, 9):
         return "args.local_rank"
     variable = "SLURM_LOCALID" if program.launcher == "slurm" else "LOCAL_RANK"
     return asked or f'int(os.environ["{variable}"])'

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from gpudoctor.record import dataclass
+
+_VARIABLE = re.compile(r"^\$\{(?:oc\.)?env:(\w+)(?:,.*)?\}$")
 
 
 class LeftOpen:
-    """Nobody has written it: an option leaves it out, it is computed, or the environment says it."""
+    """Nobody has written it: an option leaves it out, or it is computed."""
 
     def __repr__(self) -> str:
         return "OPEN"
@@ -21,3 +25,10 @@ class GroupOptions:
 
     group: str
     said: tuple[tuple[str, object], ...]
+
+
+def variable_in(written: object) -> str:
+    """The variable of the environment that a setting is taken from, as in `${oc.env:LOCAL_RANK}`; empty where none
+    is."""
+    found = _VARIABLE.match(written) if isinstance(written, str) and written.startswith("${") else None
+    return found[1] if found is not None else ""

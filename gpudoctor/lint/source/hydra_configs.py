@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpudoctor.lint.source.file_queries import question
-from gpudoctor.lint.source.group_options import OPEN, GroupOptions
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions, variable_in
 from gpudoctor.lint.source.setting_files import document_in
 from gpudoctor.record import dataclass
 
@@ -181,6 +181,9 @@ def _resolved(value: object, root: object, depth: int) -> object:
             return [_resolved(each, root, depth + 1) for each in value]
         case GroupOptions(group, said):
             return GroupOptions(group, tuple((name, _resolved(each, root, depth + 1)) for name, each in said))
+        # Which variable of the environment it is, whoever reads it must know.
+        case str() if variable_in(value):
+            return value
         case str() if "${" in value:
             found = _REFERENCE.match(value)
             return _resolved(_looked_up(root, found[1]), root, depth + 1) if found is not None else OPEN

@@ -88,6 +88,23 @@ def test_settings(paper, source: str):
 
 
 CHOSEN = {
+    "a field that the environment says": """
+        import hydra
+        from dataclasses import dataclass
+        @dataclass
+        class Config:
+            lr: float = 0.1
+            rank: int = "${oc.env:RANK,0}"
+            home: str = "${env:HOME}"
+            width: int = "${lr}"
+        @hydra.main(config_path=None, config_name="base")
+        def main(config: Config):
+            reveal(config.rank)  #: global rank
+            reveal(config.rank == 0)  #: config.rank == 0
+            reveal(config.home)  #: setting HOME
+            reveal(config.width)  #: setting width
+        main()
+        """,
     "by hydra": """
         import hydra
         class Trainer:

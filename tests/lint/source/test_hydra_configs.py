@@ -48,7 +48,7 @@ def test_what_options_of_a_group_say(tmp_path: Path) -> None:
         "rate": 0.1,
         "name": OPEN,
         "width": GroupOptions("model", (("small", 8), ("large", 64))),
-        "where": OPEN,
+        "where": "${oc.env:HOME}",
     }
 
 
@@ -109,7 +109,7 @@ def test_what_the_command_line_says(tmp_path: Path) -> None:
         "rate": 0.5,
         "name": OPEN,
         "width": 64,
-        "where": OPEN,
+        "where": "${oc.env:HOME}",
         "extra": {"deep": True},
     }
     first = _composed(tmp_path, {}, {"experiment": "first"})

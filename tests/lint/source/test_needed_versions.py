@@ -205,6 +205,14 @@ def test_an_old_torch_is_started_by_its_old_launcher(tmp_path):
     assert "`args.local_rank`" in found.remedy
 
 
+def test_the_option_of_a_launcher_is_no_way_to_the_local_rank_where_it_sets_the_variable(tmp_path):
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "run.sh").write_text(LAUNCH.format("train.py"))
+    (tmp_path / "train.py").write_text(OPTION.replace("args.local_rank", "dist.get_rank()"))
+    (found,) = lint(tmp_path / "train.py", folder=tmp_path, select=("GPU205",))
+    assert "LOCAL_RANK" in found.remedy
+
+
 def test_a_result_is_kept_as_long_as_the_requirements_are(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("GPUDOCTOR_CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.chdir(tmp_path)
