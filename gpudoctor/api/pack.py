@@ -182,6 +182,7 @@ from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
 from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
+from gpudoctor.lint.questions.addresses import HERE, is_here
 from gpudoctor.lint.questions.devices_compared import (
     certain_device,
     current_gpu,
@@ -261,6 +262,7 @@ __all__ = [
     "DRAW_FROM_SOME",
     "FALSE",
     "FROM_LAUNCHER",
+    "HERE",
     "IN_ACCELERATE",
     "LOCAL",
     "LOCAL_RANK_OPTIONS",
@@ -514,6 +516,7 @@ __all__ = [
     "in_last_round",
     "int_of",
     "is_first",
+    "is_here",
     "is_repeated",
     "is_whole",
     "lacking",
