@@ -27,8 +27,7 @@ def _optim(call: Call) -> Values:
     if given is not None:
         # It steps the optimizer that it wraps, and hands on all else.
         return given
-    # `create_optimizer(args, model)` and `create_optimizer_v2(model)`: wherever the model stands.
-    if last[:1].isupper() or last.startswith("create_optimizer"):
+    if last[:1].isupper():
         return singleton(_optimizer(call))
     modules, complete = owners(
         call.do,
@@ -40,7 +39,13 @@ def _optim(call: Call) -> Values:
     return singleton(call.result())
 
 
+@MODELS.callable("timm.optim.create_optimizer", "timm.optim.create_optimizer_v2")
+def _chosen_optimizer(call: Call) -> Values:
+    return singleton(_optimizer(call))
+
+
 def _optimizer(call: Call) -> Optimizer:
+    """Wherever the model stands among what it is given."""
     models = [values for values in (*call.args, *call.keywords.values()) if values.any(_has_parameters)]
     return new_optimizer(replace(call, arguments=Arguments(tuple(models))))
 
@@ -51,16 +56,23 @@ def _has_parameters(value: object) -> bool:
 
 @MODELS.callable("timm.scheduler.*")
 def _scheduler(call: Call) -> Values:
-    last = call.name.rpartition(".")[2]
-    held = [each for each in call.all_values() if isinstance(each, Optimizer)]
-    made = singleton(Scheduler(call.allocation_site(), call.place, call.label, call.name, held[0] if held else None))
-    if last[:1].isupper():
-        return made
-    # `scheduler, epochs = create_scheduler(args, optimizer)`.
+    # What else is there tells something of them.
+    return singleton(_made(call) if call.name.rpartition(".")[2][:1].isupper() else call.result())
+
+
+@MODELS.callable("timm.scheduler.create_scheduler", "timm.scheduler.create_scheduler_v2")
+def _chosen_scheduler(call: Call) -> Values:
+    """`scheduler, epochs = create_scheduler(args, optimizer)`."""
+    made = singleton(_made(call))
     epochs = singleton(
         Unknown(CallResult(call.name, call.allocation_site()), "the number of epochs", "num_epochs", config=True)
     )
     return singleton(TupleOf((made, epochs)))
+
+
+def _made(call: Call) -> Scheduler:
+    held = [each for each in call.all_values() if isinstance(each, Optimizer)]
+    return Scheduler(call.allocation_site(), call.place, call.label, call.name, held[0] if held else None)
 
 
 @MODELS.callable("timm.utils.NativeScaler", "timm.utils.cuda.NativeScaler")

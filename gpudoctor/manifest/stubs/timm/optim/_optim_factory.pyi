@@ -1,0 +1,4 @@
+"""Where timm defines them."""
+
+from timm.optim import create_optimizer as create_optimizer
+from timm.optim import create_optimizer_v2 as create_optimizer_v2
