@@ -120,6 +120,7 @@ class SaveOnEveryRank(Rule):
             # Pictures and settings can be made again, and are often there from the run before.
             severity=Severity.WARNING if save.whole else None,
             repair=_guard(program, save, opened) if spawn is None else None,
+            cause=_with_it(program, opened) if spawn is None else None,
             by=save,
             guarded=True,
         )
@@ -204,6 +205,15 @@ def _opened(program: Program, save: Save) -> Save | None:
     """Where the file was opened that is written here."""
     before = (each for each in program.events(Save) if each.call == "open" and each.order < save.order)
     return next((each for each in before if each.path is save.path), None)
+
+
+def _with_it(program: Program, opened: Save | None) -> Location | None:
+    """The first file that the same line opens: `with open(a, "w") as f, open(b, "w") as g:` needs one guard."""
+    if opened is None:
+        return None
+    line = opened.location.path, opened.location.line
+    files = (each.location for each in program.events(Save) if each.call == "open")
+    return next(each for each in files if (each.path, each.line) == line)
 
 
 def _guard(program: Program, save: Save, opened: Save | None) -> Repair | None:
