@@ -269,6 +269,9 @@ def _is_handed_objects(cls: str) -> bool:
 
 def _several_processes(call: Call) -> bool:
     """`Trainer(devices=4)`, `Trainer(strategy="ddp")`, `DDPStrategy(...)`: it is meant for several, or may be."""
+    # Whatever the strategy is: Lightning refuses to be started in more.
+    if _one_process(call):
+        return False
     devices, nodes = call.constant(-1, "devices"), call.constant(-1, "num_nodes")
     # `strategy="ddp" if args.gpus > 1 else None`; the last two are what it was called before Lightning 1.7.
     given = (_setting(call, name) or () for name in ("strategy", "distributed_backend", "accelerator"))

@@ -151,6 +151,16 @@ def _parsed(call: Call[Unknown]) -> Values:
     return NOT_ANSWERED
 
 
+@MODELS.callable("transformers.HfArgumentParser.parse_args")
+def _in_one(call: Call[Unknown]) -> Values:
+    """As of any parser, one object that has all options: those of one class are its fields."""
+    match call.receiver.term if isinstance(call.receiver, Unknown) else None:
+        case CallResult("transformers.HfArgumentParser", (ValueSet() as given, *_)):
+            asked = known_items(call.do, given.single) or (given,)
+            return _chosen(call, asked[0].single) if len(asked) == 1 else NOT_ANSWERED
+    return NOT_ANSWERED
+
+
 def _chosen(call: Call, cls: Value | None) -> Values:
     if (name := library_name_of(cls)) in classes():
         made = _settings_of(call, name)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
 from gpudoctor.record import dataclass
-
-_VARIABLE = re.compile(r"^\$\{(?:oc\.)?env:(\w+)(?:,.*)?\}$")
 
 
 class LeftOpen:
@@ -30,5 +26,7 @@ class GroupOptions:
 def variable_in(written: object) -> str:
     """The variable of the environment that a setting is taken from, as in `${oc.env:LOCAL_RANK}`; empty where none
     is."""
-    found = _VARIABLE.match(written) if isinstance(written, str) and written.startswith("${") else None
-    return found[1] if found is not None else ""
+    if not isinstance(written, str) or not written.startswith(("${oc.env:", "${env:")):
+        return ""
+    name = written.removesuffix("}").partition(":")[2].partition(",")[0]
+    return name if name.isidentifier() else ""

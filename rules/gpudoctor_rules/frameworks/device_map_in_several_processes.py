@@ -36,6 +36,7 @@ from gpudoctor.lint.domain.value import in_code
 from gpudoctor.lint.events.knowledge import Escape, Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import SpreadByMap
+from gpudoctor.lint.events.training_step import Backward, OptimizerStep
 from gpudoctor.lint.repair.repair import Imported, RemoveArgument, Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
@@ -72,6 +73,9 @@ class DeviceMapInSeveralProcesses(Rule):
         if not program.world.several_processes or program.only_tests:
             return
         if not program.launched_in_several and not program.launchers_naming_it():
+            return
+        # What only evaluates is started as one process, as a rule: there the map is what is meant.
+        if not program.launchers_naming_it() and not _trains(program):
             return
         for event in program.events(SpreadByMap):
             # A model that is not quantized goes where it is trained.
@@ -117,6 +121,10 @@ def _trained_at(program: Program, event: SpreadByMap) -> Event | None:
         if any(event.model in program.within(value) for value in (each.core for each in given) if value.is_model):
             return each
     return None
+
+
+def _trains(program: Program) -> bool:
+    return program.has(Backward, OptimizerStep) or any(_is_trainer(program, each) for each in program.events(Escape))
 
 
 def _is_trainer(program: Program, escape: Escape) -> bool:
