@@ -128,9 +128,16 @@ def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: C
         # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
         fits = use.loaded in results and use.entry == entry and _bare(use.target)
         # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
-        if fits and not any(each.excludes(use.condition) for each in wrapped):
+        if fits and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use, owner):
             return use
     return None
+
+
+def _meets(program: Program, use: LoadState, owner: Value) -> bool:
+    """The same statement may load into the wrapper that was saved: then it does where it is wrapped, and the bare model
+    is what it would be without."""
+    beside = (each for each in program.events(LoadState) if each.location == use.location and each.target == owner)
+    return any(each.context.frames == use.context.frames for each in beside)
 
 
 def _same_entries(program: Program, save: Save, load: Load) -> bool:
