@@ -78,7 +78,7 @@ class FileNodes:
         if part in ("receiver", "named"):
             node = self.expression(at)
             node = node.func if isinstance(node, ast.Call) else node
-            if not isinstance(node, ast.Attribute):
+            if not isinstance(node, (ast.Attribute, ast.Subscript)):
                 raise NoFix("a function, not a method")
             if part == "named" and not _is_named(node.value):
                 raise NoFix("no name: to ask for it again may give another one")

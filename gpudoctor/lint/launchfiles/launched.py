@@ -74,12 +74,12 @@ class Launched:
         return None
 
     def is_training(self, file: LaunchFile, launch: ProgramStart) -> bool:
-        """It starts a program that trains, as far as can be seen: a launcher of several processes does, and a plain
-        program is known to."""
-        if launch.launcher is not StartedBy.PYTHON:
-            return launch.script is not None
+        """It starts a program that trains, as far as can be seen: where nothing is known of the program, a launcher of
+        several processes does."""
         facts = self.program_of(file, launch)
-        return facts is not None and facts.trains
+        if facts is None:
+            return launch.launcher is not StartedBy.PYTHON and launch.script is not None
+        return facts.trains
 
     def tries_out(self, file: LaunchFile, launch: ProgramStart) -> bool:
         """It is for looking at a program: an editor's debugger starts it, or it starts one process of what another

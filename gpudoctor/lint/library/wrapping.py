@@ -352,6 +352,15 @@ def _attribute(call: Call[Wrapper]) -> Values:
     return call.do.attribute(wrapper.inner, name, call.node)
 
 
+@MODELS.method(Wrapper, "__getitem__")
+def _item(call: Call[Wrapper]) -> Values:
+    """`model[0]`: a wrapper has no items, only the model inside has."""
+    wrapper = call.receiver
+    if OWN.get(wrapper.kind) is not None:
+        call.emit(AttributeMissed, wrapper=wrapper, name="__getitem__", inner_has=True)
+    return call.do.call(call.do.attribute(wrapper.inner, "__getitem__", call.node), call.arguments, call.node)
+
+
 def _is_of_engine(call: Call[Wrapper]) -> bool:
     wrapper, name = call.receiver, call.name
     if not engine_can(name) or call.do.flag(wrapper, WrapperState.prepared) is NO:

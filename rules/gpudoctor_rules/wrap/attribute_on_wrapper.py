@@ -56,6 +56,7 @@ KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
 
 
 ERROR = "AttributeError"
+_ITEM = "__getitem__"
 
 
 class AttributeOnWrapper(Rule):
@@ -67,6 +68,7 @@ class AttributeOnWrapper(Rule):
     errors = (
         "AttributeError: 'DistributedDataParallel' object has no attribute 'encoder'",
         "AttributeError: 'DataParallel' object has no attribute 'encoder'",
+        "TypeError: 'DistributedDataParallel' object is not subscriptable",
     )
     stops = True
     fix_safety = Safety.SAFE
@@ -106,7 +108,8 @@ class AttributeOnWrapper(Rule):
                 continue
             if (event.location, event.name) in told or _asked_before(event, wrapper):
                 continue
-            handler = program.handler_of(event, ERROR)
+            item = event.name == _ITEM
+            handler = program.handler_of(event, "TypeError" if item else ERROR)
             if handler is not None and not handler.reports:
                 continue
             if _asked_by_the_way(program, event, wrapper):
@@ -115,14 +118,17 @@ class AttributeOnWrapper(Rule):
             if any(_is_around(wrap, wrapper) and wrap.order < event.order for wrap in program.events(Wrap)):
                 continue
             told.add((event.location, event.name))
-            model, name = name_of(wrapper), event.name
+            model, lacks = name_of(wrapper), "items" if item else f"`{event.name}`"
+            error = (
+                f"`TypeError: '{wrapper.kind.value}' object is not subscriptable`" if item else "an `AttributeError`"
+            )
             # A framework wraps by how it is launched, which the program does not say.
             sometimes = bool(program.managed_by) or _wrapped_sometimes(program, wrapper)
             ends = ", which is caught: what is tried here is never done." if handler is not None else "."
             yield self.found(
                 event.location,
-                f"{model} is a `{wrapper.kind.value}`{' on some paths' if sometimes else ''}, which has no `{name}`: "
-                f"this ends in an `AttributeError`{ends}",
+                f"{model} is a `{wrapper.kind.value}`{' on some paths' if sometimes else ''}, which has no {lacks}: "
+                f"this ends in {error}{ends}",
                 remedy=_remedy(program, event),
                 because=[
                     ("wrapped here", wrapper.place),
@@ -157,7 +163,8 @@ def _reach(event: AttributeMissed, wrapper: Wrapper) -> Repair:
     at = event.location
     # The name of the bare model serves a program without a wrapper as well.
     model = Either(((Holds(wrapper.inner),), (Always(wrapper.place), Source(at, "receiver"), ".module")))
-    return Repair(f"Read it from the model inside: `{event.name}`", (Replace(at, (model,), part="receiver"),))
+    what = "the item" if event.name == _ITEM else f"`{event.name}`"
+    return Repair(f"Read it from the model inside: {what}", (Replace(at, (model,), part="receiver"),))
 
 
 def _leads_to_training(program: Program, event: AttributeMissed) -> bool:
@@ -173,6 +180,8 @@ def _remedy(program: Program, event: AttributeMissed) -> str:
             f"Let `forward` call `{event.name}`, and call the wrapper itself: `.module.{event.name}` would leave the "
             "wrapper out, and with it the other GPUs."
         )
+    if event.name == _ITEM:
+        return "The model is inside the wrapper: write `.module[...]`."
     if event.inner_has is None:
         return f"If the model inside has it, write `.module.{event.name}`."
     return (

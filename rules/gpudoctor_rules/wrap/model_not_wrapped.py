@@ -185,9 +185,18 @@ def _keep_names(program: Program, model: Module, wrapped: Location) -> Iterator[
     """What is saved and loaded behind the wrap has the names of the bare model: so have the files that are there."""
     after = max((event.order for event in program.at(wrapped)), default=0)
     saved = [(save.order, state.place) for save in program.events(Save) for state in _states(save, model)]
-    loaded = [(load.order, load.location) for load in program.events(LoadState) if load.target == model]
+    changed = {place for order, place in saved if order > after}
+    loads = [load for load in program.events(LoadState) if load.target == model]
+    loaded = [(load.order, load.location) for load in loads if _has_bare_names(load, model, wrapped, changed)]
     for place in dict.fromkeys(place for order, place in (*saved, *loaded) if order > after):
         yield Replace(place, (Source(place, "receiver"), ".module"), part="receiver")
+
+
+def _has_bare_names(load: LoadState, model: Module, wrapped: Location, changed: set[Location]) -> bool:
+    """What is loaded is a file's, or was taken from the bare model: what the wrapper gives, the wrapper takes back."""
+    kept = [each for each in load.state or () if isinstance(each, StateDict) and each.owner == model]
+    before = (each.place.path == wrapped.path and each.place.line < wrapped.line for each in kept)
+    return all(early or each.place in changed for each, early in zip(kept, before, strict=True))
 
 
 def _states(save: Save, model: Module) -> Iterator[StateDict]:
