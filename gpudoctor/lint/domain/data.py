@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
-from gpudoctor.lint.domain.value import FALSE, NONE, TRUE, Allocated, Const, Value, Values, constant_of, single_of
+from gpudoctor.lint.domain.value import (
+    FALSE,
+    NONE,
+    TRUE,
+    Allocated,
+    Const,
+    Value,
+    Values,
+    constant_of,
+    int_of,
+    single_of,
+)
+from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass, replace
-
-if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -87,6 +95,11 @@ class Sampler(Allocated):
         return self.inner.base if isinstance(self.inner, Sampler) else self
 
     @property
+    def in_order(self) -> bool:
+        """It surely shuffles nothing: `shuffle=False`."""
+        return self.shuffle is not None and self.shuffle.single == FALSE
+
+    @property
     def may_shuffle(self) -> bool:
         """Left out, `shuffle` means True for a sampler, unlike for a loader."""
         return self.shuffle is None or not self.shuffle.all(lambda value: value == FALSE)
@@ -157,6 +170,20 @@ class Loader(Allocated):
     def by_process(self) -> bool:
         """It draws with the generator of the process, and not with one of its own."""
         return self.generator is None or self.generator.single == NONE
+
+    @property
+    def forks(self) -> bool:
+        """Its workers, if it has any, are started as they are by default."""
+        return self.context is None or self.context.single == NONE
+
+    @property
+    def may_drop_last(self) -> bool:
+        """It may leave out the batch that would have to be filled."""
+        return self.drop_last is not None and not self.drop_last.all(lambda value: value == FALSE)
+
+    def written_size(self, when: Condition = ALWAYS) -> int | None:
+        """The batch size, where the program has written it as a number."""
+        return int_of(self.batch_size.restrict(when).single) if self.batch_size is not None else None
 
     @property
     def workers(self) -> int:

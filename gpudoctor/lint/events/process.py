@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Parser
@@ -42,6 +42,11 @@ class InitGroup(Event):
     def is_own(self) -> bool:
         """The program calls `init_process_group` itself."""
         return self.by.endswith("init_process_group")
+
+    @property
+    def address(self) -> str:
+        """The `init_method` that it surely has; empty where that is not known, or left out."""
+        return text_of(single_of(self.init_method)) or ""
 
     def may_use(self, backend: str) -> bool:
         """This backend may be meant."""
@@ -206,6 +211,15 @@ class EnvironmentWrite(Event):
 
     name: str
     value: Values
+
+    @property
+    def text(self) -> str | None:
+        """What is surely written; None where that is not known."""
+        return text_of(self.value.single)
+
+    def surely(self, test: Callable[[str], bool]) -> bool:
+        """Whichever of several texts is written, it passes this test."""
+        return self.value.all(lambda value: (text := text_of(value)) is not None and test(text))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import NONE, int_of
+from gpudoctor.lint.domain.value import NONE
 from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
@@ -78,9 +78,7 @@ def _written_size(found: LearningPass) -> int | None:
         return None
     if loader.batch_size is None:
         return 1 if loader.cls is None else None
-    only = loader.batch_size.restrict(found.when).single
-    # A bool is an int to Python, and no batch size.
-    return int_of(only)
+    return loader.written_size(found.when)
 
 
 def _divided_by(program: Program, found: LearningPass) -> Wrap | None:

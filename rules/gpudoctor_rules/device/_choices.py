@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Value, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed, Move
@@ -17,6 +16,7 @@ from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.value import Value
     from gpudoctor.lint.events.event_context import Event
     from gpudoctor.lint.program import Program
 
@@ -116,7 +116,7 @@ def shown_to_all(program: Program) -> EnvironmentWrite | None:
     """Where the program says that a process sees one GPU, and all its ranks the same one."""
     writes = [write for write in program.events(EnvironmentWrite) if write.name == VISIBLE]
     # Who starts the ranks itself, counts the GPUs that it sees.
-    if program.spawned or not writes or not all(write.value.all(_is_one_number) for write in writes):
+    if program.spawned or not writes or not all(write.surely(str.isdecimal) for write in writes):
         return None
     # What is set when somebody has asked for the GPUs comes too late, which another rule says.
     asked: list[Event] = [*program.events(CudaStarted), *program.events(DeviceUsed)]
@@ -127,27 +127,15 @@ def shown_to_all(program: Program) -> EnvironmentWrite | None:
     return write if program.by_every_rank(write) and not chosen else None
 
 
-def _is_one_number(value: Value) -> bool:
-    return (text_of(value) or "").isdecimal()
-
-
 def one_visible(program: Program) -> bool:
     """The program says which GPUs a process sees, other than by a list that is the same for all."""
     writes = (write for write in program.events(EnvironmentWrite) if write.name == VISIBLE)
     # With one visible GPU, `cuda:0` is the own GPU of each rank.
-    return any(not write.value.all(_is_list) for write in writes)
+    # A list of several GPUs narrows nothing to one process; one that is not known may.
+    return any(not write.surely(lambda gpus: "," in gpus) for write in writes)
 
 
 def started_by_hand(program: Program) -> bool:
     """The program writes down which rank it is: another rank is a copy of it with another number, on its own node."""
     writes = (write for write in program.events(EnvironmentWrite) if write.name == "RANK")
-    return any(program.by_every_rank(write) and write.value.all(_is_text) for write in writes)
-
-
-def _is_text(value: Value) -> bool:
-    return text_of(value) is not None
-
-
-def _is_list(value: Value) -> bool:
-    # A list of several GPUs narrows nothing to one process; one that is not known may.
-    return "," in (text_of(value) or "")
+    return any(program.by_every_rank(write) and write.surely(lambda text: True) for write in writes)

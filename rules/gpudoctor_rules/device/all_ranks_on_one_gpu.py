@@ -39,7 +39,7 @@ from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, WrapperKind
 from gpudoctor.lint.domain.tensor import TensorOrigin
-from gpudoctor.lint.domain.value import Const, text_of
+from gpudoctor.lint.domain.value import Const
 from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import DeviceUsed, Move
@@ -125,7 +125,7 @@ class AllRanksOnOneGpu(Rule):
         )
 
     def _sees_one(self, shown: EnvironmentWrite) -> Finding:
-        number = text_of(shown.value.single) or "one"
+        number = shown.text or "one"
         return self.found(
             at=shown.location,
             message=f"`CUDA_VISIBLE_DEVICES` is set to `{number}` for all ranks: each of them sees that GPU alone, so "

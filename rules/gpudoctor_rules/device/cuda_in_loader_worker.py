@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
-from gpudoctor.lint.domain.value import NONE, name_of
+from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
 from gpudoctor.rule import Rule
@@ -71,7 +71,7 @@ class CudaInLoaderWorker(Rule):
 
 def _forks(loader: Loader) -> bool:
     """It surely has workers, started as they are by default."""
-    return loader.workers > 0 and (loader.context is None or loader.context.single == NONE) and not loader.managed
+    return loader.workers > 0 and loader.forks and not loader.managed
 
 
 def _used_before(program: Program, event: Event) -> bool:

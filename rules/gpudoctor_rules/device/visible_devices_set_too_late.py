@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import Anonymous, Const, Text, text_of
+from gpudoctor.lint.domain.value import Anonymous, Text, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import CudaStarted, DeviceUsed
@@ -110,7 +110,7 @@ def _only_the_first(program: Program, write: EnvironmentWrite, used: list[Device
     """`"0"` names the GPU that is used anyway."""
     several = any(wrap.kind is WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
     indices = {each.device.literal_index for each in used if each.device.index}
-    return write.value.all(lambda value: value == Const("0")) and not several and indices <= {0}
+    return write.surely(lambda text: text == "0") and not several and indices <= {0}
 
 
 def _numbered_as_written(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:

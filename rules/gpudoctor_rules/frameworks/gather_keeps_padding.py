@@ -34,7 +34,7 @@ from gpudoctor.diagnostic import Confidence, Finding, Safety, Severity
 from gpudoctor.lint.domain.container import TupleOf
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import FALSE, in_code, name_of
+from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.data_loading import CutOff
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -73,7 +73,7 @@ class GatherKeepsPadding(Rule):
             if loader is None or loader.managed != ACCELERATE or loader in told:
                 continue
             charge = taken_in_charge(program, owner)
-            if trains(program, loop) or charge is None or _drops_last(loader) or _deals_otherwise(charge):
+            if trains(program, loop) or charge is None or loader.may_drop_last or _deals_otherwise(charge):
                 continue
             sample = _part_of_batch(event.subject, loader)
             if sample is None:
@@ -113,11 +113,6 @@ def _deals_otherwise(charge: UseManaged) -> bool:
     told = [charge.told(name) for name in names if charge.setting(name) is not None]
     unknown = charge.setting("dataloader_config") is not None and charge.setting(names[1]) is None
     return charge.given.open_ended or unknown or any(each is not True for each in told)
-
-
-def _drops_last(loader: Loader) -> bool:
-    """It may leave out the batch that would have to be filled."""
-    return loader.drop_last is not None and not loader.drop_last.all(lambda value: value == FALSE)
 
 
 def _part_of_batch(subject: Values | None, loader: Loader) -> Value | None:

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.data import Dataset, Loader, Sampler
-from gpudoctor.lint.domain.value import FALSE, in_code, name_of
+from gpudoctor.lint.domain.value import in_code, name_of
 from gpudoctor.lint.events.data_loading import Streamed
 from gpudoctor.lint.events.knowledge import Prepare
 from gpudoctor.lint.repair.repair import RemoveArgument, Repair, RepairStep, SetArgument
@@ -127,7 +127,6 @@ def _sampler(given: Values | None, event: Prepare) -> Sampler | None:
 
 def _without_sampler(loader: Loader, sampler: Sampler) -> Repair:
     steps: list[RepairStep] = [RemoveArgument(loader.place, "sampler", 3)]
-    ordered = sampler.base.shuffle is not None and sampler.base.shuffle.single == FALSE
-    if not ordered:
+    if not sampler.base.in_order:
         steps.append(SetArgument(loader.place, "shuffle", ("True",), 2))
     return Repair("Leave the sampler to Accelerate", tuple(steps))

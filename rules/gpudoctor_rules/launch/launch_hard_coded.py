@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import WrapperKind
-from gpudoctor.lint.domain.value import single_of, text_of
+from gpudoctor.lint.domain.value import single_of
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.process import EnvironmentWrite, InitGroup, Spawn
 from gpudoctor.lint.questions.addresses import HERE
@@ -74,7 +74,7 @@ def _gpus(program: Program) -> Iterator[tuple[Location, str, str]]:
                 "Leave `device_ids` out: all visible GPUs are used.",
             )
     for write in program.events(EnvironmentWrite):
-        value = text_of(single_of(write.value))
+        value = write.text
         if write.name == "CUDA_VISIBLE_DEVICES" and value is not None and _names_several(value):
             yield (
                 write.location,
@@ -99,10 +99,9 @@ def _counts(program: Program) -> Iterator[tuple[Location, str, str]]:
 
 
 def _addresses(program: Program) -> Iterator[tuple[Location, str, str]]:
-    given = [(event.location, event.value) for event in program.events(EnvironmentWrite) if event.name == "MASTER_ADDR"]
-    given += [(event.location, event.init_method) for event in program.events(InitGroup) if event.init_method]
-    for place, values in given:
-        text = text_of(single_of(values))
+    given = [(event.location, event.text) for event in program.events(EnvironmentWrite) if event.name == "MASTER_ADDR"]
+    given += [(event.location, event.address) for event in program.events(InitGroup)]
+    for place, text in given:
         # `tcp://10.1.1.20:23456`; a file or the environment is no address.
         address = (text or "").removeprefix("tcp://").partition(":")[0]
         if "." in address and "/" not in address and not address.startswith(HERE):

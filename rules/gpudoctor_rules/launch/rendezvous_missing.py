@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
-from gpudoctor.lint.domain.value import NONE, single_of, text_of
+from gpudoctor.lint.domain.value import NONE, single_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn, meets_by_environment
 from gpudoctor.lint.program import LaunchWorld, Program
 from gpudoctor.lint.questions.users_choice import by_choice
@@ -200,7 +200,7 @@ def _last_port(program: Program, event: InitGroup) -> EnvironmentWrite | None:
 
 def _port_of(written: EnvironmentWrite) -> int | None:
     """The number that was written, as text."""
-    text = text_of(written.value.single) or ""
+    text = written.text or ""
     return int(text) if text.removeprefix("-").isdecimal() and len(text) < MOST_DIGITS else None
 
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
-from gpudoctor.lint.domain.value import Value, int_of, name_of
+from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
 from gpudoctor.lint.questions.layers import normalises_batch
 from gpudoctor.lint.questions.loop_rounds import batch_loop
@@ -121,8 +121,7 @@ def _batch_of(call: Forward) -> int | None:
     # A model that is called outside of a loop over batches has a batch of its own.
     loop = batch_loop(call)
     loader = loop.over if loop is not None else None
-    size = loader.batch_size.single if loader is not None and loader.batch_size is not None else None
-    return int_of(size)
+    return loader.written_size() if loader is not None else None
 
 
 def _is_handled(program: Program, model: Value) -> bool:
