@@ -15,6 +15,7 @@ from gpudoctor.lint.domain.launched_numbers import Sizes
 from gpudoctor.lint.domain.module import UNSEEN, Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
+from gpudoctor.lint.domain.symbols import asks_setting_for_rank
 from gpudoctor.lint.domain.value import Text, Unknown, Value, Values
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.data_loading import Iterate, MakeLoader, MakeSampler
@@ -630,7 +631,9 @@ class Program:
         """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
         pass, it is not in the parent of the others, and all callers were seen."""
         passed = event.condition.passed_by is PassedBy.EVERY_RANK or self._whichever_it_is(event)
-        return self.whole and passed and not self.by_one_process(event) and not self.without_others(event)
+        if not self.whole or not passed or self.by_one_process(event) or self.without_others(event):
+            return False
+        return not any(map(asks_setting_for_rank, event.condition.literals))
 
     def _whichever_it_is(self, event: Event) -> bool:
         """The same is done to what an object is on one path and to what it is on the other: `model.save_pretrained()`,

@@ -295,3 +295,14 @@ def asked_of(literal: Literal) -> tuple[Hashable, ...]:
     """What a test is about: the values that it compares, the tests that it is made of."""
     key = literal.atom.key
     return key.parts if isinstance(key, Term) else ()
+
+
+def asks_setting_for_rank(literal: Literal) -> bool:
+    """`config.local_rank == 0`: by its name, whoever starts the processes tells each of them another one."""
+    asked = (each.term for each in asked_of(literal) if isinstance(each, Unknown) and each.config)
+    names = (each.name for each in asked if isinstance(each, (Attribute, Setting)))
+    return any(name.rpartition(".")[2] in RANK_NAMES for name in names)
+
+
+RANK_NAMES = frozenset({"rank", "local_rank", "global_rank"})
+"""What settings are called that are a rank, as far as a name can tell."""
