@@ -198,8 +198,9 @@ class Condition:
         """This and one more literal, with all that follows from it."""
         if literal in self.literals:
             return self
-        # A branch that is followed again leads to the same condition, of which much is known by then.
-        known, way = conjunctions(), (self, literal)
+        # A branch that is followed again leads to the same condition, of which much is known by then. The same test at
+        # another place is told at that one.
+        known, way = conjunctions(), (self, literal, id(literal[0].place))
         found: Condition | None = known.get(way)
         if found is None:
             found = known[way] = Condition(self.literals | frozenset(_consequences(literal)))
