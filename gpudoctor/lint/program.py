@@ -628,12 +628,10 @@ class Program:
         return self if len(log) == len(self.log) else replace(self, log=log)
 
     def by_every_rank(self, event: Event) -> bool:
-        """Several processes do this, each of them: no test on the rank, or one that could not be read, lets only some
-        pass, it is not in the parent of the others, and all callers were seen."""
+        """Each of several processes does this: no test that asks for the rank, or may, lets only some pass."""
         passed = event.condition.passed_by is PassedBy.EVERY_RANK or self._whichever_it_is(event)
-        if not self.whole or not passed or self.by_one_process(event) or self.without_others(event):
-            return False
-        return not any(map(asks_setting_for_rank, event.condition.literals))
+        alone = self.by_one_process(event) or self.without_others(event)
+        return self.whole and passed and not alone and not any(map(asks_setting_for_rank, event.condition.literals))
 
     def _whichever_it_is(self, event: Event) -> bool:
         """The same is done to what an object is on one path and to what it is on the other: `model.save_pretrained()`,
