@@ -68,6 +68,8 @@ class Rule:
     """Two CPU ranks are enough to see the mistake happen."""
     stops: ClassVar[bool] = False
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
+    reveals: ClassVar[tuple[str, ...]] = ()
+    """Rules that have nothing to say until the mistake is fixed, and may then: the fix is none of their making."""
     since_torch: ClassVar[str] = ""
     """The first version of PyTorch in which this is a mistake, as `2.4`; empty where it always was one."""
     advises_if_named: ClassVar[bool] = False

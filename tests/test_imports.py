@@ -416,7 +416,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "gpudoctor.run.recording",
         "gpudoctor.triage",
     },
+    # A rule itself says what its fix may bring to light.
     "gpudoctor.lint.fix_loop": {
+        "gpudoctor.registry",
+        "gpudoctor.rule",
         "gpudoctor.lint.pipeline",
         "gpudoctor.lint.fix",
         "gpudoctor.lint.discovery",

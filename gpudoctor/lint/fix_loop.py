@@ -19,6 +19,8 @@ from gpudoctor.lint.request import STDIN, Outcome
 from gpudoctor.lint.source.atomic_write import edited
 from gpudoctor.lint.source.file import SourceFile, parse_text, read_source, shown_path
 from gpudoctor.record import dataclass, field, replace
+from gpudoctor.registry import load
+from gpudoctor.rule import RuleCard
 
 if TYPE_CHECKING:
     from gpudoctor.lint.request import OnProgress, Request
@@ -88,7 +90,7 @@ class _Files:
 def fix(request: Request, unsafe: bool, watch: OnProgress) -> Fixed:
     """Lint, and fix what can be fixed. Nothing is written."""
     selected = frozenset(card.code for card in request.rules)
-    wanted = _Wanted(selected, {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE})
+    wanted = _Wanted(selected, {Safety.SAFE, Safety.UNSAFE} if unsafe else {Safety.SAFE}, request.known)
     files = _Files(request)
     wanted.alone = shown_path(files.stdin) if files.stdin and len(request.paths) == 1 else ""
     # A fix of one rule may be the mistake of another, whether that one was asked for or not.
@@ -106,7 +108,7 @@ def fix(request: Request, unsafe: bool, watch: OnProgress) -> Fixed:
             state = tried
         else:
             state = _one_by_one(state, chosen, request, files, wanted)
-        if not _new(first.outcome, state.outcome, state.done):
+        if not _new(first.outcome, state.outcome, state.done, wanted):
             good = state
     # What was tried in vain is none that could be fixed.
     found = tuple(
@@ -123,6 +125,7 @@ class _Wanted:
 
     codes: frozenset[str]
     safety: set[Safety]
+    known: Sequence[RuleCard]
     alone: str = ""
     """The only file that may change, where there is one: whoever pipes a text wants that text back, and no other."""
     rejected: set[tuple[str, Fix]] = field(default_factory=set)
@@ -134,6 +137,11 @@ class _Wanted:
         if self.alone and any(edit.location.path != self.alone for edit in fix.edits):
             return False
         return (finding.code, fix) not in self.rejected
+
+    def revealed_by(self, fixed: Iterable[Finding]) -> frozenset[str]:
+        """What may be found only now that these are fixed."""
+        codes = {each.code for each in fixed}
+        return frozenset(code for card in self.known if card.code in codes for code in load(card).reveals)
 
 
 def _apart(findings: Sequence[Finding]) -> list[Finding]:
@@ -198,14 +206,18 @@ def _is_better(before: _Fixing, after: _Fixing, chosen: Sequence[Finding], wante
     if any(now[key] > was[key] - count for key, count in gone.items()):
         return False
     fixable = _counted(each for each in after.outcome.findings if wanted.has(each))
-    return all(count <= fixable[key] for key, count in _new(before.outcome, after.outcome, chosen).items())
+    return all(count <= fixable[key] for key, count in _new(before.outcome, after.outcome, chosen, wanted).items())
 
 
-def _new(before: Outcome, after: Outcome, fixed: Iterable[Finding]) -> Counter[tuple[str, str]]:
+def _new(
+    before: Outcome, after: Outcome, fixed: Sequence[Finding], wanted: _Wanted
+) -> Counter[tuple[str, str]]:  # fmt: skip
     """By code and file, how much more is found than before. What is milder than all that was fixed does not count: a
-    program that no longer hangs may be told that it could be faster."""
+    program that no longer hangs may be told that it could be faster. Nor does what could not be seen before."""
     least = min((each.severity.weight for each in fixed), default=0)
-    return _counted(each for each in after.findings if each.severity.weight >= least) - _counted(before.findings)
+    revealed = wanted.revealed_by(fixed)
+    counts = (each for each in after.findings if each.severity.weight >= least and each.code not in revealed)
+    return _counted(counts) - _counted(before.findings)
 
 
 def _counted(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:

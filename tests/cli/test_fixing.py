@@ -168,3 +168,39 @@ def linted(train: Path, option: str) -> tuple[str, list[str]]:
     command = [sys.executable, "-c", code, option]
     run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=train.parent)
     return run.stderr, run.stdout.split()
+
+
+STREAM = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader, IterableDataset
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        with open("numbers.txt") as file:
+            for line in file:
+                yield torch.tensor([float(word) for word in line.split()])
+
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for batch in DataLoader(Stream(), batch_size=8):
+        optimizer.zero_grad()
+        model(batch).mean().backward()
+        optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_what_a_fix_only_brings_to_light_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(STREAM)
+    cli.main(["lint", "--no-cache", "--fix", "--unsafe-fixes", "--output-format=json", str(program)])
+    codes = [each["code"] for each in json.loads(capsys.readouterr().out)["findings"]]
+    # Before the model is wrapped, each rank trains one of its own, on whatever it reads.
+    assert "GPU309" in codes
+    assert "GPU101" not in codes
+    assert "DistributedDataParallel(model)" in program.read_text()

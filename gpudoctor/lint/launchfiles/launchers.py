@@ -107,6 +107,20 @@ _SSH = Syntax(
     words_of("t tt n q T A N f v x X Y C 4 6 a k K g"),
     {"p": "port", "o": "o", "i": "identity", "l": "login", "J": "jump", "F": "config"},
 )
+_PDSH = Syntax(
+    words_of("a A b S N B L q v d n P"),
+    {
+        "w": "hosts",
+        "x": "exclude",
+        "g": "group",
+        "l": "login",
+        "t": "timeout",
+        "u": "limit",
+        "f": "fanout",
+        "R": "module",
+    },
+)
+_ON_ALL = frozenset({"pdsh", "clush"})
 _DOCKER = Syntax(
     words_of(
         "rm privileged init tty interactive detach read-only publish-all no-healthcheck oom-kill-disable quiet help "
@@ -294,6 +308,8 @@ class _CommandReader:
             )
         elif name == "ssh":
             yield from self._remote(command, starters, depth)
+        elif name in _ON_ALL:
+            yield from self._on_all(command, starters, depth)
         elif name in ("tmux", "screen"):
             yield from self._terminals(name, command, starters, depth)
         elif name in ("xargs", "parallel"):
@@ -321,6 +337,16 @@ class _CommandReader:
         if len(words) == 1:
             yield from self._quoted(there, words, more, depth, per_node=True)
         else:
+            yield from self.starts(there, more, depth + 1)
+
+    def _on_all(self, command: ShellCommand, starters: tuple[Starter, ...], depth: int) -> Iterator[ProgramStart]:
+        """`pdsh -w node[1-4] "..."` has several machines do the same."""
+        options, words, closed = options_of(command.words[1:], _PDSH)
+        there = replace(command, words=words, environment={}, per_node=True, looped=True)
+        more = (*starters, Starter("ssh", command.words[0], options, closed))
+        if len(words) == 1:
+            yield from self._quoted(there, words, more, depth, per_node=True)
+        elif words:
             yield from self.starts(there, more, depth + 1)
 
     def _terminals(

@@ -87,8 +87,12 @@ class Word:
         if not isinstance(first, str) or not first.startswith(prefix):
             return None
         rest = first[len(prefix) :]
-        parts = ((rest,) if rest or len(self.parts) == 1 else ()) + self.parts[1:]
-        return Word(parts, self.at, set_at=self.set_at)
+        kept = rest or len(self.parts) == 1
+        parts = ((rest,) if kept else ()) + self.parts[1:]
+        inside = self.inside[1:]
+        if kept and self.inside:
+            inside = ((self.inside[0][0] + len(prefix), self.inside[0][1]), *inside)
+        return Word(parts, self.at, inside=inside, set_at=self.set_at)
 
 
 def _shown(hole: Hole) -> str:

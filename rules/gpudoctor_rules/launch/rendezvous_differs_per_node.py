@@ -149,7 +149,8 @@ class RendezvousDiffersPerNode(Rule):
     def _of_many(self, launch: ProgramStart, nodes: int, settings: SettingsFile | None) -> Iterator[Finding]:
         """A loop over `ssh`, or `srun` with the settings of Accelerate, starts one command on all nodes."""
         option = launch.option("node-rank", "machine-rank")
-        looped = launch.started_by("ssh") is not None and launch.looped
+        there = launch.started_by("ssh")
+        looped = there is not None and launch.looped
         if meets_by_c10d(launch) or (settings is not None and settings.text("rdzv_backend") not in ("", "static")):
             return
         if option is not None and option.number is not None and looped:
@@ -158,14 +159,13 @@ class RendezvousDiffersPerNode(Rule):
             rank, at = settings.number("machine_rank") or 0, launch.word.at
         else:
             return
+        by = f"`{there.word.shown}`" if there is not None and there.word.shown != "ssh" else "The loop"
         written = settings.values.get("machine_rank") if settings is not None and option is None else None
         yield self.found(
             at,
-            f"{'The loop' if looped else '`srun`'} starts this command on {nodes} nodes, and all get rank {rank}: the "
+            f"{by if looped else '`srun`'} starts this command on {nodes} nodes, and all get rank {rank}: the "
             "others wait for a node that never comes.",
-            remedy="Give each node its own number."
-            if not looped
-            else "Count the nodes in the loop, and give each its number.",
+            remedy="Give each node its own number." if not looped else "Count the nodes, and give each its number.",
             because=[("the rank stands here", written.at if written is not None else None)],
         )
 

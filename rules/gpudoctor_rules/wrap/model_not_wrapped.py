@@ -79,6 +79,8 @@ class ModelNotWrapped(Rule):
     shows_in_run = True
     of_ranks = True
     needs = (Backward,)
+    # Whether all ranks train on the same stream matters where they train together.
+    reveals = ("GPU309",)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # An absence can only be claimed where everything was read; a framework wraps out of our sight.
