@@ -93,6 +93,10 @@ class Launch(Protocol):
         """The loop around this place is known to start processes: what it counts is their rank."""
 
     @property
+    def started_here(self) -> bool:
+        """What a process does is being followed that the program has started itself."""
+
+    @property
     def under_main_guard(self) -> bool:
         """No process that is started comes here by importing the program."""
 

@@ -80,25 +80,33 @@ def _spawn(call: Call) -> Values:
 
 @MODELS.callable("torch.multiprocessing.Process", "torch.multiprocessing.get_context.Process")
 def _process(call: Call) -> Values:
-    """`Process(target=f, args=(rank, …))` in a loop over the ranks: the counter of the loop is the rank."""
+    """`Process(target=f, args=(rank, …))` in a loop or a list over the ranks: what counts them is the rank."""
     target, args = call.keywords.get("target"), call.keywords.get("args")
     named = dict(_by_name(call, call.keywords.get("kwargs")))
     items: tuple[Values, ...] | None = ()
     if args is not None or not named:
         items = known_items(call.do, single_of(args))
     # A single helper process, such as a queue's feeder, is no launch.
-    if target is None or items is None or not call.do.execution.open_loops:
+    if target is None or items is None:
         return _helper(call)
+    given = [value for values in (*items, *named.values()) for value in values]
+    in_loop = bool(call.do.execution.open_loops)
+    counter = None if in_loop else next((each.term for each in given if _is_counter(each)), None)
     # Without a counter among the arguments, or in one, the processes know no rank.
-    given = (value for values in (*items, *named.values()) for value in values)
-    if not call.do.launch.counts_ranks and not any(_holds_counter(call, value) for value in given):
+    if in_loop:
+        counted = call.do.launch.counts_ranks or any(_holds_counter(call, value) for value in given)
+    else:
+        # What a rank starts by its own number is beside it.
+        counted = counter is not None or (not call.do.launch.started_here and any(map(_was_counter, given)))
+    if not counted:
         return _helper(call)
     call.emit(
         Spawn, target=target, args=args, nprocs=None, args_node_is_tuple=True, guarded=True, required=None,
         target_is_local=False, start_method=_start_method(call),
     )  # fmt: skip
     # `rank + node * gpus`, or `args.local_rank = rank` before it: all of it follows from what the loop counts.
-    call.do.launch.assume_counted()
+    if in_loop or counter is not None:
+        call.do.launch.assume_counted(counter)
     call.do.launch.run_spawned(target, Arguments(items, named), call.node)
     return _made(call)
 
@@ -147,6 +155,16 @@ def _made(call: Call) -> Values:
 def _is_counted(value: Value) -> bool:
     """Another in each round of the loop: its counter, or what was calculated from it."""
     return Divergence.BATCH_INDEX in value.divergence
+
+
+def _is_counter(value: Value) -> bool:
+    """What goes through the numbers of a list: `[Process(target=f, args=(rank,)) for rank in range(n)]`."""
+    return isinstance(value, Unknown) and isinstance(value.term, Anonymous) and value.term.kind == "counter"
+
+
+def _was_counter(value: Value) -> bool:
+    """It is known by now to be the rank."""
+    return isinstance(value, Rank) and value.source is RankSource.SPAWN_INDEX
 
 
 def _holds_counter(call: Call, value: Value) -> bool:
