@@ -22,6 +22,15 @@ while True:
     parameter.grad = torch.ones(1)
     optimizer.step()
 """
+TURNS = """
+import torch
+first, second = (torch.zeros(1, requires_grad=True) for _ in range(2))
+optimizers = [torch.optim.SGD([each], lr=0.1) for each in (first, second)]
+while True:
+    for optimizer, each in zip(optimizers, (first, second)):
+        each.grad = torch.ones(1)
+        optimizer.step()
+"""
 
 PARTS = """
 import torch
@@ -52,6 +61,13 @@ def test_a_number_that_is_beyond_the_steps_that_are_all_looked_at(tmp_path: Path
     assert "Traceback" not in watched.err
     assert "OMP_NUM_THREADS" not in watched.err
     assert steps(watched.report) == [(0, 303), (1, 303)]
+    assert watched.report["faults"] == []
+
+
+def test_two_optimizers_that_take_turns_where_most_steps_are_only_counted(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TURNS)
+    watched = watch(tmp_path, "--steps", "613", "train.py")
+    assert steps(watched.report) == [(None, 613)]
     assert watched.report["faults"] == []
 
 

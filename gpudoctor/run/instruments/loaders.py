@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import sys
 import weakref
 import zlib
 from array import array
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.utils.data import DataLoader, IterableDataset, Subset, TensorDataset
@@ -19,7 +20,9 @@ from torch.utils.data.distributed import DistributedSampler
 
 from gpudoctor.run import clock
 from gpudoctor.run.instruments.fingerprints import content_of, print_of, table_of
-from gpudoctor.run.instruments.state import Span, State
+
+if TYPE_CHECKING:
+    from gpudoctor.run.instruments.state import State
 
 _MOST_PRINTS = 64
 """Batches of a pass whose content is looked at."""
@@ -93,6 +96,7 @@ class _Loaders:
         begin, end = self._state.recorder.guarded(self._begin), self._state.recorder.guarded(self._end_of_beginning)
         drawn, handed = self._state.recorder.guarded(self._drawn), self._state.recorder.guarded(self._handed_out)
         over, made = self._state.recorder.guarded(self._over), self._state.recorder.guarded(self._make)
+        state = self._state
 
         @functools.wraps(make)
         def watched_make(loader: Any, *args: Any, **keywords: Any) -> None:
@@ -112,18 +116,33 @@ class _Loaders:
         @functools.wraps(draw)
         def watched_draw(iterator: Any) -> Any:
             index = draw(iterator)
-            drawn(iterator, index)
+            here = None if self._beginning else getattr(iterator, _PASS, None)
+            if here is not None and here.only_counts:
+                # Not guarded, which would cost more than this.
+                here.drawn.append(index)
+            else:
+                drawn(iterator, index)
             return index
 
         @functools.wraps(following)
         def watched_next(iterator: Any) -> Any:
+            # As a `Span` does, in one function: this comes with each batch.
+            state.inside += 1
+            began = clock.perf_counter()
+            whole = False
             try:
-                with Span(self._state, "wait") as waited:
-                    batch = following(iterator)
+                batch = following(iterator)
+                whole = True
             except StopIteration:
                 over(iterator)
                 raise
-            handed(iterator, batch, waited.seconds)
+            finally:
+                waited = clock.perf_counter() - began
+                state.inside -= 1
+                state.spend("wait", waited)
+                if not whole:
+                    state.failed(sys.exc_info()[1])
+            handed(iterator, batch, waited)
             return batch
 
         DataLoader.__init__ = watched_make
@@ -186,6 +205,8 @@ class _WatchedPass:
         self._about = about
         self._dataset = _reference(loader.dataset) if _by_place(loader) else lambda: None
         self._looked_at = number <= _FIRST_PASSES
+        # Workers draw elsewhere.
+        self.only_counts = not self._looked_at or bool(about["workers"])
         self._most_prints = (_MOST_PRINTS_TOO if _by_place(loader) else _MOST_PRINTS) if self._looked_at else 0
         self._wrote = 0.0
         self._taken: list[Any] = []
@@ -204,8 +225,8 @@ class _WatchedPass:
         self.write(ended=False)
 
     def begin_batch(self) -> None:
-        # Workers draw elsewhere.
-        if self._looked_at and not self._about["workers"] and self._batches < _MOST_NOISE:
+        self.only_counts = self.only_counts or self._batches >= _MOST_NOISE
+        if not self.only_counts:
             self._before = _generator()
 
     def take(self, batch: Any, waited: float) -> None:
@@ -266,12 +287,13 @@ class _WatchedPass:
 
     def _settle(self) -> None:
         """Write down which samples were taken. Not for each batch, because that takes a while."""
+        taken: list[Any] = []
         for index in self._taken:
-            self._keep(index)
+            taken += index if isinstance(index, (list, tuple)) else (index,)
         self._taken.clear()
+        self._keep(taken)
 
-    def _keep(self, index: Any) -> None:
-        places = index if isinstance(index, (list, tuple)) else [index]
+    def _keep(self, places: list[Any]) -> None:
         dataset = self._dataset()
         if dataset is None:
             return

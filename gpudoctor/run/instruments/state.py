@@ -54,7 +54,6 @@ class State:
         """After which the job is to be ended; 0 where that is not asked for."""
         self.resting = False
         """The step that goes on now is only counted."""
-        self.noticing = Noticing(self)
         self.forwards = 0
         """Of wrappers, whose input was looked at."""
         self.backwards = 0
@@ -91,7 +90,7 @@ class State:
         self._told: list[Stepped] = []
         # A process that is forked must not tell those of its parent.
         os.register_at_fork(after_in_child=self._told.clear)
-        self._group: tuple[int, int] | None = None
+        self._group: int | None = None
         self._starts: list[tuple[str, float, float]] = []
         self.tells_starts = os.path.exists(os.path.join(recorder.folder, STARTS))
         # Of one clock with the lines, and as steady as what parts are measured by.
@@ -147,7 +146,7 @@ class State:
             self.recorder.append("\n".join([told.line() for told in self._told]))
             self._told.clear()
 
-    def _failed(self, error: BaseException) -> None:
+    def _failed(self, error: BaseException | None) -> None:
         """An error goes through what we watch; somebody may catch it further out."""
         # The end of a loader is no failure.
         if isinstance(error, Exception) and not isinstance(error, StopIteration) and self._failures <= _MOST_FAILURES:
@@ -157,15 +156,14 @@ class State:
 
     def _tell_group(self) -> None:
         """Whoever has made the process group, the ranks are known before anything else is said."""
-        if not dist.is_available() or not dist.is_initialized():
+        group = dist.group.WORLD if dist.is_available() else None
+        if group is None:
             self._group = None
-            return
-        group = dist.get_rank(), dist.get_world_size()
-        if group != self._group:
-            self._group = group
-            self.recorder.write(
-                "group", rank=group[0], world=group[1], backend=str(dist.get_backend()), pid=os.getpid()
-            )
+        elif id(group) != self._group:
+            # Not the group: who keeps it keeps it alive.
+            self._group = id(group)
+            rank, world = dist.get_rank(), dist.get_world_size()
+            self.recorder.write("group", rank=rank, world=world, backend=str(dist.get_backend()), pid=os.getpid())
 
 
 class Span:
@@ -197,19 +195,3 @@ def _number_in(path: str) -> int:
             return int(file.read())
     except (OSError, ValueError):
         return 0
-
-
-class Noticing:
-    """`with state.noticing:` tells an error that goes through, and spends nothing."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is not None:
-            self._state.failed(error)

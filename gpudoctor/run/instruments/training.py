@@ -7,6 +7,7 @@ import functools
 import gc
 import os
 import resource
+import sys
 import time
 from typing import Any
 
@@ -60,8 +61,8 @@ def watch(state: State) -> None:
     steps = _Steps(state, clips)
     guarded = state.recorder.guarded
     guarded(clips.install)()
-    optim.register_optimizer_step_pre_hook(guarded(steps.before))
-    optim.register_optimizer_step_post_hook(guarded(steps.after))
+    optim.register_optimizer_step_pre_hook(steps.begin)
+    optim.register_optimizer_step_post_hook(steps.end)
     if state.last_step:
         # Not guarded: what a handler of the program raises meanwhile is the program's.
         optim.register_optimizer_step_post_hook(steps.wait_for_the_end)
@@ -72,8 +73,13 @@ def watch(state: State) -> None:
     def watched(*args: Any, **keywords: Any) -> None:
         if state.resting:
             state.backwards += 1
-            with state.noticing:
+            whole = False
+            try:
                 backward(*args, **keywords)
+                whole = True
+            finally:
+                if not whole:
+                    state.failed(sys.exc_info()[1])
             return
         before_backward(*args[:1])
         state.going_back = True
@@ -103,6 +109,9 @@ class _Steps:
         self._looked = -_MEMORY_EVERY
         self._known: dict[int, int] = {}
         self._clocked: dict[int, int] = {}
+        self._next_look = self._next_work = 0
+        self._before = state.recorder.guarded(self.before)
+        self._after = state.recorder.guarded(self.after)
         self._look = state.recorder.guarded(look)
         self._search = state.recorder.guarded(tell_searches)
         self._handler = state.recorder.guarded(tell_handler)
@@ -111,7 +120,27 @@ class _Steps:
         self._backward_at: Any = None
         self._stepped: list[torch.Tensor] = []
 
-    def before(self, optimizer: Any, args: Any, keywords: Any) -> None:
+    def begin(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        """Before a step. One that is only counted is not guarded, which would cost more than to count it."""
+        if self._state.resting and not self._running:
+            self._running.append(id(optimizer))
+        else:
+            self._before(optimizer)
+
+    def end(self, optimizer: Any, args: Any, keywords: Any) -> None:
+        """After a step, in the same way."""
+        state = self._state
+        made = state.steps + 1
+        if made < self._next_work and len(self._running) == 1 and id(optimizer) in self._known:
+            self._running.clear()
+            state.steps = made
+            self._untold += 1
+            state.resting = made + 1 < self._next_look
+            state.recorder.show_life()
+        else:
+            self._after(optimizer)
+
+    def before(self, optimizer: Any) -> None:
         # A step that has raised was never told to be over.
         if id(optimizer) in self._running:
             self._running.clear()
@@ -120,7 +149,7 @@ class _Steps:
             self._began = clock.perf_counter()
         self._running.append(id(optimizer))
 
-    def after(self, optimizer: Any, args: Any, keywords: Any) -> None:
+    def after(self, optimizer: Any) -> None:
         if self._running:
             self._running.pop()
         # An optimizer that holds others: the outermost step is the user's.
@@ -179,7 +208,13 @@ class _Steps:
         first = _RARELY_AFTER if state.tells_starts else _EACH_UNTIL
         if state.steps == (first if self._stride == 1 else _RARELY_AFTER * self._stride):
             self._stride *= _FEWER
-        state.resting = (state.steps + 1) % self._stride != 0 and state.steps + 1 != state.last_step
+        following = state.steps + 1
+        self._next_look = -(-following // self._stride) * self._stride
+        if following <= state.last_step:
+            self._next_look = min(self._next_look, state.last_step)
+        state.resting = following < self._next_look
+        clocked = following + (1 - following) % _CLOCKED_AGAIN
+        self._next_work = min(self._next_look, clocked) if following > _CLOCKED else 0
         if state.resting:
             state.recorder.show_life()
 
@@ -206,9 +241,11 @@ class _Steps:
         if self._backward_at is None:
             self._backward_at = state.backward_at = state.recorder.place()
             state.exchanges_before_backward = state.exchanges
-        if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in state.wrappers):
+        # Once: to go through a set of weak references takes a while.
+        wrappers = list(state.wrappers)
+        if any(getattr(wrapper, "require_backward_grad_sync", True) for wrapper in wrappers):
             state.count("synced backwards")
-        if any(_synced_all_the_same(wrapper) for wrapper in state.wrappers):
+        if any(map(_synced_all_the_same, wrappers)):
             state.count("synced in no_sync")
         # Once after each of the first steps: gradients that were not cleared are added to.
         if self._stepped and state.steps <= 4:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -80,8 +81,14 @@ def _watch_forward(state: State, kind: type[nn.Module]) -> None:
         if torch.compiler.is_compiling():
             return forward(self, *args, **keywords)
         if state.resting:
-            with state.noticing:
-                return forward(self, *args, **keywords)
+            whole = False
+            try:
+                output = forward(self, *args, **keywords)
+                whole = True
+            finally:
+                if not whole:
+                    state.failed(sys.exc_info()[1])
+            return output
         state.used = True
         if state.forwards < _LOOKED_AT and torch.is_grad_enabled():
             note(state, args, keywords)
