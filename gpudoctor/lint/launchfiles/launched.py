@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
@@ -58,7 +60,18 @@ class Launched:
             names = [f"{inside}.py", f"{inside}/__main__.py", f"src/{inside}.py", f"src/{inside}/__main__.py"]
         else:
             names = [name, *(_inside(name) if launch.container is not None else ())]
-        return next((path for each in names if (path := found_from(file, each, folder)) is not None), None)
+        return next((path for each in names if (path := self._found_from(file, each, folder)) is not None), None)
+
+    def _found_from(self, file: LaunchFile, name: str, folder: str) -> str | None:
+        """The same as the function: each rule asks for each start, and all of a folder look in the same folders."""
+        way = os.path.dirname(file.path), name, folder
+        if way not in self._found:
+            self._found[way] = found_from(file, name, folder)
+        return self._found[way]
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, str, str], str | None]:
+        return {}
 
     def program_of(self, file: LaunchFile, launch: ProgramStart) -> ProgramFacts | None:
         """What is known of the program that is started."""
