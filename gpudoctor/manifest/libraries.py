@@ -151,7 +151,17 @@ def _training() -> Iterator[LibraryEntry]:
     yield LibraryEntry(
         "lightning",
         wins=True,
-        harmless=("Trainer.", "pytorch.Trainer.", "Fabric.", "fabric.Fabric."),
+        harmless=(
+            "Trainer.",
+            "pytorch.Trainer.",
+            "Fabric.",
+            "fabric.Fabric.",
+            "LightningDataModule",
+            "pytorch.LightningDataModule",
+            "Callback",
+            "pytorch.Callback",
+            "pytorch.callbacks.Callback",
+        ),
         shares=ALL,
         modules=ALL,
         modules_say_so=ALL,

@@ -183,8 +183,8 @@ def _is_above(name: str, error: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class NameMissing(Event):
-    """All ranks read a name here, which is bound only where `guard` fails, and nothing is asked before; or they ask an
-    attribute of what is None where `guard` holds."""
+    """All ranks read a name or an attribute here, which is bound only where `guard` fails; or they ask an attribute of
+    what is None where `guard` holds. Of a name nothing is asked before."""
 
     name: str
     guard: Literal

@@ -80,6 +80,11 @@ def attribute(m: Evaluator, value: Value, name: str, node: ast.AST, asked: bool 
     if inherited is not None:
         left = [inherited.guarded_by(each.condition) for each in stored.bindings if each.value is UNBOUND]
         return union([bound, *left])
+    if bound.bindings and isinstance(value, (Instance, Module)):
+        # Imported late: few attributes are set on some ranks only.
+        from gpudoctor.lint.interp.unbound_names import note_attribute_missing
+
+        note_attribute_missing(m, value, stored, node)
     return bound if bound.bindings else stored
 
 

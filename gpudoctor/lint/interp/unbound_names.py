@@ -7,8 +7,9 @@ import builtins
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.domain.abstract_state import NO, ObjectState
 from gpudoctor.lint.domain.symbols import AllOf
-from gpudoctor.lint.domain.value import NONE
+from gpudoctor.lint.domain.value import NONE, UNBOUND
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.flow.interning import for_one_program
@@ -16,6 +17,8 @@ from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.source.syntax_walk import bound_by, parts_of, walk
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.domain.function import Instance
+    from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.domain.value import Values
     from gpudoctor.lint.flow.condition import Literal
     from gpudoctor.lint.interp.evaluator import Evaluator
@@ -61,6 +64,17 @@ def note_missing(m: Evaluator, scope: Hashable, name: str, missing: Values, node
     if name in _bound_plainly(tree) and not taken:
         error = "UnboundLocalError" if frame.function is not None else "NameError"
         m.emit(NameMissing, at=m.place(node), name=name, guard=guard, error=error)
+
+
+def note_attribute_missing(m: Evaluator, owner: Instance | Module, held: Values, node: ast.AST) -> None:
+    """Log that ranks come here on which the object has no such attribute, where a test on the rank alone has left it
+    out."""
+    missing = ValueSet([each for each in held.restrict(m.path).bindings if each.value is UNBOUND])
+    guard = _left_out_by(m, missing)
+    # `getattr(self, "log", None)` has something else then.
+    plain = isinstance(node, ast.Attribute) and m.flag(owner, ObjectState.opened) is NO
+    if guard is not None and plain:
+        m.emit(NameMissing, at=m.place(node), name=m.text(node, 40), guard=guard, error="AttributeError")
 
 
 def note_none(m: Evaluator, owner: Values, node: ast.Attribute) -> None:

@@ -30,6 +30,7 @@ from gpudoctor.lint.domain.value import (
     FALSE,
     NONE,
     TRUE,
+    UNBOUND,
     Anonymous,
     Const,
     Truth,
@@ -41,7 +42,7 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.process import ArgumentDeclared, SettingDefault
 from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Divergence, Literal
-from gpudoctor.lint.flow.valueset import union
+from gpudoctor.lint.flow.valueset import Binding, ValueSet, union
 from gpudoctor.lint.library.argument_parsers import note_default
 from gpudoctor.lint.library.builtin import unknown
 from gpudoctor.lint.library.dynamic_import import member_named_by, method_named_by
@@ -191,6 +192,9 @@ def _hasattr(call: Call) -> Values:
     given, name = (call.args[0], call.text(1, "name")) if len(call.args) > 1 else (None, None)
     here = given.restrict(call.do.path) if given is not None else None
     if here is not None and name is not None:
+        by_rank = _set_on_some_ranks(call, here.single, name)
+        if by_rank is not None:
+            return by_rank
         # `hasattr(model, "module")` asks for a wrapper; the answer decides how keys are saved.
         answers = here.map(lambda value: _answer(_has(call, value, name)))
         if answers.all(lambda answer: answer != NONE):
@@ -199,6 +203,17 @@ def _hasattr(call: Call) -> Values:
     config = isinstance(value, (Namespace, Unknown)) and value.divergence is Divergence.NONE
     atom = Atom(Anonymous("hasattr", call.args), text=call.label, place=call.place, switch=config)
     return singleton(Truth(Literal(atom, True)))
+
+
+def _set_on_some_ranks(call: Call, value: Value | None, name: str) -> Values | None:
+    """The answer of each rank, where only some of them have set the attribute."""
+    held = call.do.own_attribute(value, name) if isinstance(value, (Instance, Module)) else None
+    missing = [each.condition for each in held.bindings if each.value is UNBOUND] if held is not None else []
+    if held is None or value is None or not any(each.divergence & Divergence.RANK for each in missing):
+        return None
+    if find_method(call.do, value, name) is not None:
+        return None
+    return ValueSet([Binding(FALSE if each.value is UNBOUND else TRUE, each.condition) for each in held.bindings])
 
 
 def _has(call: Call, value: Value, name: str) -> bool | None:

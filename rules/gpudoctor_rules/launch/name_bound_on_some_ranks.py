@@ -1,24 +1,27 @@
-"""A variable is assigned on some ranks only, and all of them read it.
+"""A variable or an attribute is assigned on some ranks only, and all of them read it.
 
 ## What goes wrong
 
 All ranks (the processes of a distributed program) run the same code, and each has variables of its own. What stands
 under `if rank == 0:` is assigned on rank 0 alone: the others have no such name, and where they read it they end with
 `UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value`, or in a module with
-`NameError: name 'writer' is not defined`. With `writer = SummaryWriter() if rank == 0 else None`, they end with
-`AttributeError: 'NoneType' object has no attribute 'close'` where they use it. The launcher then ends the job. With one
-GPU there is only rank 0, and the program works.
+`NameError: name 'writer' is not defined`; an object whose `self.log` is set on rank 0 alone gives `AttributeError:
+'Training' object has no attribute 'log'` there. Lightning calls `prepare_data()` on one rank of each node: what it sets
+is missing on the others. With `writer = SummaryWriter() if rank == 0 else None`, they end with `AttributeError:
+'NoneType' object has no attribute 'close'` where they use it. The launcher then ends the job. With one GPU there is
+only rank 0, and the program works.
 
 ## Fix
 
 Give the name a value on all ranks, such as `writer = None` before the test, and test it where it is used; or use it
-under the same test. No automatic fix, since what the other ranks should do there is for the author to say.
+under the same test. Under Lightning set it in `setup()`, which each rank runs. No automatic fix, since what the other
+ranks should do there is for the author to say.
 
 ## Silent when
 
 A test stands around the place that reads it, or around a call that leads there, which may ask for the rank in other
-words; of what is None, only tests of options of the command line and of counters are known not to. The name is also
-bound in a loop, a `with` or a `try`; a handler takes the error.
+words; of objects and of what is None, only tests of options of the command line and of counters are known not to. The
+name is also bound in a loop, a `with` or a `try`; a handler takes the error.
 
 ## Sources
 
@@ -32,6 +35,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
+from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor.lint.events.process import NameMissing
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
@@ -42,12 +46,13 @@ if TYPE_CHECKING:
     from gpudoctor.run.recording import Recording
 
 REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
+IN_HOOK = "Assign it in a hook that all ranks run, such as `setup()`."
 
 ELSEWHERE = "Use it under the same test."
 
 
 class NameBoundOnSomeRanks(Rule):
-    """A variable is assigned on some ranks only, and all of them read it."""
+    """A variable or an attribute is assigned on some ranks only, and all of them read it."""
 
     code = "GPU470"
     name = "name-bound-on-some-ranks"
@@ -56,6 +61,7 @@ class NameBoundOnSomeRanks(Rule):
         "UnboundLocalError: cannot access local variable 'writer' where it is not associated with a value",
         "NameError: name 'writer' is not defined",
         "AttributeError: 'NoneType' object has no attribute 'close'",
+        "AttributeError: 'Training' object has no attribute 'log'",
     )
     stops = True
     since = "0.1"
@@ -64,31 +70,41 @@ class NameBoundOnSomeRanks(Rule):
     needs = (NameMissing,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        if not program.world.several_processes or not program.distributed:
+        if not program.launched_in_several:
             return
         told: set[object] = set()
         for event in program.events(NameMissing):
             if program.is_caught(event, event.error) or event.guard.atom.key in told:
                 continue
             # What led here may keep the other ranks away, in words that were not understood.
-            if event.condition.divergence and not event.is_none:
+            of_object = event.error == "AttributeError"
+            if event.condition.divergence and not of_object:
                 continue
-            if event.is_none and any(_may_ask_for_the_rank(program, each) for each in event.condition.literals):
+            if of_object and any(_may_ask_for_the_rank(program, each) for each in event.condition.literals):
                 continue
             # The ranks end at the first of them: what one test has left out is one mistake.
             told.add(event.guard.atom.key)
+            test = event.guard.atom.place
+            # The test stands in the framework's code, and its place is where that was called.
+            by_framework = any(each.location == test for each in program.events(UseManaged))
+            why = (
+                "this calls what assigns it on some ranks only"
+                if by_framework
+                else "this test lets only some ranks assign it"
+            )
             yield self.found(
                 at=event.location,
                 message=_told(event),
-                remedy=ELSEWHERE if event.is_none else REMEDY,
-                because=[("this test lets only some ranks assign it", event.guard.atom.place)],
+                remedy=ELSEWHERE if event.is_none else IN_HOOK if by_framework else REMEDY,
+                because=[(why, test)],
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         if self.code in recording.suspected:
             for error in ("is not associated with a value", "referenced before assignment", "is not defined"):
                 yield from self.crashed(recording, error, remedy=REMEDY)
-            yield from self.crashed(recording, "'NoneType' object has no attribute", remedy=ELSEWHERE)
+            none = list(self.crashed(recording, "'NoneType' object has no attribute", remedy=ELSEWHERE))
+            yield from none or self.crashed(recording, "object has no attribute", remedy=REMEDY)
 
     def could_show(self, recording: Recording) -> bool:
         return recording.distributed and recording.ended_well
