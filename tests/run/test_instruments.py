@@ -205,3 +205,37 @@ def test_batches_are_known_where_numpy_is_not_installed(tmp_path: Path) -> None:
     watched = watch(tmp_path, "--nproc-per-node", "2", "train.py")
     assert watched.codes == {"GPU302"}
     assert [rank["faults"] for rank in watched.report["ranks"]] == [[], []]
+
+
+BY_HAND = """
+import time
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Linear(8, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+torch.manual_seed(dist.get_rank())
+kept = []
+for step in range(4):
+    optimizer.zero_grad()
+    model(torch.randn(8, 8)).square().mean().backward()
+    # Rank 0 comes to its step long before the other one has sent anything.
+    time.sleep(0.3 * dist.get_rank())
+    kept += [dist.all_reduce(each.grad.div_(2), async_op=True) for each in model.parameters()]
+    {waits}
+    optimizer.step()
+    dist.barrier()
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize(
+    ("waits", "codes"), [("", {"GPU509"}), ("[each.wait() for each in kept[-2:]]", set())], ids=["not waited", "waited"]
+)
+def test_gradients_that_come_too_late(tmp_path: Path, waits: str, codes: set[str]) -> None:
+    (tmp_path / "train.py").write_text(BY_HAND.replace("{waits}", waits))
+    watched = watch(tmp_path, "--no-lint", "--nproc-per-node", "2", "train.py")
+    # Of weights that are not broadcast nothing is said: they began alike.
+    assert watched.codes == codes

@@ -19,6 +19,7 @@ from gpudoctor.run.recording.call_counts import (
     GatheredIntoOne,
     Logger,
     Loss,
+    SteppedEarly,
     Subgroup,
     Sum,
     TensorRead,
@@ -476,6 +477,7 @@ class Process:
     losses: tuple[Loss, ...] = ()
     clips: tuple[Clip, ...] = ()
     averaged_again: tuple[Again, ...] = ()
+    stepped_early: tuple[SteppedEarly, ...] = ()
     gathered_into_one: tuple[GatheredIntoOne, ...] = ()
     inputs: tuple[str, ...] = ()
     """Names of the content of what the first training forwards of wrappers were given."""

@@ -23,6 +23,15 @@ class Again:
 
 
 @dataclass(frozen=True)
+class SteppedEarly:
+    """An optimizer took a gradient that a `call`, begun at `place`, may still have been writing: nobody had waited."""
+
+    call: str
+    step: int
+    place: Location | None
+
+
+@dataclass(frozen=True)
 class Compiled:
     """`torch.compile` was called here first."""
 

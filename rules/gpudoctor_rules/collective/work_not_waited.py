@@ -100,6 +100,17 @@ class WorkNotWaited(Rule):
             )
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
+        drift = recording.drift
+        early = next((each for rank in recording.ranks for each in rank.stepped_early), None)
+        # Something else may have waited, as a barrier behind it does.
+        if drift is not None and early is not None and early.place is not None:
+            yield self.found(
+                early.place,
+                f"Nobody had waited for this `{early.call}` when the optimizer took its gradient, and after step "
+                f"{drift.step} the ranks held different values in parameter {drift.name}.",
+                remedy="Call `.wait()` on the handle before the step, or leave out `async_op=True`.",
+            )
+            return
         for rank in recording.ranks:
             for read in rank.reads:
                 if read.early and read.place is not None:

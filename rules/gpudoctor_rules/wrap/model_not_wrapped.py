@@ -134,8 +134,9 @@ class ModelNotWrapped(Rule):
             remedy="Wrap it in `DistributedDataParallel`, too, or both in one module.",
         )
         drift = recording.drift
-        # Tensors that the ranks exchange by themselves speak of another way to train one model.
-        if drift is None or any(rank.wraps for rank in recording.ranks):
+        # Tensors that the ranks exchange by themselves speak of another way to train one model. Gradients that come too
+        # late (GPU509) drive the ranks apart, too.
+        if drift is None or any(rank.wraps or rank.stepped_early for rank in recording.ranks):
             return
         at = drift.optimizer.backward or drift.optimizer.place
         if at is not None and _begin_apart(recording, drift):
