@@ -629,13 +629,13 @@ class Program:
 
     def by_every_rank(self, event: Event) -> bool:
         """Each of several processes does this: no test that asks for the rank, or may, lets only some pass."""
-        passed = event.condition.passed_by is PassedBy.EVERY_RANK or self._whichever_it_is(event)
+        by = event.condition.passed_by
+        passed = by is PassedBy.EVERY_RANK or (by is PassedBy.UNCERTAIN and self._whichever_it_is(event))
         alone = self.by_one_process(event) or self.without_others(event)
         return self.whole and passed and not alone and not any(map(asks_setting_for_rank, event.condition.literals))
 
     def _whichever_it_is(self, event: Event) -> bool:
-        """The same is done to what an object is on one path and to what it is on the other: `model.save_pretrained()`,
-        where a test has chosen the model."""
+        """The same is done to what an object is on the other path: `model.save_pretrained()` of a model chosen by a test."""
         same = (each for each in self.events(type(event)) if each.led_there == event.led_there)
         either = (disjunction(event.condition, each.condition) for each in same if each.loops == event.loops)
         return any(each is not None and each.passed_by is PassedBy.EVERY_RANK for each in either)
