@@ -635,7 +635,7 @@ class Program:
         return self.whole and passed and not alone and not any(map(asks_setting_for_rank, event.condition.literals))
 
     def _whichever_it_is(self, event: Event) -> bool:
-        """The same is done to the other object that it may be: `model.save_pretrained()`, where a test chose the model."""
+        """The same is done to the other object of a choice: `model.save_pretrained()`, of one of two models."""
         same = (each for each in self.events(type(event)) if each.led_there == event.led_there)
         either = (disjunction(event.condition, each.condition) for each in same if each.loops == event.loops)
         return any(each is not None and each.passed_by is PassedBy.EVERY_RANK for each in either)
