@@ -47,6 +47,14 @@ def test_a_shard_may_be_for_several_ranks_where_none_is_left_out(shares: list[tu
     assert bool(found("GPU305", read_by(*shares))) == told
 
 
+def test_all_ranks_may_read_all_where_they_share_the_layers() -> None:
+    recording = read_by((1, 0), (1, 0))
+    assert found("GPU305", recording)
+    cut = LayersCutUp((0, 1), PLACE)
+    sharing = tuple(replace(rank, cut_up=(cut,)) for rank in recording.ranks)
+    assert not found("GPU305", replace(recording, ranks=sharing))
+
+
 @pytest.mark.parametrize(
     ("call", "told"), [("all_to_all", False), ("reduce_scatter", False), ("all_reduce", True), ("all_gather", True)]
 )

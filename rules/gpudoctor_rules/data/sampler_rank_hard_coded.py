@@ -84,7 +84,8 @@ class SamplerRankHardCoded(Rule):
         if not recording.distributed or len(told) < len(recording.ranks) or told[0].made is None:
             return
         shares = [(each.replicas, each.sampler_rank) for each in told if each.sampler_rank is not None]
-        if len(shares) == len(told) and len(set(shares)) < len(shares) and not _whole_for_groups(shares):
+        divided = any(rank.cut_up for rank in recording.ranks)
+        if len(shares) == len(told) and len(set(shares)) < len(shares) and not _whole_for_groups(shares, divided):
             yield self.found(
                 told[0].made,
                 f"The samplers of {len(shares)} ranks were made for rank "
@@ -256,8 +257,14 @@ def _differs(sampler: Sampler) -> bool:
     return seed is not None and bool(seed.surely & Divergence.RANK)
 
 
-def _whole_for_groups(shares: Sequence[tuple[int | None, int]]) -> bool:
-    """Each shard is read by equally many ranks, as where a model is divided among those."""
+def _whole_for_groups(shares: Sequence[tuple[int | None, int]], divided: bool) -> bool:
+    """Each shard is read by equally many ranks, as where a model is divided among those; by all of them only where one
+    was seen to be `divided`."""
     readers = Counter(shares)
     replicas = {count for count, _ in shares}
-    return len(replicas) == 1 and len(readers) > 1 and replicas == {len(readers)} and len(set(readers.values())) == 1
+    return (
+        len(replicas) == 1
+        and (divided or len(readers) > 1)
+        and replicas == {len(readers)}
+        and len(set(readers.values())) == 1
+    )
