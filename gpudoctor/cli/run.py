@@ -129,6 +129,9 @@ class Run(Command):
         registry = find_rules()
         lints = options.lint and job.script and (given is None or given.reports)
         suspicions = _Beside(lambda: _suspicions(job.script)) if lints else None
+        of_launcher = options.virtual_gpus and not options.nproc_per_node and given is None and not options.module
+        if suspicions and of_launcher and _starts_its_ranks(suspicions.result()):
+            job = _job(options, None)
         order = _order(job, options, given)
         faults = Faults()
         recording = observe(order, lambda waiting: _tell_hang(waiting, options.color), faults)
@@ -250,6 +253,12 @@ class _Beside:
             self._result = self._work()
         except GpudoctorError:
             return
+
+
+def _starts_its_ranks(linted: Outcome | None) -> bool:
+    """The script starts one process per GPU itself, which each rank of a launcher would do once more."""
+    worlds = {program.world for program in linted.programs if program.world} if linted is not None else set()
+    return worlds == {"spawn"}
 
 
 def _suspicions(script: str) -> Outcome:
