@@ -54,7 +54,6 @@ NOT_READ = {
     "GPU606/good_saved_by_a_library",
     "GPU704/good_optimizer_of_many_ways",
     "GPU711/good_reduce",
-    "GPU801/good_model_on_cpu",
 }
 """Good programs, with no framework in charge, of which lint says that something was not read or not followed."""
 

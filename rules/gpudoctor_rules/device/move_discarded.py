@@ -17,7 +17,7 @@ you where the model is on the CPU.
 
 The object is a module, a criterion or a metric; it may be of a class whose `to` works in place (a batch of
 torch_geometric, a `BatchEncoding`, a class of the program); it is not known; it was on that device already;
-its type was to change, and nothing computes with it any more.
+its type was to change, and no module is called with it any more.
 
 ## Sources
 

@@ -19,7 +19,9 @@ def test_last_statement(
     cell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("a.ipynb").write_text(notebook("import torch\nx = torch.arange(4)", cell, "y = x + 1"), encoding="utf-8")
+    Path("a.ipynb").write_text(
+        notebook("import torch\nx = torch.arange(4)", cell, "y = torch.nn.Linear(4, 1)(x)"), encoding="utf-8"
+    )
     cli.main(["lint", "--no-cache", "--output-format=json", "--fail-on=never", "--select=GPU203", "a.ipynb"])
     found = [each["cell"] for each in json.loads(capsys.readouterr().out)["findings"]]
     assert found == ([2] if cell in DROPPED else [])
