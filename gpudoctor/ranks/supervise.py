@@ -11,6 +11,7 @@ from gpudoctor.ranks.process_tree import Stillness, children, kill_trees
 from gpudoctor.record import dataclass
 
 _LOOK_EVERY = 0.05
+_LOOKS_FOR_NONE = 2
 
 
 class EndOfRank(enum.Enum):
@@ -95,8 +96,12 @@ def end_all(running: Iterable[int], strangers: set[int], patience: float = 5.0) 
     """Kill and reap the ranks that still run and all children this process has adopted from them."""
     left = set(running)
     deadline = time.monotonic() + patience
-    # Killed parents leave children, which come to us as orphans: again until none is left.
-    while left := left | (set(children(os.getpid())) - strangers):
+    # Killed parents leave children, which come to us as orphans: again until none is left. While some come and go, the
+    # kernel may leave others out of its list, so that one empty list says nothing yet.
+    found_none = 0
+    while found_none < _LOOKS_FOR_NONE:
+        left |= set(children(os.getpid())) - strangers
+        found_none = 0 if left else found_none + 1
         kill_trees(left)
         left -= {pid for pid, _ in _ended(left)}
         if time.monotonic() > deadline:
