@@ -57,6 +57,7 @@ MAYBE_BY_RANK = Divergence.RANK | Divergence.UNREAD
 
 
 _FAR = float("inf")
+_MOST_CONJUNCTIONS = 5_000
 _MAX_TESTS = 6
 """So many tests are taken both ways before it counts as open whether conditions leave a gap."""
 
@@ -203,6 +204,9 @@ class Condition:
         known, way = conjunctions(), (self, literal, id(literal[0].place))
         found: Condition | None = known.get(way)
         if found is None:
+            # They live as long as the program is executed: of timm's training that came to 50 MiB.
+            if len(known) >= _MOST_CONJUNCTIONS:
+                known.clear()
             found = known[way] = Condition(self.literals | frozenset(_consequences(literal)))
         return found
 
