@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.config import is_excluded
 from gpudoctor.diagnostic import Location, Problem
+from gpudoctor.lint.discovery.content_signs import concerns_training
 from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.results.all_programs import told_once
 from gpudoctor.lint.results.merge import UNREADABLE, merged, unreadable_finding, wanted
 from gpudoctor.lint.results.positions import Places
 from gpudoctor.lint.size_limits import MAX_FILE_BYTES
 from gpudoctor.lint.source.file import NOTEBOOK, SourceFile
+from gpudoctor.lint.source.project import project_of
 
 if TYPE_CHECKING:
     from gpudoctor.lint.discovery.find_files import FilesFound
@@ -52,15 +54,19 @@ def answer_of(
         lines=lambda at: _lines(at, places, sources),
         too_new=len({file.shown for file in newer if not file.in_cell}),
         programs=tuple(map(places.covered, covered)),
-        without_pytorch=_is_without_pytorch(found, listed, examined),
+        without_pytorch=_is_without_pytorch(found, listed, examined, sources),
     )
 
 
-def _is_without_pytorch(found: FilesFound, listed: Listed, examined: Sequence[EntryResult]) -> bool:
+def _is_without_pytorch(found: FilesFound, listed: Listed, examined: Sequence[EntryResult], sources: Sources) -> bool:
     if found.telling or found.launch_files or listed.unreadable:
         return False
     # A program that names no library may start the training of a module of its own project.
-    return frozenset().union(*(each.files for each in examined)) <= {each.shown for each in listed.seen}
+    if not frozenset().union(*(each.files for each in examined)) <= {each.shown for each in listed.seen}:
+        return False
+    known = (project_of(path, sources) for path, is_named in found.others.items() if is_named)
+    imported = (each for project, module in known if module is not None for each in project.imports_of(module))
+    return not any(concerns_training(each.source.text.encode()) for each in imported)
 
 
 def _unreadable(
