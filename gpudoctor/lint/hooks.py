@@ -152,6 +152,8 @@ class AnsweredByOne:
         super().__init__()
         self.instance: list[Callable[[Class, Hashable, Location, str, LibraryContext], Allocated]] = []
         """The value of a new object of a class of the project."""
+        self.written_settings: list[Callable[[LibraryContext, object, Location], Values | None]] = []
+        """What the text of a setting stands for where it names something else, `${oc.env:RANK}`; None of any other."""
         self.lacks: list[Callable[[LibraryContext, Value, str], bool]] = []
         """An object surely has no such attribute, where none was found in it or in its class."""
         self.context_name: list[Callable[[str], str]] = []

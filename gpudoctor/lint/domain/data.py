@@ -22,6 +22,10 @@ from gpudoctor.lint.flow.condition import ALWAYS, Condition
 from gpudoctor.record import dataclass, replace
 
 
+def _is_left_out(given: Values | None) -> bool:
+    return given is None or given.single == NONE
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Dataset(Allocated):
     """A data set. `iterable` for an IterableDataset (None: not known), `sharded` where each rank has its own part,
@@ -111,7 +115,7 @@ class Sampler(Allocated):
     @property
     def by_process(self) -> bool:
         """It draws with the generator of the process, and not with one of its own."""
-        return self.generator is None or self.generator.single == NONE
+        return _is_left_out(self.generator)
 
     @property
     def shares(self) -> bool:
@@ -169,12 +173,12 @@ class Loader(Allocated):
     @property
     def by_process(self) -> bool:
         """It draws with the generator of the process, and not with one of its own."""
-        return self.generator is None or self.generator.single == NONE
+        return _is_left_out(self.generator)
 
     @property
     def forks(self) -> bool:
         """Its workers, if it has any, are started as they are by default."""
-        return self.context is None or self.context.single == NONE
+        return _is_left_out(self.context)
 
     @property
     def may_drop_last(self) -> bool:

@@ -11,15 +11,12 @@ from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
 from gpudoctor.lint.domain.function import Class, ProjectModule
-from gpudoctor.lint.domain.rank import Rank, Size
 from gpudoctor.lint.domain.symbols import Setting
-from gpudoctor.lint.domain.value import Const, Unknown, Value, Values, singleton, text_of
+from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.hooks import HOOKS
 from gpudoctor.lint.interp.imports import member, resolved
 from gpudoctor.lint.library.library_names import gives_settings
-from gpudoctor.lint.source.group_options import variable_in
 from gpudoctor.lint.source.project import ModuleFile
-from gpudoctor.record import replace
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -107,20 +104,17 @@ def object_of_settings(
         elif chosen is not None:
             given[name] = chosen(name, find_in_class(m, cls, name))
         else:
-            given[name] = _in_environment(m, cls, name, node) or singleton(
+            given[name] = _named_by_text(m, cls, name, node) or singleton(
                 Unknown(Setting(name), "chosen at the start", name, config=True)
             )
     return m.call(singleton(cls), Arguments((), given), node)
 
 
-def _in_environment(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values | None:
+def _named_by_text(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values | None:
     """`local_rank: int = "${oc.env:LOCAL_RANK}"`."""
     written = find_in_class(m, cls, name)
-    variable = variable_in(text_of(written.single)) if written is not None else ""
-    if not variable:
-        return None
-    read = m.call(m.library_name("os.getenv", node), Arguments((singleton(Const(variable)),), {}), node)
-    return read.map(lambda each: replace(each, as_text=False) if isinstance(each, (Rank, Size)) else each)
+    text = text_of(written.single) if written is not None else None
+    return HOOKS.written_settings[0](m, text, m.place(node)) if text is not None else None
 
 
 def field_without_value(m: Evaluator, cls: Class, name: str, node: ast.AST) -> Values | None:

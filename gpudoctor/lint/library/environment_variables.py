@@ -23,8 +23,9 @@ from gpudoctor.lint.domain.value import (
 )
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite
 from gpudoctor.lint.flow.valueset import union
-from gpudoctor.lint.hooks import HOOKS, answers
+from gpudoctor.lint.hooks import HOOKS, answers, told
 from gpudoctor.lint.library_call import MODELS, Call, singleton
+from gpudoctor.lint.source.group_options import variable_in
 from gpudoctor.record import dataclass, replace
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ def _is_set(do: LibraryContext, name: str, where: Environ = ENVIRON) -> bool | N
     if name.startswith(_SET_BY_TASKS.get(launcher, _NOTHING)) and (name in RANKS or name in SIZES):
         return True
     # `if "SLURM_JOB_ID" in os.environ: os.environ["RANK"] = ...`.
-    told = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT
-    if written is None and told:
+    of_launcher = name in RANKS or name in SIZES or name in SET_BY_TORCHRUN or name in PLACEMENT
+    if written is None and of_launcher:
         return False
     return None
 
@@ -183,6 +184,13 @@ def read_variable(do: LibraryContext, name: str, place: Location) -> Values:
 def as_numbers(values: Values) -> Values:
     """As settings are read, which are numbers where they look like such."""
     return values.map(lambda each: replace(each, as_text=False) if isinstance(each, (Rank, Size)) else each)
+
+
+@told(HOOKS.written_settings)
+def named_in_setting(do: LibraryContext, written: object, place: Location) -> Values | None:
+    """What a setting is that names a variable; None for any other."""
+    name = variable_in(written)
+    return as_numbers(read_variable(do, name, place)) if name else None
 
 
 def has(do: LibraryContext, key: Value, where: Environ = ENVIRON) -> Value | None:
@@ -230,9 +238,9 @@ def get(call: Call) -> Values:
     default = call.arg(1, "default") or singleton(NONE)
     if name is None:
         return call.unknown(Anonymous("environment variable", call.args), "an environment variable", config=True)
-    told = not default.any(lambda value: value == NONE)
+    stands = not default.any(lambda value: value == NONE)
     call.emit(
-        EnvironmentRead, name=name, insists=False, has_default=told or (False if default.single == NONE else None),
+        EnvironmentRead, name=name, insists=False, has_default=stands or (False if default.single == NONE else None),
         of_launcher=name in RANKS or name in SIZES,
     )  # fmt: skip
     known = _is_set(call.do, name, _of(call))

@@ -15,11 +15,11 @@ from gpudoctor.lint.flow.condition import ALWAYS, Atom, Literal
 from gpudoctor.lint.flow.valueset import Binding, ValueSet
 from gpudoctor.lint.hooks import HOOKS, told
 from gpudoctor.lint.library.argument_parsers import note_default
-from gpudoctor.lint.library.environment_variables import as_numbers, read_variable
+from gpudoctor.lint.library.environment_variables import named_in_setting
 from gpudoctor.lint.library.paths import on_disk
 from gpudoctor.lint.library.stub_models import returns_kind
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
-from gpudoctor.lint.source.group_options import OPEN, GroupOptions, variable_in
+from gpudoctor.lint.source.group_options import OPEN, GroupOptions
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class OpenedFile:
             return new_list(call.do, [self.value(each, _below(name, at)) for at, each in enumerate(written)], call.node)
         if written is OPEN:
             return singleton(Unknown(Setting(f"{self.path}:{name}"), "a setting", name, config=True))
-        if variable := variable_in(written):
-            return as_numbers(read_variable(call.do, variable, call.place))
+        if (read := named_in_setting(call.do, written, call.place)) is not None:
+            return read
         # It says what the program does as it lies there. What is off, nothing or one is for others to turn up.
         if isinstance(written, str) or written is True or (isinstance(written, (int, float)) and written not in (0, 1)):
             return singleton(Const(written))
