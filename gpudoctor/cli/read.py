@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import argparse
 
     from gpudoctor.diagnostic import Finding
-    from gpudoctor.logs.diagnosis import FollowingRanks, LogDiagnosis, LoggedFailure
+    from gpudoctor.logs.diagnosis import FollowingRanks, LogDiagnosis
+    from gpudoctor.logs.logged_failure import LoggedFailure
     from gpudoctor.rule import RuleCard
 
 _MOST_GROUPS = 12

@@ -11,7 +11,8 @@ from gpudoctor.logs.error_texts.error_text import FailureRole
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.logs.diagnosis import LogDiagnosis, LoggedFailure
+    from gpudoctor.logs.diagnosis import LogDiagnosis
+    from gpudoctor.logs.logged_failure import LoggedFailure
 
 
 @dataclass(frozen=True)
