@@ -7,559 +7,308 @@ so that a pack can do what they do. What a run has recorded is asked for through
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.container import Enumerated, Range, TupleOf
-from gpudoctor.lint.domain.data import DRAW_FROM_SOME, Dataset, Loader, Sampler, shares_nothing
-from gpudoctor.lint.domain.device import Device, on_cpu, on_gpu
-from gpudoctor.lint.domain.function import Library, Method, Namespace
-from gpudoctor.lint.domain.group import ManagedObject, Work
-from gpudoctor.lint.domain.module import UNSEEN, Module, StateDict, Wrapper, WrapperKind, chain_of
-from gpudoctor.lint.domain.optim import Optimizer, Parameters, Scaler, Scheduler
-from gpudoctor.lint.domain.provenance import is_whole, provenance_of
-from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
-from gpudoctor.lint.domain.symbols import (
-    AllOf,
-    AnyOf,
-    Attribute,
-    CallResult,
-    ClockReading,
-    Compares,
-    HandlerHasRun,
-    IsInstance,
-    IsTrue,
-    Item,
-    Length,
-    MethodResult,
-    NodeProduct,
-    OneOf,
-    OpenFile,
-    Operation,
-    OwnReading,
-    ParameterName,
-    RankIs,
-    Setting,
-    Widened,
-    asked_of,
-    each_of,
-    names_day,
-)
-from gpudoctor.lint.domain.tensor import Extent, Mark, MarkKind, Tensor, TensorOrigin
-from gpudoctor.lint.domain.value import (
-    FALSE,
-    NONE,
-    TRUE,
-    Anonymous,
-    Const,
-    Term,
-    Text,
-    Truth,
-    Unknown,
-    Value,
-    Values,
-    constant_of,
-    in_code,
-    int_of,
-    name_of,
-    single_of,
-    term_of,
-    text_of,
-)
-from gpudoctor.lint.events.acting_place import calls_behind, entered_in, first_asked, parting, under_the_test
-from gpudoctor.lint.events.collective import (
-    Collective,
-    Discard,
-    LeaveLoop,
-    Pickled,
-    ReadTooEarly,
-    ResultUsed,
-    StartWork,
-    WorkDone,
-)
-from gpudoctor.lint.events.data_loading import (
-    Augments,
-    BatchCut,
-    CutOff,
-    DrawsNoise,
-    IndexIgnored,
-    ItemRead,
-    Iterate,
-    MakeLoader,
-    MakeSampler,
-    SetEpoch,
-    SkipBatches,
-    Split,
-    Streamed,
-)
-from gpudoctor.lint.events.event_context import Event, Loop, RankAgreement, agreement_on
-from gpudoctor.lint.events.files import ChangeFolder, Download, Load, LoadState, Save, ShardedState, lacking
-from gpudoctor.lint.events.host_waits import ClockRead, DebugFlag, Elapsed, HostSync
-from gpudoctor.lint.events.knowledge import (
-    SILENT_SAMPLER,
-    Escape,
-    Guess,
-    Imprecision,
-    LoopRun,
-    OwnOptimization,
-    Prepare,
-    UseManaged,
-)
-from gpudoctor.lint.events.model import (
-    AttributeMissed,
-    BareAsked,
-    Forward,
-    ForwardMarked,
-    ForwardShared,
-    ForwardTalks,
-    GradientFlag,
-    ModeChange,
-    ModuleClassFlaw,
-    PartAdded,
-    PartExchanged,
-    ReplicaRead,
-    ReplicaWrite,
-    ShardingRefused,
-    SyncNorm,
-    UnusedPart,
-    WeightsDrawn,
-    Wrap,
-)
-from gpudoctor.lint.events.option_defaults import comes_to, left_out
-from gpudoctor.lint.events.placement import (
-    ConstantMixed,
-    ContextMade,
-    Crossed,
-    CudaStarted,
-    DeviceUsed,
-    FixedMet,
-    ItemOnGpu,
-    Mixed,
-    Move,
-    SpreadByMap,
-    TensorKept,
-)
-from gpudoctor.lint.events.process import (
-    LOCAL_RANK_OPTIONS,
-    ArgumentDeclared,
-    ArgumentsParsed,
-    Caught,
-    DestroyGroup,
-    EnvironmentRead,
-    EnvironmentWrite,
-    InitGroup,
-    NameMissing,
-    RankTextUsed,
-    ReadOwn,
-    SeedSet,
-    SetStartMethod,
-    SettingRead,
-    Spawn,
-    Swallowed,
-    meets_by_environment,
-)
-from gpudoctor.lint.events.reporting import Averaged, MetricShown, Scored, StartLogger, UseLogger
-from gpudoctor.lint.events.training_step import (
-    Accumulated,
-    Backward,
-    ClearGradients,
-    ClipGradients,
-    EngineStep,
-    GradientsSwitched,
-    GradientSync,
-    MakeOptimizer,
-    OptimizerStep,
-    OwnLoss,
-    Recompute,
-    ScaleGradients,
-    ScalerCall,
-    SchedulerStep,
-    TakeGradient,
-    UnscaleGradients,
-)
-from gpudoctor.lint.flow.condition import MAYBE_BY_RANK, Atom, Condition, Divergence, Literal
-from gpudoctor.lint.flow.valueset import Binding, ValueSet
-from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
-from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE, Launched
-from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
-from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
-from gpudoctor.lint.program import LaunchWorld, Program, only_some_ranks, ranks_in_words
-from gpudoctor.lint.program_facts import EngineUser, ProgramFacts
-from gpudoctor.lint.questions.addresses import HERE, is_here
-from gpudoctor.lint.questions.devices_compared import (
-    certain_device,
-    current_gpu,
-    device_called,
-    devices_differ,
-    devices_managed,
-    on_first_rank,
-    one_gpu,
-    several_choose,
-    train_together,
-)
-from gpudoctor.lint.questions.gradient_use import averaged_by_hand, feeds, holds, is_repeated, stepped_after
-from gpudoctor.lint.questions.layers import minds_mode, normalises_batch, recurs
-from gpudoctor.lint.questions.loop_counters import hold_together, only_at_the_end
-from gpudoctor.lint.questions.loop_rounds import (
-    batch_loop,
-    begins_otherwise,
-    in_every_round,
-    in_last_round,
-    same_round,
-    training_loop,
-    trains,
-    when_of,
-)
-from gpudoctor.lint.questions.own_readings import readings_in_path
-from gpudoctor.lint.questions.unseen_deeds import may_lower_precision, may_mix_data, may_set_seed
-from gpudoctor.lint.questions.users_choice import by_choice
-from gpudoctor.lint.questions.wrappings import Wrapping, wrappings
-from gpudoctor.lint.repair.repair import (
-    After,
-    Always,
-    Assign,
-    AtEnd,
-    Before,
-    CallAgain,
-    Code,
-    Counter,
-    Decorate,
-    Delete,
-    Either,
-    First,
-    Fresh,
-    Holds,
-    Imported,
-    MoveUp,
-    RemoveArgument,
-    Repair,
-    RepairStep,
-    Replace,
-    Rewrite,
-    SetArgument,
-    SetArguments,
-    Source,
-    Substitute,
-    SuperFirst,
-    Unassign,
-    Under,
-)
-from gpudoctor.lint.repair.snippets import (
-    FROM_LAUNCHER,
-    LOCAL,
-    asked_first,
-    first_goes_ahead,
-    is_first,
-    local_rank,
-    local_rank_of,
-    moved_to,
-    own_device,
-    own_gpu,
-    own_wrapper,
-    waits_for_all,
-)
-from gpudoctor.record import dataclass, field, fields, replace
-from gpudoctor.run import recording
-
-__all__ = [
-    "DRAW_FROM_SOME",
-    "FALSE",
-    "FROM_LAUNCHER",
-    "HERE",
-    "IN_ACCELERATE",
-    "LOCAL",
-    "LOCAL_RANK_OPTIONS",
-    "MAYBE_BY_RANK",
-    "NONE",
-    "OF_TORCH",
-    "SILENT_SAMPLER",
-    "TRUE",
-    "UNSEEN",
-    "Accumulated",
-    "After",
-    "AllOf",
-    "Always",
-    "Anonymous",
-    "AnyOf",
-    "ArgumentDeclared",
-    "ArgumentsParsed",
-    "Assign",
-    "AtEnd",
-    "Atom",
-    "Attribute",
-    "AttributeMissed",
-    "Augments",
-    "Averaged",
-    "Backward",
-    "BareAsked",
-    "BatchCut",
-    "Before",
-    "Binding",
-    "CallAgain",
-    "CallResult",
-    "Caught",
-    "ChangeFolder",
-    "ClearGradients",
-    "ClipGradients",
-    "ClockRead",
-    "ClockReading",
-    "Code",
-    "Collective",
-    "Compares",
-    "Condition",
-    "Const",
-    "ConstantMixed",
-    "ContextMade",
-    "Counter",
-    "Crossed",
-    "CudaStarted",
-    "CutOff",
-    "Dataset",
-    "DebugFlag",
-    "Decorate",
-    "Delete",
-    "DestroyGroup",
-    "Device",
-    "DeviceUsed",
-    "Discard",
-    "Divergence",
-    "Download",
-    "DrawsNoise",
-    "Either",
-    "Elapsed",
-    "EngineStep",
-    "EngineUser",
-    "Enumerated",
-    "EnvironmentRead",
-    "EnvironmentWrite",
-    "Escape",
-    "Event",
-    "Extent",
-    "First",
-    "FixedMet",
-    "Forward",
-    "ForwardMarked",
-    "ForwardShared",
-    "ForwardTalks",
-    "Fresh",
-    "GradientFlag",
-    "GradientSync",
-    "GradientsSwitched",
-    "Guess",
-    "HandlerHasRun",
-    "Holds",
-    "HostSync",
-    "Imported",
-    "Imprecision",
-    "IndexIgnored",
-    "InitGroup",
-    "IsInstance",
-    "IsTrue",
-    "Item",
-    "ItemOnGpu",
-    "ItemRead",
-    "Iterate",
-    "LaunchFile",
-    "LaunchWorld",
-    "Launched",
-    "LeaveLoop",
-    "Length",
-    "Library",
-    "Literal",
-    "Load",
-    "LoadState",
-    "Loader",
-    "Loop",
-    "LoopRun",
-    "MakeLoader",
-    "MakeOptimizer",
-    "MakeSampler",
-    "ManagedObject",
-    "Mark",
-    "MarkKind",
-    "Method",
-    "MethodResult",
-    "MetricShown",
-    "Mixed",
-    "ModeChange",
-    "Module",
-    "ModuleClassFlaw",
-    "Move",
-    "MoveUp",
-    "NameMissing",
-    "Namespace",
-    "NodeProduct",
-    "OneOf",
-    "OpenFile",
-    "Operation",
-    "Optimizer",
-    "OptimizerStep",
-    "OwnLoss",
-    "OwnOptimization",
-    "OwnReading",
-    "ParameterName",
-    "Parameters",
-    "PartAdded",
-    "PartExchanged",
-    "Pickled",
-    "Prepare",
-    "Program",
-    "ProgramFacts",
-    "ProgramStart",
-    "Range",
-    "Rank",
-    "RankAgreement",
-    "RankIs",
-    "RankKind",
-    "RankSource",
-    "RankTextUsed",
-    "ReadOwn",
-    "ReadTooEarly",
-    "Recompute",
-    "RemoveArgument",
-    "Repair",
-    "RepairStep",
-    "Replace",
-    "ReplicaRead",
-    "ReplicaWrite",
-    "ResultUsed",
-    "Rewrite",
-    "Sampler",
-    "Save",
-    "ScaleGradients",
-    "Scaler",
-    "ScalerCall",
-    "Scheduler",
-    "SchedulerStep",
-    "Scored",
-    "SeedSet",
-    "SetArgument",
-    "SetArguments",
-    "SetEpoch",
-    "SetStartMethod",
-    "Setting",
-    "SettingRead",
-    "SettingsFile",
-    "ShardedState",
-    "ShardingRefused",
-    "ShellVariable",
-    "Size",
-    "SizeKind",
-    "SkipBatches",
-    "Source",
-    "Spawn",
-    "Split",
-    "SpreadByMap",
-    "StartLogger",
-    "StartOption",
-    "StartWork",
-    "StartedBy",
-    "Starter",
-    "StateDict",
-    "Streamed",
-    "Substitute",
-    "SuperFirst",
-    "Swallowed",
-    "SyncNorm",
-    "TakeGradient",
-    "Tensor",
-    "TensorKept",
-    "TensorOrigin",
-    "Term",
-    "Text",
-    "Truth",
-    "TupleOf",
-    "Unassign",
-    "Under",
-    "Unknown",
-    "UnscaleGradients",
-    "UnusedPart",
-    "UseLogger",
-    "UseManaged",
-    "Value",
-    "ValueSet",
-    "Values",
-    "WeightsDrawn",
-    "Widened",
-    "Word",
-    "Work",
-    "WorkDone",
-    "Wrap",
-    "Wrapper",
-    "WrapperKind",
-    "Wrapping",
-    "agreement_on",
-    "asked_first",
-    "asked_of",
-    "averaged_by_hand",
-    "batch_loop",
-    "begins_otherwise",
-    "by_choice",
-    "calls_behind",
-    "certain_device",
-    "chain_of",
-    "comes_to",
-    "constant_of",
-    "current_gpu",
-    "dataclass",
-    "device_called",
-    "devices_differ",
-    "devices_managed",
-    "each_of",
-    "entered_in",
-    "feeds",
-    "field",
-    "fields",
-    "first_asked",
-    "first_goes_ahead",
-    "hold_together",
-    "holds",
-    "in_code",
-    "in_every_round",
-    "in_last_round",
-    "int_of",
-    "is_first",
-    "is_here",
-    "is_repeated",
-    "is_whole",
-    "lacking",
-    "left_out",
-    "local_rank",
-    "local_rank_of",
-    "may_lower_precision",
-    "may_mix_data",
-    "may_set_seed",
-    "meets_by_environment",
-    "minds_mode",
-    "moved_to",
-    "name_of",
-    "names_day",
-    "normalises_batch",
-    "on_cpu",
-    "on_first_rank",
-    "on_gpu",
-    "one_gpu",
-    "only_at_the_end",
-    "only_some_ranks",
-    "own_device",
-    "own_gpu",
-    "own_wrapper",
-    "parting",
-    "provenance_of",
-    "ranks_in_words",
-    "readings_in_path",
-    "recording",
-    "recurs",
-    "replace",
-    "same_round",
-    "several_choose",
-    "shares_nothing",
-    "single_of",
-    "stepped_after",
-    "term_of",
-    "text_of",
-    "train_together",
-    "training_loop",
-    "trains",
-    "under_the_test",
-    "waits_for_all",
-    "when_of",
-    "wrappings",
-]
+from gpudoctor.diagnostic import Location as Location
+from gpudoctor.lint.domain.container import Enumerated as Enumerated
+from gpudoctor.lint.domain.container import Range as Range
+from gpudoctor.lint.domain.container import TupleOf as TupleOf
+from gpudoctor.lint.domain.data import DRAW_FROM_SOME as DRAW_FROM_SOME
+from gpudoctor.lint.domain.data import Dataset as Dataset
+from gpudoctor.lint.domain.data import Loader as Loader
+from gpudoctor.lint.domain.data import Sampler as Sampler
+from gpudoctor.lint.domain.data import shares_nothing as shares_nothing
+from gpudoctor.lint.domain.device import Device as Device
+from gpudoctor.lint.domain.device import on_cpu as on_cpu
+from gpudoctor.lint.domain.device import on_gpu as on_gpu
+from gpudoctor.lint.domain.function import Library as Library
+from gpudoctor.lint.domain.function import Method as Method
+from gpudoctor.lint.domain.function import Namespace as Namespace
+from gpudoctor.lint.domain.group import ManagedObject as ManagedObject
+from gpudoctor.lint.domain.group import Work as Work
+from gpudoctor.lint.domain.module import UNSEEN as UNSEEN
+from gpudoctor.lint.domain.module import Module as Module
+from gpudoctor.lint.domain.module import StateDict as StateDict
+from gpudoctor.lint.domain.module import Wrapper as Wrapper
+from gpudoctor.lint.domain.module import WrapperKind as WrapperKind
+from gpudoctor.lint.domain.module import chain_of as chain_of
+from gpudoctor.lint.domain.optim import Optimizer as Optimizer
+from gpudoctor.lint.domain.optim import Parameters as Parameters
+from gpudoctor.lint.domain.optim import Scaler as Scaler
+from gpudoctor.lint.domain.optim import Scheduler as Scheduler
+from gpudoctor.lint.domain.provenance import is_whole as is_whole
+from gpudoctor.lint.domain.provenance import provenance_of as provenance_of
+from gpudoctor.lint.domain.rank import Rank as Rank
+from gpudoctor.lint.domain.rank import RankKind as RankKind
+from gpudoctor.lint.domain.rank import RankSource as RankSource
+from gpudoctor.lint.domain.rank import Size as Size
+from gpudoctor.lint.domain.rank import SizeKind as SizeKind
+from gpudoctor.lint.domain.symbols import AllOf as AllOf
+from gpudoctor.lint.domain.symbols import AnyOf as AnyOf
+from gpudoctor.lint.domain.symbols import Attribute as Attribute
+from gpudoctor.lint.domain.symbols import CallResult as CallResult
+from gpudoctor.lint.domain.symbols import ClockReading as ClockReading
+from gpudoctor.lint.domain.symbols import Compares as Compares
+from gpudoctor.lint.domain.symbols import HandlerHasRun as HandlerHasRun
+from gpudoctor.lint.domain.symbols import IsInstance as IsInstance
+from gpudoctor.lint.domain.symbols import IsTrue as IsTrue
+from gpudoctor.lint.domain.symbols import Item as Item
+from gpudoctor.lint.domain.symbols import Length as Length
+from gpudoctor.lint.domain.symbols import MethodResult as MethodResult
+from gpudoctor.lint.domain.symbols import NodeProduct as NodeProduct
+from gpudoctor.lint.domain.symbols import OneOf as OneOf
+from gpudoctor.lint.domain.symbols import OpenFile as OpenFile
+from gpudoctor.lint.domain.symbols import Operation as Operation
+from gpudoctor.lint.domain.symbols import OwnReading as OwnReading
+from gpudoctor.lint.domain.symbols import ParameterName as ParameterName
+from gpudoctor.lint.domain.symbols import RankIs as RankIs
+from gpudoctor.lint.domain.symbols import Setting as Setting
+from gpudoctor.lint.domain.symbols import Widened as Widened
+from gpudoctor.lint.domain.symbols import asked_of as asked_of
+from gpudoctor.lint.domain.symbols import each_of as each_of
+from gpudoctor.lint.domain.symbols import names_day as names_day
+from gpudoctor.lint.domain.tensor import Extent as Extent
+from gpudoctor.lint.domain.tensor import Mark as Mark
+from gpudoctor.lint.domain.tensor import MarkKind as MarkKind
+from gpudoctor.lint.domain.tensor import Tensor as Tensor
+from gpudoctor.lint.domain.tensor import TensorOrigin as TensorOrigin
+from gpudoctor.lint.domain.value import FALSE as FALSE
+from gpudoctor.lint.domain.value import NONE as NONE
+from gpudoctor.lint.domain.value import TRUE as TRUE
+from gpudoctor.lint.domain.value import Anonymous as Anonymous
+from gpudoctor.lint.domain.value import Const as Const
+from gpudoctor.lint.domain.value import Term as Term
+from gpudoctor.lint.domain.value import Text as Text
+from gpudoctor.lint.domain.value import Truth as Truth
+from gpudoctor.lint.domain.value import Unknown as Unknown
+from gpudoctor.lint.domain.value import Value as Value
+from gpudoctor.lint.domain.value import Values as Values
+from gpudoctor.lint.domain.value import constant_of as constant_of
+from gpudoctor.lint.domain.value import in_code as in_code
+from gpudoctor.lint.domain.value import int_of as int_of
+from gpudoctor.lint.domain.value import name_of as name_of
+from gpudoctor.lint.domain.value import single_of as single_of
+from gpudoctor.lint.domain.value import term_of as term_of
+from gpudoctor.lint.domain.value import text_of as text_of
+from gpudoctor.lint.events.acting_place import calls_behind as calls_behind
+from gpudoctor.lint.events.acting_place import entered_in as entered_in
+from gpudoctor.lint.events.acting_place import first_asked as first_asked
+from gpudoctor.lint.events.acting_place import parting as parting
+from gpudoctor.lint.events.acting_place import under_the_test as under_the_test
+from gpudoctor.lint.events.collective import Collective as Collective
+from gpudoctor.lint.events.collective import Discard as Discard
+from gpudoctor.lint.events.collective import LeaveLoop as LeaveLoop
+from gpudoctor.lint.events.collective import Pickled as Pickled
+from gpudoctor.lint.events.collective import ReadTooEarly as ReadTooEarly
+from gpudoctor.lint.events.collective import ResultUsed as ResultUsed
+from gpudoctor.lint.events.collective import StartWork as StartWork
+from gpudoctor.lint.events.collective import WorkDone as WorkDone
+from gpudoctor.lint.events.data_loading import Augments as Augments
+from gpudoctor.lint.events.data_loading import BatchCut as BatchCut
+from gpudoctor.lint.events.data_loading import CutOff as CutOff
+from gpudoctor.lint.events.data_loading import DrawsNoise as DrawsNoise
+from gpudoctor.lint.events.data_loading import IndexIgnored as IndexIgnored
+from gpudoctor.lint.events.data_loading import ItemRead as ItemRead
+from gpudoctor.lint.events.data_loading import Iterate as Iterate
+from gpudoctor.lint.events.data_loading import MakeLoader as MakeLoader
+from gpudoctor.lint.events.data_loading import MakeSampler as MakeSampler
+from gpudoctor.lint.events.data_loading import SetEpoch as SetEpoch
+from gpudoctor.lint.events.data_loading import SkipBatches as SkipBatches
+from gpudoctor.lint.events.data_loading import Split as Split
+from gpudoctor.lint.events.data_loading import Streamed as Streamed
+from gpudoctor.lint.events.event_context import Event as Event
+from gpudoctor.lint.events.event_context import Loop as Loop
+from gpudoctor.lint.events.event_context import RankAgreement as RankAgreement
+from gpudoctor.lint.events.event_context import agreement_on as agreement_on
+from gpudoctor.lint.events.files import ChangeFolder as ChangeFolder
+from gpudoctor.lint.events.files import Download as Download
+from gpudoctor.lint.events.files import Load as Load
+from gpudoctor.lint.events.files import LoadState as LoadState
+from gpudoctor.lint.events.files import Save as Save
+from gpudoctor.lint.events.files import ShardedState as ShardedState
+from gpudoctor.lint.events.files import lacking as lacking
+from gpudoctor.lint.events.host_waits import ClockRead as ClockRead
+from gpudoctor.lint.events.host_waits import DebugFlag as DebugFlag
+from gpudoctor.lint.events.host_waits import Elapsed as Elapsed
+from gpudoctor.lint.events.host_waits import HostSync as HostSync
+from gpudoctor.lint.events.knowledge import SILENT_SAMPLER as SILENT_SAMPLER
+from gpudoctor.lint.events.knowledge import Escape as Escape
+from gpudoctor.lint.events.knowledge import Guess as Guess
+from gpudoctor.lint.events.knowledge import Imprecision as Imprecision
+from gpudoctor.lint.events.knowledge import LoopRun as LoopRun
+from gpudoctor.lint.events.knowledge import OwnOptimization as OwnOptimization
+from gpudoctor.lint.events.knowledge import Prepare as Prepare
+from gpudoctor.lint.events.knowledge import UseManaged as UseManaged
+from gpudoctor.lint.events.model import AttributeMissed as AttributeMissed
+from gpudoctor.lint.events.model import BareAsked as BareAsked
+from gpudoctor.lint.events.model import Forward as Forward
+from gpudoctor.lint.events.model import ForwardMarked as ForwardMarked
+from gpudoctor.lint.events.model import ForwardShared as ForwardShared
+from gpudoctor.lint.events.model import ForwardTalks as ForwardTalks
+from gpudoctor.lint.events.model import GradientFlag as GradientFlag
+from gpudoctor.lint.events.model import ModeChange as ModeChange
+from gpudoctor.lint.events.model import ModuleClassFlaw as ModuleClassFlaw
+from gpudoctor.lint.events.model import PartAdded as PartAdded
+from gpudoctor.lint.events.model import PartExchanged as PartExchanged
+from gpudoctor.lint.events.model import ReplicaRead as ReplicaRead
+from gpudoctor.lint.events.model import ReplicaWrite as ReplicaWrite
+from gpudoctor.lint.events.model import ShardingRefused as ShardingRefused
+from gpudoctor.lint.events.model import SyncNorm as SyncNorm
+from gpudoctor.lint.events.model import UnusedPart as UnusedPart
+from gpudoctor.lint.events.model import WeightsDrawn as WeightsDrawn
+from gpudoctor.lint.events.model import Wrap as Wrap
+from gpudoctor.lint.events.option_defaults import comes_to as comes_to
+from gpudoctor.lint.events.option_defaults import left_out as left_out
+from gpudoctor.lint.events.placement import ConstantMixed as ConstantMixed
+from gpudoctor.lint.events.placement import ContextMade as ContextMade
+from gpudoctor.lint.events.placement import Crossed as Crossed
+from gpudoctor.lint.events.placement import CudaStarted as CudaStarted
+from gpudoctor.lint.events.placement import DeviceUsed as DeviceUsed
+from gpudoctor.lint.events.placement import FixedMet as FixedMet
+from gpudoctor.lint.events.placement import ItemOnGpu as ItemOnGpu
+from gpudoctor.lint.events.placement import Mixed as Mixed
+from gpudoctor.lint.events.placement import Move as Move
+from gpudoctor.lint.events.placement import SpreadByMap as SpreadByMap
+from gpudoctor.lint.events.placement import TensorKept as TensorKept
+from gpudoctor.lint.events.process import LOCAL_RANK_OPTIONS as LOCAL_RANK_OPTIONS
+from gpudoctor.lint.events.process import ArgumentDeclared as ArgumentDeclared
+from gpudoctor.lint.events.process import ArgumentsParsed as ArgumentsParsed
+from gpudoctor.lint.events.process import Caught as Caught
+from gpudoctor.lint.events.process import DestroyGroup as DestroyGroup
+from gpudoctor.lint.events.process import EnvironmentRead as EnvironmentRead
+from gpudoctor.lint.events.process import EnvironmentWrite as EnvironmentWrite
+from gpudoctor.lint.events.process import InitGroup as InitGroup
+from gpudoctor.lint.events.process import NameMissing as NameMissing
+from gpudoctor.lint.events.process import RankTextUsed as RankTextUsed
+from gpudoctor.lint.events.process import ReadOwn as ReadOwn
+from gpudoctor.lint.events.process import SeedSet as SeedSet
+from gpudoctor.lint.events.process import SetStartMethod as SetStartMethod
+from gpudoctor.lint.events.process import SettingRead as SettingRead
+from gpudoctor.lint.events.process import Spawn as Spawn
+from gpudoctor.lint.events.process import Swallowed as Swallowed
+from gpudoctor.lint.events.process import meets_by_environment as meets_by_environment
+from gpudoctor.lint.events.reporting import Averaged as Averaged
+from gpudoctor.lint.events.reporting import MetricShown as MetricShown
+from gpudoctor.lint.events.reporting import Scored as Scored
+from gpudoctor.lint.events.reporting import StartLogger as StartLogger
+from gpudoctor.lint.events.reporting import UseLogger as UseLogger
+from gpudoctor.lint.events.training_step import Accumulated as Accumulated
+from gpudoctor.lint.events.training_step import Backward as Backward
+from gpudoctor.lint.events.training_step import ClearGradients as ClearGradients
+from gpudoctor.lint.events.training_step import ClipGradients as ClipGradients
+from gpudoctor.lint.events.training_step import EngineStep as EngineStep
+from gpudoctor.lint.events.training_step import GradientsSwitched as GradientsSwitched
+from gpudoctor.lint.events.training_step import GradientSync as GradientSync
+from gpudoctor.lint.events.training_step import MakeOptimizer as MakeOptimizer
+from gpudoctor.lint.events.training_step import OptimizerStep as OptimizerStep
+from gpudoctor.lint.events.training_step import OwnLoss as OwnLoss
+from gpudoctor.lint.events.training_step import Recompute as Recompute
+from gpudoctor.lint.events.training_step import ScaleGradients as ScaleGradients
+from gpudoctor.lint.events.training_step import ScalerCall as ScalerCall
+from gpudoctor.lint.events.training_step import SchedulerStep as SchedulerStep
+from gpudoctor.lint.events.training_step import TakeGradient as TakeGradient
+from gpudoctor.lint.events.training_step import UnscaleGradients as UnscaleGradients
+from gpudoctor.lint.flow.condition import MAYBE_BY_RANK as MAYBE_BY_RANK
+from gpudoctor.lint.flow.condition import Atom as Atom
+from gpudoctor.lint.flow.condition import Condition as Condition
+from gpudoctor.lint.flow.condition import Divergence as Divergence
+from gpudoctor.lint.flow.condition import Literal as Literal
+from gpudoctor.lint.flow.valueset import Binding as Binding
+from gpudoctor.lint.flow.valueset import ValueSet as ValueSet
+from gpudoctor.lint.launchfiles.launch_file import LaunchFile as LaunchFile
+from gpudoctor.lint.launchfiles.launch_file import SettingsFile as SettingsFile
+from gpudoctor.lint.launchfiles.launched import IN_ACCELERATE as IN_ACCELERATE
+from gpudoctor.lint.launchfiles.launched import Launched as Launched
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable as ShellVariable
+from gpudoctor.lint.launchfiles.shell_words import Word as Word
+from gpudoctor.lint.launchfiles.start import OF_TORCH as OF_TORCH
+from gpudoctor.lint.launchfiles.start import ProgramStart as ProgramStart
+from gpudoctor.lint.launchfiles.start import StartedBy as StartedBy
+from gpudoctor.lint.launchfiles.start import Starter as Starter
+from gpudoctor.lint.launchfiles.start import StartOption as StartOption
+from gpudoctor.lint.program import LaunchWorld as LaunchWorld
+from gpudoctor.lint.program import Program as Program
+from gpudoctor.lint.program import only_some_ranks as only_some_ranks
+from gpudoctor.lint.program import ranks_in_words as ranks_in_words
+from gpudoctor.lint.program_facts import EngineUser as EngineUser
+from gpudoctor.lint.program_facts import ProgramFacts as ProgramFacts
+from gpudoctor.lint.questions.addresses import HERE as HERE
+from gpudoctor.lint.questions.addresses import is_here as is_here
+from gpudoctor.lint.questions.devices_compared import certain_device as certain_device
+from gpudoctor.lint.questions.devices_compared import current_gpu as current_gpu
+from gpudoctor.lint.questions.devices_compared import device_called as device_called
+from gpudoctor.lint.questions.devices_compared import devices_differ as devices_differ
+from gpudoctor.lint.questions.devices_compared import devices_managed as devices_managed
+from gpudoctor.lint.questions.devices_compared import on_first_rank as on_first_rank
+from gpudoctor.lint.questions.devices_compared import one_gpu as one_gpu
+from gpudoctor.lint.questions.devices_compared import several_choose as several_choose
+from gpudoctor.lint.questions.devices_compared import train_together as train_together
+from gpudoctor.lint.questions.gradient_use import averaged_by_hand as averaged_by_hand
+from gpudoctor.lint.questions.gradient_use import feeds as feeds
+from gpudoctor.lint.questions.gradient_use import holds as holds
+from gpudoctor.lint.questions.gradient_use import is_repeated as is_repeated
+from gpudoctor.lint.questions.gradient_use import stepped_after as stepped_after
+from gpudoctor.lint.questions.layers import minds_mode as minds_mode
+from gpudoctor.lint.questions.layers import normalises_batch as normalises_batch
+from gpudoctor.lint.questions.layers import recurs as recurs
+from gpudoctor.lint.questions.loop_counters import hold_together as hold_together
+from gpudoctor.lint.questions.loop_counters import only_at_the_end as only_at_the_end
+from gpudoctor.lint.questions.loop_rounds import batch_loop as batch_loop
+from gpudoctor.lint.questions.loop_rounds import begins_otherwise as begins_otherwise
+from gpudoctor.lint.questions.loop_rounds import in_every_round as in_every_round
+from gpudoctor.lint.questions.loop_rounds import in_last_round as in_last_round
+from gpudoctor.lint.questions.loop_rounds import same_round as same_round
+from gpudoctor.lint.questions.loop_rounds import training_loop as training_loop
+from gpudoctor.lint.questions.loop_rounds import trains as trains
+from gpudoctor.lint.questions.loop_rounds import when_of as when_of
+from gpudoctor.lint.questions.own_readings import readings_in_path as readings_in_path
+from gpudoctor.lint.questions.unseen_deeds import may_lower_precision as may_lower_precision
+from gpudoctor.lint.questions.unseen_deeds import may_mix_data as may_mix_data
+from gpudoctor.lint.questions.unseen_deeds import may_set_seed as may_set_seed
+from gpudoctor.lint.questions.users_choice import by_choice as by_choice
+from gpudoctor.lint.questions.wrappings import Wrapping as Wrapping
+from gpudoctor.lint.questions.wrappings import wrappings as wrappings
+from gpudoctor.lint.repair.repair import After as After
+from gpudoctor.lint.repair.repair import Always as Always
+from gpudoctor.lint.repair.repair import Assign as Assign
+from gpudoctor.lint.repair.repair import AtEnd as AtEnd
+from gpudoctor.lint.repair.repair import Before as Before
+from gpudoctor.lint.repair.repair import CallAgain as CallAgain
+from gpudoctor.lint.repair.repair import Code as Code
+from gpudoctor.lint.repair.repair import Counter as Counter
+from gpudoctor.lint.repair.repair import Decorate as Decorate
+from gpudoctor.lint.repair.repair import Delete as Delete
+from gpudoctor.lint.repair.repair import Either as Either
+from gpudoctor.lint.repair.repair import First as First
+from gpudoctor.lint.repair.repair import Fresh as Fresh
+from gpudoctor.lint.repair.repair import Holds as Holds
+from gpudoctor.lint.repair.repair import Imported as Imported
+from gpudoctor.lint.repair.repair import MoveUp as MoveUp
+from gpudoctor.lint.repair.repair import RemoveArgument as RemoveArgument
+from gpudoctor.lint.repair.repair import Repair as Repair
+from gpudoctor.lint.repair.repair import RepairStep as RepairStep
+from gpudoctor.lint.repair.repair import Replace as Replace
+from gpudoctor.lint.repair.repair import Rewrite as Rewrite
+from gpudoctor.lint.repair.repair import SetArgument as SetArgument
+from gpudoctor.lint.repair.repair import SetArguments as SetArguments
+from gpudoctor.lint.repair.repair import Source as Source
+from gpudoctor.lint.repair.repair import Substitute as Substitute
+from gpudoctor.lint.repair.repair import SuperFirst as SuperFirst
+from gpudoctor.lint.repair.repair import Unassign as Unassign
+from gpudoctor.lint.repair.repair import Under as Under
+from gpudoctor.lint.repair.snippets import FROM_LAUNCHER as FROM_LAUNCHER
+from gpudoctor.lint.repair.snippets import LOCAL as LOCAL
+from gpudoctor.lint.repair.snippets import asked_first as asked_first
+from gpudoctor.lint.repair.snippets import first_goes_ahead as first_goes_ahead
+from gpudoctor.lint.repair.snippets import is_first as is_first
+from gpudoctor.lint.repair.snippets import local_rank as local_rank
+from gpudoctor.lint.repair.snippets import local_rank_of as local_rank_of
+from gpudoctor.lint.repair.snippets import moved_to as moved_to
+from gpudoctor.lint.repair.snippets import own_device as own_device
+from gpudoctor.lint.repair.snippets import own_gpu as own_gpu
+from gpudoctor.lint.repair.snippets import own_wrapper as own_wrapper
+from gpudoctor.lint.repair.snippets import waits_for_all as waits_for_all
+from gpudoctor.record import dataclass as dataclass
+from gpudoctor.record import field as field
+from gpudoctor.record import fields as fields
+from gpudoctor.record import replace as replace
+from gpudoctor.run import recording as recording
+from gpudoctor.run.recording import Recording as Recording

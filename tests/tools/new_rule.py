@@ -54,7 +54,7 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class {cls}(Rule):

@@ -8,8 +8,7 @@ from gpudoctor.lint.events.process import Spawn
 from gpudoctor.lint.flow.condition import Divergence
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Program
 
 
 def importing(program: Program, event: Event) -> Spawn | None:

@@ -9,7 +9,8 @@ from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, Recording, Written
+    from gpudoctor.api.pack import Recording
+    from gpudoctor.run.recording import Process, Written
 
 BY_LOCAL_RANK = "GPU602"
 OF_ONE_NODE = ("/tmp", "/scratch", "/local", "/dev/shm", "/var/tmp")

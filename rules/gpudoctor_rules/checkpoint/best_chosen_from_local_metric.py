@@ -39,9 +39,8 @@ from gpudoctor.lint.questions.loop_rounds import batch_loop
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Pass, Process, Recording, Written
+    from gpudoctor.api.pack import Literal, Program, Recording
+    from gpudoctor.run.recording import Pass, Process, Written
 
 
 class BestChosenFromLocalMetric(Rule):

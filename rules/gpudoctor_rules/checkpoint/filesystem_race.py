@@ -36,8 +36,7 @@ from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 NO_RACE = frozenset({"caught", "suppress", "unread"})
 """What is open around it: errors are caught, or code that was not read may let one rank go first."""

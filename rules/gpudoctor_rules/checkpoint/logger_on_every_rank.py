@@ -36,8 +36,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.checkpoint._imported_again import importing
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class LoggerOnEveryRank(Rule):

@@ -42,8 +42,7 @@ from gpudoctor.rule import Rule
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Location, Program
 
     Use = Save | Load | ChangeFolder
     Reading = ClockRead | ReadOwn

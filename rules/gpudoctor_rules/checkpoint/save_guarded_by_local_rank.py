@@ -33,9 +33,7 @@ from gpudoctor.lint.repair.snippets import asked_first
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Literal, Program, Recording
 
 LOCAL_ZERO = "local rank 0"
 VARIABLES = ("TMP", "SCRATCH", "LOCAL")

@@ -48,9 +48,7 @@ from gpudoctor_rules._error_texts import TORN_FILE
 from gpudoctor_rules.checkpoint._imported_again import importing
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Values
 
 
 class SaveOnEveryRank(Rule):

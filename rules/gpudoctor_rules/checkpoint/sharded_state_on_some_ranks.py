@@ -39,8 +39,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 OF_A_MESH = "full_tensor"
 """All ranks of a mesh call it, which may be those that have one place along another one."""

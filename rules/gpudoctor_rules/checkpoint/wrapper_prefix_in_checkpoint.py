@@ -39,9 +39,7 @@ from gpudoctor.lint.repair.repair import Always, Either, Holds, Repair, Replace,
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Condition, Program, Recording
 
 
 class WrapperPrefixInCheckpoint(Rule):

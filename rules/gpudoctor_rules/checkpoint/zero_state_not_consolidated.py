@@ -37,8 +37,7 @@ from gpudoctor.lint.repair.repair import Before, Code, Holds, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class ZeroStateNotConsolidated(Rule):

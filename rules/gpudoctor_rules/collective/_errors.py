@@ -11,7 +11,7 @@ from gpudoctor.lint.events.process import Caught
 from gpudoctor.lint.events.training_step import Backward
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
     from gpudoctor_rules.collective._together import JointStep
 
 OF_ONE_RANK = "torch.OutOfMemoryError"

@@ -9,8 +9,8 @@ from gpudoctor.record import dataclass
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.run.recording import Process, Recording
+    from gpudoctor.api.pack import Location, Recording
+    from gpudoctor.run.recording import Process
     from gpudoctor.run.recording.call_counts import Result, Sum, TensorRead
 
 

@@ -9,8 +9,9 @@ from gpudoctor.diagnostic import Finding, Location
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
+    from gpudoctor.api.pack import Recording
     from gpudoctor.rule import Rule
-    from gpudoctor.run.recording import Process, Recording, StackFrame, Waiting
+    from gpudoctor.run.recording import Process, StackFrame, Waiting
 
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has

@@ -17,11 +17,7 @@ from gpudoctor.record import dataclass
 from gpudoctor_rules.collective._sides import Alone, reached_alone
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Literal, Location, Loop, Program, Value
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from gpudoctor_rules.collective._sides import left_at, parted_by, story
 from gpudoctor_rules.collective._together import lonely_collectives
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Recording
 
 
 class CollectiveOnSomeRanks(Rule):

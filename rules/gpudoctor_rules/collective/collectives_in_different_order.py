@@ -36,9 +36,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Literal, Program, Recording
 
 Side = tuple[Hashable, ...]
 

@@ -35,7 +35,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class CpuTensorWithNccl(Rule):

@@ -38,8 +38,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class GatherCutsGradient(Rule):

@@ -34,9 +34,7 @@ from gpudoctor.lint.questions.loop_rounds import in_every_round, trains
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loop, Program, Recording
 
 
 class GroupMadeInLoop(Rule):

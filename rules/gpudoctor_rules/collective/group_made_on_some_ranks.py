@@ -38,7 +38,7 @@ from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._sides import reached_alone, story
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Recording
 
 AMONG_MEMBERS = "use_local_synchronization"
 

@@ -53,9 +53,7 @@ from gpudoctor_rules.collective._sides import story, without_partner
 from gpudoctor_rules.collective._together import JointStep, called_instead, missed_by, steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Literal, Recording
 
 SIGNAL = "A signal reaches each rank at a moment of its own."
 WORDS = {"continue": "skips the rest of this iteration", "exit": "ends the program", "return": "returns here"}

@@ -40,9 +40,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 COPIED = "writes its result into a copy that was made for this call and is gone: all continue with their own value."
 RETURNED = "leaves its argument as it is and returns the result, which is dropped: all continue with their own value."

@@ -38,8 +38,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
     from gpudoctor_rules.collective._numbers import SummedNumber
 
 

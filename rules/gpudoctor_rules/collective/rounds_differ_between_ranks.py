@@ -56,10 +56,7 @@ from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Literal, Loop, Program, Values
 
 
 class RoundsDifferBetweenRanks(Rule):

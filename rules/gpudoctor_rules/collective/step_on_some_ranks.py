@@ -41,9 +41,7 @@ from gpudoctor_rules.collective._sides import parted_by, reached_alone, story
 from gpudoctor_rules.collective._together import steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 TrainingStep = OptimizerStep | SchedulerStep
 

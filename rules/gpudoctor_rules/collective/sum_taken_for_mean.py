@@ -34,8 +34,7 @@ from gpudoctor.lint.events.reporting import MetricShown
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class SumTakenForMean(Rule):

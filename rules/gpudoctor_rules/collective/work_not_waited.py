@@ -36,10 +36,7 @@ from gpudoctor.lint.events.host_waits import HostSync
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.group import Work
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording, Work
 
 
 class WorkNotWaited(Rule):

@@ -55,10 +55,7 @@ from gpudoctor_rules.collective._sides import left_at, parted_by, reached_alone,
 from gpudoctor_rules.collective._together import lonely_collectives, sharded_in_place
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Location, Recording, Value
 
 _GATHERS = "Each forward gathers the parameters from all ranks, so it waits for the others."
 _TOGETHER = "Let every rank make this call, and only one use the result."

@@ -26,7 +26,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 @dataclass(frozen=True)

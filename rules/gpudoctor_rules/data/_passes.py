@@ -17,10 +17,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Condition, Location, Loop, Program
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.run.recording import Pass, Process, Recording, Shared
+    from gpudoctor.api.pack import Location, Recording
+    from gpudoctor.run.recording import Pass, Process, Shared
 
 _MOST = 0.9
 """Of the data set: who draws so much of it has no share of it."""

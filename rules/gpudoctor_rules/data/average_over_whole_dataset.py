@@ -35,9 +35,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Pass, Recording
+    from gpudoctor.api.pack import Loader, Program, Recording
+    from gpudoctor.run.recording import Pass
 
 
 class AverageOverWholeDataset(Rule):

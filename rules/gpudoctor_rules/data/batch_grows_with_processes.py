@@ -37,8 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import is_name, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Loader, Program
 
 
 class BatchGrowsWithProcesses(Rule):

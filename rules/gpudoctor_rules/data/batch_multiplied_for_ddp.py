@@ -37,10 +37,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Sampler
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Recording, Sampler
     from gpudoctor.run.recording import Pass as Seen
-    from gpudoctor.run.recording import Recording
 
 REMEDY = (
     "Leave the factor out: `batch_size` is the batch of one GPU, and "

@@ -45,9 +45,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Condition, Program, Recording
 
 TORCH = "torch.utils.data."
 SUBSET, WEIGHTED = f"{TORCH}SubsetRandomSampler", f"{TORCH}WeightedRandomSampler"

@@ -38,7 +38,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, is_name, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 LARGEST = 256
 """Larger batches were chosen for several GPUs, as far as anybody can tell."""

@@ -43,10 +43,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Sampler
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Pass, Recording
+    from gpudoctor.api.pack import Program, Recording, Sampler, Values
+    from gpudoctor.run.recording import Pass
 
 FROM_MESH = (
     "Shard the data along the other dimension of the mesh: "

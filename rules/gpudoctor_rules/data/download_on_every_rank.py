@@ -38,8 +38,8 @@ from gpudoctor.lint.repair.snippets import first_goes_ahead
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Process, Recording, Written
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import Process, Written
 
 REMEDY = "Let `if local_rank == 0:` download it, then `dist.barrier()`, then open it on all ranks without downloading."
 

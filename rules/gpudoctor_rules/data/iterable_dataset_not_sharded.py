@@ -37,8 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, trained_together, trained_with, where_averaged
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class IterableDatasetNotSharded(Rule):

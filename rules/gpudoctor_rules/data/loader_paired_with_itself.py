@@ -37,9 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, training_passes
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Sampler
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Sampler, Value, Values
 
 
 class LoaderPairedWithItself(Rule):

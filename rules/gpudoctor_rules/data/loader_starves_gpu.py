@@ -41,9 +41,9 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording import Pass as RunPass
-    from gpudoctor.run.recording import Process, Recording
+    from gpudoctor.run.recording import Process
 
 NOTHING: Values = ValueSet(())
 PICTURES = "torchvision.datasets."

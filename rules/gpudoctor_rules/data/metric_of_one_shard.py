@@ -48,9 +48,8 @@ from gpudoctor_rules.data._passes import trained_with
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-    from gpudoctor.lint.events.data_loading import Iterate
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Pass, Recording
+    from gpudoctor.api.pack import Iterate, Program, Recording
+    from gpudoctor.run.recording import Pass
 
 WITH_FRAMEWORK = {
     "accelerate": "Gather the results of all ranks with `accelerator.gather_for_metrics(...)` before dividing and "

@@ -68,11 +68,7 @@ from gpudoctor_rules.data._passes import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Loader, Program, Recording, Value, Values
 
 
 class MissingDistributedSampler(Rule):

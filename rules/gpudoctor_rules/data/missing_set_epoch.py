@@ -38,8 +38,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class MissingSetEpoch(Rule):

@@ -45,8 +45,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import samplers_of, synchronised, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import GeneratorStates, Pass, Process, Recording
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import GeneratorStates, Pass, Process
 
 REMEDY = "Give each rank its own: `torch.manual_seed(seed + rank)`."
 ENOUGH = 4

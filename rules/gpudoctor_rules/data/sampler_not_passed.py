@@ -33,9 +33,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, trained_with, unused_samplers
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader, Sampler
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loader, Program, Recording, Sampler
 
 
 class SamplerNotPassed(Rule):

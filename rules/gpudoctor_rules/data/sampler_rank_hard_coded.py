@@ -51,8 +51,7 @@ from gpudoctor_rules._error_texts import NO_SUCH_RANK
 from gpudoctor_rules.data._passes import samplers_of, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 FROM_GROUP = "Leave out `num_replicas` and `rank`: the sampler asks the process group for both."
 

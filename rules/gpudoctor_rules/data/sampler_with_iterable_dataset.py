@@ -33,9 +33,7 @@ from gpudoctor.lint.events.data_loading import MakeLoader
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value, Values
 
 
 class SamplerWithIterableDataset(Rule):

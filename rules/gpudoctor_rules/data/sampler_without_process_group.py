@@ -43,8 +43,7 @@ from gpudoctor_rules._error_texts import NO_GROUP
 from gpudoctor_rules.data._passes import first_name
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Sampler
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Recording, Sampler
 
 
 class SamplerWithoutProcessGroup(Rule):

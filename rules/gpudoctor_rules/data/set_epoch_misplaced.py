@@ -42,9 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._epochs import Repeated, repeated_samplers, told_instead
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loop, Program, Recording
 
 
 class SetEpochMisplaced(Rule):

@@ -35,8 +35,7 @@ from gpudoctor.lint.repair.repair import RemoveArgument, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 EXCLUSIVE = {
     "sampler": "sampler option is mutually exclusive with shuffle",

@@ -47,10 +47,7 @@ from gpudoctor.lint.repair.repair import Code, Imported, Repair, SetArgument
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Event, RankAgreement
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Location, Program, RankAgreement, Recording
 
 REMEDY = "Give the split a seed of its own: `generator=torch.Generator().manual_seed(42)`."
 

@@ -45,10 +45,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.data._passes import LearningPass, escapes, first_name, repeating_loop, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Condition, Loop, Program, Recording
 
 IN_ORDER = "torch.utils.data.SequentialSampler"
 FOR_RANKS = "torch.utils.data.distributed.DistributedSampler"

@@ -39,8 +39,7 @@ from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.data._passes import LearningPass, escapes, synchronised, trained_with
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 REMEDY = "Put the loop under `with model.join():`, or make as many steps on each rank."
 LETS_GO = frozenset({"join", "Join"})

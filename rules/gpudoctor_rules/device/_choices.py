@@ -16,9 +16,7 @@ from gpudoctor.lint.repair.repair import Code, Imported
 from gpudoctor.lint.repair.snippets import own_gpu
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Program, Value
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 

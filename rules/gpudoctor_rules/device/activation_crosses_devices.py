@@ -31,8 +31,7 @@ from gpudoctor.lint.events.placement import Crossed
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.tensor import Tensor
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Tensor
 
 
 class ActivationCrossesDevices(Rule):

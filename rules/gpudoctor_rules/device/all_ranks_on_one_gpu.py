@@ -68,11 +68,7 @@ from gpudoctor_rules.device._choices import (
 )
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.process import EnvironmentWrite
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import EnvironmentWrite, Event, Location, Program, Value
 
 
 class AllRanksOnOneGpu(Rule):

@@ -46,8 +46,7 @@ from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.move_discarded import MOVES
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 
 class BatchOffDevice(Rule):

@@ -34,9 +34,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Loader, Program
 
 
 class CudaInLoaderWorker(Rule):

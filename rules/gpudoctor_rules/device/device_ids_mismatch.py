@@ -47,8 +47,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class DeviceIdsMismatch(Rule):

@@ -46,8 +46,7 @@ from gpudoctor_rules.device._choices import by_all, choices, choose_own, may_hav
 from gpudoctor_rules.device.all_ranks_on_one_gpu import first_choice, ready_to_choose
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Program
 
 NCCL = Const("nccl")
 

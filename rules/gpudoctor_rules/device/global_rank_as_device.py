@@ -40,8 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import INVALID_ORDINAL
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 # Ranks that meet at such an address are on one node, where the global rank is the local one.
 

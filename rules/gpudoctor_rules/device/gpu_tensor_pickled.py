@@ -37,7 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY, TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class GpuTensorPickled(Rule):

@@ -38,8 +38,7 @@ from gpudoctor.lint.repair.repair import Imported, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 REMEDY = "Put them into `nn.ModuleList([...])`, or `nn.ModuleDict({...})` for a dict."
 

@@ -42,7 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class LoadWithoutMapLocation(Rule):

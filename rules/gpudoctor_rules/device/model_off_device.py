@@ -49,10 +49,7 @@ from gpudoctor_rules._error_texts import TWO_DEVICES
 from gpudoctor_rules.device.wrap_before_move import fails_at_wrap
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.tensor import Tensor
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.knowledge import UseManaged
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Tensor, UseManaged, Value
 
 
 class ModelOffDevice(Rule):

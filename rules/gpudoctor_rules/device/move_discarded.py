@@ -44,8 +44,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 MOVES = frozenset({"to", "cuda", "cpu"})
 # Copies as well; but what stays wrong is the type, and the message has to say so.

@@ -32,9 +32,7 @@ from gpudoctor.lint.repair.repair import Repair, SuperFirst
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 class SuperInitMissing(Rule):

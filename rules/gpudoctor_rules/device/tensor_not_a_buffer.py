@@ -37,9 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWO_DEVICES
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Program, Value
 
 
 class TensorNotABuffer(Rule):

@@ -40,8 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import DUPLICATE_GPU
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Program
 
 NAME = "CUDA_VISIBLE_DEVICES"
 

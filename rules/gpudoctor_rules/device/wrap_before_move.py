@@ -41,8 +41,7 @@ from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class WrapBeforeMove(Rule):

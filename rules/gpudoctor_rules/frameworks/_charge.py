@@ -11,10 +11,7 @@ from gpudoctor.lint.events.knowledge import Prepare, UseManaged
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpudoctor.lint.domain.group import ManagedObject
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.events.training_step import Backward
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Backward, ManagedObject, Program, Value, Values
 
 ACCELERATE, DEEPSPEED, LIGHTNING = "accelerate", "deepspeed", "lightning"
 SCALES_NOTHING = ("no", "bf16", "fp8")

@@ -11,8 +11,7 @@ from gpudoctor.lint.events.knowledge import UseManaged
 from gpudoctor_rules.frameworks._charge import DEEPSPEED
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 STEPS = "gradient_accumulation_steps"
 

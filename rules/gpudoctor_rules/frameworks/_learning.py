@@ -13,9 +13,7 @@ from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, tra
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.data_loading import Iterate
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Iterate, Program, Value
 
 
 def backward_in(program: Program, start: Iterate) -> Backward | None:

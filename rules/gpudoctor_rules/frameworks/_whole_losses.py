@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Recording
 
 
 def sums_whole_losses(recording: Recording) -> Location | None:

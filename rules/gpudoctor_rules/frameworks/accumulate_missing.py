@@ -37,9 +37,7 @@ from gpudoctor_rules.frameworks._charge import ACCELERATE, accumulation_of, in_n
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 ENTERED = frozenset(("accumulated", "held back"))

@@ -42,8 +42,7 @@ from gpudoctor_rules.frameworks._engine import STEPS
 from gpudoctor_rules.frameworks._learning import step_of_each_batch
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class AccumulationStepsNotGiven(Rule):

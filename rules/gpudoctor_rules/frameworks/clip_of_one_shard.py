@@ -46,10 +46,7 @@ from gpudoctor_rules.frameworks._charge import DEEPSPEED, taken_in_charge
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.knowledge import UseManaged
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording, UseManaged
 
 
 _BOUND = "gradient_clipping"

@@ -36,7 +36,7 @@ from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class CustomLossNotScaled(Rule):

@@ -33,8 +33,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._engine import STEPS
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 BATCH, MICRO = "train_batch_size", "train_micro_batch_size_per_gpu"
 

@@ -42,10 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording, Value
 
 
 REFUSED = "You can't train a model that has been loaded with `device_map='auto'`"

@@ -40,9 +40,7 @@ from gpudoctor_rules.frameworks._engine import STEPS, asks_engine, made_at
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value, Values
 
 MANAGED = "managed_gradient_accumulation"
 

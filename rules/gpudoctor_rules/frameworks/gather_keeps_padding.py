@@ -44,10 +44,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.domain.value import Value, Values
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loader, Program, Recording, Value, Values
 
 
 class GatherKeepsPadding(Rule):

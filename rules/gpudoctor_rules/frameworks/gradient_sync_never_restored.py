@@ -38,9 +38,7 @@ from gpudoctor.lint.repair.repair import Delete, Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.training_step import OptimizerStep
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import OptimizerStep, Program, Recording
 
 
 class GradientSyncNeverRestored(Rule):

@@ -40,10 +40,7 @@ from gpudoctor_rules.frameworks._charge import ACCELERATE, DEEPSPEED, accumulati
 from gpudoctor_rules.frameworks._engine import STEPS, asks_engine
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording, Value
 
 
 class LossDividedTwice(Rule):

@@ -41,9 +41,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._engine import made_at
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 class NoSyncOfOtherWrapper(Rule):

@@ -54,10 +54,8 @@ from gpudoctor_rules.frameworks._charge import (
 from gpudoctor_rules.frameworks._learning import backward_in, reads_everything, step_of
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Pass, Process, Recording
+    from gpudoctor.api.pack import Location, Program, Recording, Value
+    from gpudoctor.run.recording import Pass, Process
     from gpudoctor.run.recording.framework_facts import RecordedAccelerator
 
 METHODS = {

@@ -60,10 +60,7 @@ from gpudoctor_rules.frameworks._engine import made_at
 from gpudoctor_rules.frameworks._whole_losses import sums_whole_losses
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording, Value
 
 Owner = ManagedObject | Wrapper
 Wrong = tuple[str, Confidence, Severity]

@@ -42,8 +42,7 @@ from gpudoctor_rules.frameworks._charge import LIGHTNING, taken_in_charge
 from gpudoctor_rules.frameworks._learning import backward_in
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 KEEPS_SAMPLERS = "use_distributed_sampler"
 

@@ -39,10 +39,7 @@ from gpudoctor.lint.repair.repair import After, CallAgain, Holds, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.module import Module
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Module, Program, Recording, Value
 
 
 class RootNotSharded(Rule):

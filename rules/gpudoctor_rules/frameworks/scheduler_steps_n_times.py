@@ -46,11 +46,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE, taken_in_charge
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.knowledge import UseManaged
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Literal, Program, Recording, UseManaged, Value
 
 COUNTS_OTHERWISE = ("split_batches", "dataloader_config", "step_scheduler_with_optimizer", "deepspeed_plugin")
 

@@ -43,9 +43,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Process, Recording, Written
+    from gpudoctor.api.pack import Program, Recording, Value
+    from gpudoctor.run.recording import Process, Written
 
 
 class ShardSavedAsModel(Rule):

@@ -39,10 +39,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.frameworks._charge import ACCELERATE
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Values
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording, Values
 
 GivenShare = tuple[str, "Location", "Repair | None"]
 

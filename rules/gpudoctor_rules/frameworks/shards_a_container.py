@@ -36,9 +36,7 @@ from gpudoctor.lint.repair.repair import Either, Fresh, Repair, Replace, Source,
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.tensor import Tensor
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Tensor
 
 
 class ShardsAContainer(Rule):

@@ -34,7 +34,7 @@ from gpudoctor.lint.events.process import EnvironmentWrite
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class SilentDataParallel(Rule):

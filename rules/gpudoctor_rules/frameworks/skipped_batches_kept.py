@@ -34,11 +34,7 @@ from gpudoctor.lint.events.data_loading import SkipBatches
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.events.data_loading import Iterate
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Iterate, Loader, Loop, Program, Recording
 
 
 class SkippedBatchesKept(Rule):

@@ -43,7 +43,7 @@ from gpudoctor.lint.repair.repair import After, Code, Holds, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class StateNotBroadcast(Rule):

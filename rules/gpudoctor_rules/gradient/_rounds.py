@@ -14,12 +14,7 @@ from gpudoctor.lint.questions.loop_rounds import same_round
 from gpudoctor_rules.gradient._steps import may_clear, may_feed
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.module import Wrapper
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.flow.condition import Condition, Literal
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Condition, Event, Literal, Location, Loop, Program, Value, Wrapper
 
 
 def beside_forward(program: Program, backward: Backward) -> Location:

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
 
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.events.training_step import ClearGradients
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import ClearGradients, Event, Loop, Program, Value
 
 
 def is_followed(program: Program, optimizer: Value, *, knows: AbstractSet[str] = frozenset()) -> bool:

@@ -45,11 +45,7 @@ from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, left_out_b
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Literal, Location, Program, Recording, Value
 
 
 class AccumulatedLossNotScaled(Rule):

@@ -43,9 +43,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import reaches
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 _SCALED: dict[str, tuple[str, tuple[object, ...], str]] = {

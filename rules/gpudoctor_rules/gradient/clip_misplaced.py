@@ -40,9 +40,7 @@ from gpudoctor_rules.gradient._rounds import adds_up, left_out_by, steps_less_of
 from gpudoctor_rules.gradient._steps import averaging_wrapper, is_followed, may_feed, reaches, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 _ENOUGH = 3
 """Steps of a run that are enough to tell a habit."""

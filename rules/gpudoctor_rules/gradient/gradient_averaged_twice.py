@@ -40,10 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.module import Wrapper
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording, Wrapper
 
 _NEARLY = 1e-6
 

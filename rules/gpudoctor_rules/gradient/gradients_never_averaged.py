@@ -42,8 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper, comes_behind
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 
 class GradientsNeverAveraged(Rule):

@@ -38,9 +38,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import is_followed, may_clear, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 class GradientsNeverCleared(Rule):

@@ -37,9 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loop, Program, Recording
 
 
 class LossKeepsGraph(Rule):

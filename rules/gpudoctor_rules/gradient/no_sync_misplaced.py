@@ -43,12 +43,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.events.model import Forward
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording, Step
+    from gpudoctor.api.pack import Condition, Event, Forward, Location, Program, Recording
+    from gpudoctor.run.recording import Step
 
 SURE, PERHAPS = "no_sync", "no_sync?"
 

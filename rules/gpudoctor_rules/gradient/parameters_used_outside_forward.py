@@ -42,9 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import comes_behind, reaches
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class ParametersUsedOutsideForward(Rule):

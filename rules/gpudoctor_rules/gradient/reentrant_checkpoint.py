@@ -38,9 +38,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWICE_READY
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class ReentrantCheckpoint(Rule):

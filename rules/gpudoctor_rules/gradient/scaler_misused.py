@@ -49,8 +49,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 ScalerCalls = list[ScalerCall]
 

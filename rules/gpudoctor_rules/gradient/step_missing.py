@@ -41,9 +41,7 @@ from gpudoctor_rules.gradient._rounds import beside_forward
 from gpudoctor_rules.gradient._steps import clears_all, is_followed, may_feed, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 Reported = set["Value"]
 

@@ -46,10 +46,7 @@ from gpudoctor_rules.gradient._rounds import adds_up, beside_forward, is_step, l
 from gpudoctor_rules.gradient._steps import averaging_wrapper
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Literal, Location, Program, Recording
 
 
 class SyncOnEveryMicrobatch(Rule):

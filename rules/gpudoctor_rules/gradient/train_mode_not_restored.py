@@ -40,9 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import reaches, repeating_loop
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Value
 
 
 class TrainModeNotRestored(Rule):

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gpudoctor.lint.launchfiles.launch_file import SettingsFile
-    from gpudoctor.lint.program_facts import EngineUser
+    from gpudoctor.api.pack import EngineUser, SettingsFile
 
 OF_TRAINER = {
     "train_micro_batch_size_per_gpu": "per_device_train_batch_size",

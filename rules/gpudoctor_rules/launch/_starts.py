@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
+    from gpudoctor.api.pack import LaunchFile
 
 ALL_GPUS = ("gpu", "auto")
 LOCAL = ("localhost", "127.", "0.0.0.0", "[::1]", "::1")

@@ -40,10 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_BACKEND
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.flow.valueset import Binding
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Binding, Location, Program, Recording
 
 
 class BackendForOtherDevice(Rule):

@@ -37,8 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import FORKED
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Program
 
 CHOOSES = ("set_device", "move", "factory")
 

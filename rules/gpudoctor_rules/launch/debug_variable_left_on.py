@@ -34,8 +34,7 @@ from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched, Location
 
 _ON = ("1", "true", "True", "TRUE", "ON", "on")
 _SLOW: dict[str, tuple[tuple[str, ...], str]] = {

@@ -32,7 +32,7 @@ from gpudoctor_rules._error_texts import INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched
 
 
 class GpusHiddenPerTask(Rule):

@@ -48,10 +48,7 @@ from gpudoctor_rules.launch._starts import named
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
-    from gpudoctor.lint.launchfiles.launched import Launched
-    from gpudoctor.lint.program_facts import EngineUser
+    from gpudoctor.api.pack import EngineUser, Launched, LaunchFile, Location, SettingsFile
 
 _NOTHING = ("", "null", "none", "None", "~")
 _STEPS = "gradient_accumulation_steps"

@@ -38,7 +38,7 @@ from gpudoctor.lint.questions.addresses import HERE
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class LaunchHardCoded(Rule):

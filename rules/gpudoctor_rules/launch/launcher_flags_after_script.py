@@ -32,9 +32,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import named
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.launched import Launched
-    from gpudoctor.lint.launchfiles.shell_words import Word
+    from gpudoctor.api.pack import Launched, LaunchFile, Word
 
 _TORCH = frozenset(
     {"nproc-per-node", "nnodes", "node-rank", "master-addr", "master-port", "rdzv-backend", "rdzv-endpoint", "rdzv-id"}

@@ -62,7 +62,8 @@ from gpudoctor.record import replace
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, RecordedOption, Recording
+    from gpudoctor.api.pack import Recording
+    from gpudoctor.run.recording import Process, RecordedOption
 
 REMEDY = (
     "Declare both spellings and take the default from the environment: "

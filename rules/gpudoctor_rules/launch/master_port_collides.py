@@ -31,8 +31,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import PORT_TAKEN
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched, Location
 
 _REMEDY = "Give each a port of its own, or leave the port out and write `--standalone`."
 

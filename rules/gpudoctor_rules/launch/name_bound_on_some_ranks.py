@@ -41,9 +41,7 @@ from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.flow.condition import Literal
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Literal, Program, Recording
 
 REMEDY = "Assign it on all ranks, if only None, or use it under the same test."
 IN_HOOK = "Assign it in a hook that all ranks run, such as `setup()`."

@@ -37,9 +37,7 @@ from gpudoctor_rules._error_texts import NO_RANK
 from gpudoctor_rules.launch._starts import gpus_of, is_of_torch, named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.launched import Launched
-    from gpudoctor.lint.program_facts import ProgramFacts
+    from gpudoctor.api.pack import Launched, LaunchFile, ProgramFacts
 
 _OWN_RANK = {
     "srun": "SLURM_PROCID",

@@ -48,9 +48,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_GROUP
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording
 
 
 class ProcessGroupMissing(Rule):

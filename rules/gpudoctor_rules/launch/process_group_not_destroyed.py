@@ -34,7 +34,7 @@ from gpudoctor.lint.repair.repair import Always, AtEnd, Code, Either, Imported, 
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class ProcessGroupNotDestroyed(Rule):

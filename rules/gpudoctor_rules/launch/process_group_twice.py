@@ -36,9 +36,7 @@ from gpudoctor.lint.events.process import Caught, DestroyGroup, InitGroup
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loop, Program, Recording
 
 REFUSES = "torch.distributed.init_process_group"
 """Others take the group that there is."""

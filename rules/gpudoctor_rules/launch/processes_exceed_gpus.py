@@ -39,8 +39,7 @@ from gpudoctor_rules._error_texts import DUPLICATE_GPU, INVALID_ORDINAL
 from gpudoctor_rules.launch._starts import gpus_of, named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched, LaunchFile
 
 
 class ProcessesExceedGpus(Rule):

@@ -43,8 +43,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK, PORT_TAKEN
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Process, RecordedGroup, Recording
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import Process, RecordedGroup
 
 VAIN = ("Timed out", "timed out", "wait timeout", "Invalid rank", "rank should be", "rank < size", "clients joined")
 """What a process says that waited for a group in vain, or that asked for a place that is none."""

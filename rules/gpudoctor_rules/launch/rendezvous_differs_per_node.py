@@ -35,9 +35,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile, SettingsFile
-    from gpudoctor.lint.launchfiles.launched import Launched
-    from gpudoctor.lint.launchfiles.shell_words import Word
+    from gpudoctor.api.pack import Launched, LaunchFile, SettingsFile, Word
 
 _OWN_NAME = ("SLURMD_NODENAME", "HOSTNAME", "HOST")
 _OF_TASK = ("SLURM_NODEID", "SLURM_PROCID")

@@ -48,7 +48,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Recording
 
 ADDRESS = ("MASTER_ADDR", "MASTER_PORT")
 

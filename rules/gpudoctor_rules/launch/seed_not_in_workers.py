@@ -39,8 +39,8 @@ from gpudoctor.lint.program import LaunchWorld
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Process, Recording, Seed
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import Process, Seed
 
 
 REMEDY = "Set it in the function that `mp.spawn` runs: `torch.manual_seed(seed + rank)`."

@@ -33,7 +33,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched
 
 
 class SharedMemoryTooSmall(Rule):

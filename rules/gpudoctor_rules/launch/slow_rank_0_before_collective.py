@@ -42,8 +42,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import GLOO_TIMEOUT, NCCL_TIMEOUT
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Crash, Pass, Process, Recording
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import Crash, Pass, Process
 
 
 REMEDY = "Shard the pass over the ranks, or give `init_process_group` a `timeout`."

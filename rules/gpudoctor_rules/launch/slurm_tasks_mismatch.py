@@ -32,9 +32,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import is_of_torch, named, reaches_others
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.launched import Launched
-    from gpudoctor.lint.program_facts import ProgramFacts
+    from gpudoctor.api.pack import Launched, LaunchFile, ProgramFacts
 
 
 class SlurmTasksMismatch(Rule):

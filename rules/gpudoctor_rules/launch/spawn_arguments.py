@@ -41,9 +41,7 @@ from gpudoctor.lint.repair.repair import Repair, Replace, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class SpawnArguments(Rule):

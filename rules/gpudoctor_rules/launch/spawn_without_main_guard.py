@@ -34,9 +34,7 @@ from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 
 class SpawnWithoutMainGuard(Rule):

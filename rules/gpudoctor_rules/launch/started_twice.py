@@ -31,8 +31,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.launch._starts import named, starts_several
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched, LaunchFile
 
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 

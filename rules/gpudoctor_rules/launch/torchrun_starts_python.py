@@ -29,7 +29,7 @@ from gpudoctor.lint.launchfiles.start import StartedBy
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.launchfiles.launched import Launched
+    from gpudoctor.api.pack import Launched
 
 _PYTHONS = ("python", "python3", "python2")
 _FLAGS = ("-u", "-B", "-O", "-s", "-E", "-I")

@@ -41,8 +41,8 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import STUCK
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Failure, Process, Recording
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import Failure, Process
 
 LOST = ("Connection closed by peer", "Connection reset by peer", "Timed out waiting", "wait timeout")
 """What a rank says whose peer is gone."""

@@ -38,9 +38,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import NO_SUCH_RANK
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Sampler
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Sampler
 
 
 class WorldSizeFromDeviceCount(Rule):

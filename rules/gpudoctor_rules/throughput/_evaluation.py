@@ -16,7 +16,7 @@ from gpudoctor.lint.questions.loop_rounds import trains
 from gpudoctor.record import dataclass
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 @dataclass(frozen=True)

@@ -41,9 +41,7 @@ from gpudoctor.record import dataclass
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Location, Program, Recording
 
 ANOMALY = "each backward checks all gradients for `nan`, and each operation keeps a stack trace"
 COLLECTIVES = "every collective is first compared over all ranks"

@@ -45,10 +45,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Loop, Program, Recording, Value
 
 
 class EvaluationBuildsGraph(Rule):

@@ -40,10 +40,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.data import Loader
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loader, Program, Recording, Value
 
 
 class EvaluationOnEveryRank(Rule):

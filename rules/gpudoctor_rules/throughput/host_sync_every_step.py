@@ -38,9 +38,7 @@ from gpudoctor.lint.questions.loop_rounds import in_every_round, same_round, tra
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event, Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Loop, Program, Recording
 
 MOST_SHOWN = 3
 """Places besides the first one: who mends these finds the others."""

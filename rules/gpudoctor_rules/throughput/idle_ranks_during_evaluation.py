@@ -41,9 +41,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.throughput._evaluation import evaluations
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording
     from gpudoctor_rules.throughput._evaluation import Evaluation
 
 

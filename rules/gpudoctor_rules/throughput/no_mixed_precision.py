@@ -39,8 +39,7 @@ from gpudoctor.lint.questions.unseen_deeds import may_lower_precision
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.model import Forward
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Forward, Program
 
 
 class NoMixedPrecision(Rule):

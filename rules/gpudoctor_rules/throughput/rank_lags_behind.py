@@ -35,8 +35,8 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.run.recording import Process, Recording, Step
+    from gpudoctor.api.pack import Location, Recording
+    from gpudoctor.run.recording import Process, Step
 
 WARM_UP = 2
 """The first steps build buckets and choose algorithms."""

@@ -39,9 +39,7 @@ from gpudoctor.lint.questions.unseen_deeds import may_set_seed
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording
 
 
 class SeedMissing(Rule):

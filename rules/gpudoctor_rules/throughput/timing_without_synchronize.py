@@ -47,9 +47,7 @@ from gpudoctor.lint.repair.repair import Before, Code, Imported, Repair
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Event, Location, Program
 
 FEW_ROUNDS = 1000
 """A loop of more rounds than the queue of a GPU is long waits for it by itself."""

@@ -9,11 +9,7 @@ from gpudoctor.lint.events.model import Forward, Wrap
 from gpudoctor.lint.events.training_step import Backward
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Condition, Event, Location, Program, Value
 
 
 def ddp_around(program: Program, module: Value, event: Event) -> Wrap | None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpudoctor.run.recording import Process, RecordedWrap, Recording
+    from gpudoctor.api.pack import Recording
+    from gpudoctor.run.recording import Process, RecordedWrap
 
 
 def wrapped_together(recording: Recording) -> Iterator[list[tuple[Process, RecordedWrap]]]:

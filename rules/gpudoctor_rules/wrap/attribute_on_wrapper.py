@@ -48,8 +48,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 # FSDP and `torch.compile` forward attribute access to the module inside; these two do not.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)

@@ -38,8 +38,7 @@ from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
     from gpudoctor.run.recording.model_facts import Norms
 
 FEW = 4

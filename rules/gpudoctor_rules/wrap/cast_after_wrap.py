@@ -36,9 +36,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.model import Wrap
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording, Wrap
 
 PLAIN = ("torch.nn.", "torchvision.models.")
 """Libraries whose models are made of 32 bit numbers, unless they are told otherwise."""

@@ -37,8 +37,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import is_wrapper_of
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program, Value
 
 
 class DataParallelLossNotReduced(Rule):

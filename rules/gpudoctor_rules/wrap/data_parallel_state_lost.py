@@ -33,7 +33,7 @@ from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
+    from gpudoctor.api.pack import Program
 
 
 class DataParallelStateLost(Rule):

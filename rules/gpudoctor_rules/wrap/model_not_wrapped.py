@@ -62,11 +62,8 @@ from gpudoctor.lint.repair.snippets import local_rank, own_wrapper
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.diagnostic import Location
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.flow.condition import Condition
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Drift, Recording
+    from gpudoctor.api.pack import Condition, Location, Program, Recording, Value
+    from gpudoctor.run.recording import Drift
 
 
 class ModelNotWrapped(Rule):

@@ -37,9 +37,7 @@ from gpudoctor.lint.events.model import Wrap
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording
 
 # FSDP inside DDP is left out: that is how a model is sharded within a node and copied between nodes.
 NEVER_INSIDE = {

@@ -35,8 +35,7 @@ from gpudoctor.lint.events.model import GradientFlag, Wrap
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class NothingToTrain(Rule):

@@ -37,9 +37,7 @@ from gpudoctor.lint.events.training_step import Backward, MakeOptimizer, Optimiz
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording
 
 
 class OptimizerOfOtherParameters(Rule):

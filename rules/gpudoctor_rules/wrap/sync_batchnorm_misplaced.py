@@ -44,8 +44,7 @@ from gpudoctor.lint.repair.repair import Assign, MoveUp, Repair, Source
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 FIRST = "Convert the bare model: `model = nn.SyncBatchNorm.convert_sync_batchnorm(model)`, "
 

@@ -36,8 +36,7 @@ from gpudoctor_rules._error_texts import UNUSED
 from gpudoctor_rules.wrap._later import ddp_around, trained_after
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class UnusedParameters(Rule):

@@ -39,8 +39,8 @@ from gpudoctor_rules.wrap._later import trained_after
 from gpudoctor_rules.wrap._wrapped_together import wrapped_together
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Process, Recording
+    from gpudoctor.api.pack import Program, Recording
+    from gpudoctor.run.recording import Process
     from gpudoctor.run.recording import RecordedWrap as Wrapped
 
 REMEDY = "Leave `find_unused_parameters=True` out, unless the second step then ends with an error."

@@ -35,9 +35,7 @@ from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.events.event_context import Loop
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Loop, Program, Recording
 
 
 class WrappedInLoop(Rule):

@@ -47,8 +47,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.wrap._training import begin_alike, is_wrapper_of, same_round
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class WrapperBypassed(Rule):

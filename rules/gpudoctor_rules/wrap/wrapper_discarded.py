@@ -37,10 +37,7 @@ from gpudoctor.record import fields
 from gpudoctor.rule import Rule
 
 if TYPE_CHECKING:
-    from gpudoctor.lint.domain.value import Value
-    from gpudoctor.lint.events.event_context import Event
-    from gpudoctor.lint.program import Program
-    from gpudoctor.run.recording import Recording
+    from gpudoctor.api.pack import Event, Program, Recording, Value
 
 # `fully_shard` changes the module itself, so its result may be dropped.
 KINDS = (WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
