@@ -186,7 +186,7 @@ def card_of(module: str, pack: str) -> RuleCard:
     if flaw:
         raise _invalid(pack, _place(rule), flaw)
     page = sys.modules[module].__doc__ or ""
-    of_launch, silent_in_code = rule.in_launch is not Rule.in_launch, rule.in_code is Rule.in_code
+    asks = {each for each in ("in_code", "in_launch", "in_run") if getattr(rule, each) is not getattr(Rule, each)}
     return RuleCard(
         code=rule.code,
         name=rule.name,
@@ -196,14 +196,14 @@ def card_of(module: str, pack: str) -> RuleCard:
         summary=page.strip().partition("\n")[0],
         since=rule.since,
         fix_safety=rule.fix_safety,
-        shows_in_run=rule.shows_in_run,
+        shows_in_run="in_run" in asks,
         since_torch=rule.since_torch,
         needs=tuple(sorted(each.__name__ for each in rule.needs)),
         looks_at=tuple((kind.__name__, what) for kind, what in rule.looks_at),
         stops=rule.stops,
-        run_only=silent_in_code and not of_launch and rule.in_run is not Rule.in_run,
-        of_launch=of_launch,
-        of_files=silent_in_code and not of_launch and rule.in_run is Rule.in_run,
+        run_only=asks == {"in_run"},
+        of_launch="in_launch" in asks,
+        of_files=not asks,
     )
 
 

@@ -64,8 +64,10 @@ class Rule:
     since: ClassVar[str] = "0.1"
     """The version of gpudoctor that has the rule first."""
     fix_safety: ClassVar[Safety | None] = None
-    shows_in_run: ClassVar[bool] = False
-    """Two CPU ranks are enough to see the mistake happen."""
+    shows_when: ClassVar[tuple[str, ...]] = ()
+    """What must be true of a recording that came to where the mistake would have been seen, so that silence of `in_run`
+    clears a suspicion: attributes, as `ended_well`, or `ranks.saves` for something in the list of some rank. Empty:
+    silence clears nothing."""
     stops: ClassVar[bool] = False
     """The program crashes or hangs where the mistake is made; others go on and come to something wrong."""
     reveals: ClassVar[tuple[str, ...]] = ()
@@ -96,12 +98,12 @@ class Rule:
         return iter(())
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
-        """The places where a run was seen to make this mistake."""
+        """The places where a run was seen to make this mistake: two CPU ranks are enough to see it."""
         return iter(())
 
     def could_show(self, recording: Recording) -> bool:
         """The run came to where the mistake would have been seen, so that silence of `in_run` clears a suspicion."""
-        return False
+        return bool(self.shows_when) and all(_holds(recording, each) for each in self.shows_when)
 
     def crashed(self, recording: Recording, *texts: str, because: str = "", remedy: str) -> Iterator[Finding]:
         """A finding where the user's code led to a crash whose text holds all of `texts`, once for all ranks."""
@@ -173,3 +175,9 @@ class Rule:
             by=(by, guarded) if by is not None else None,
             fix=fix,
         )
+
+
+def _holds(thing: object, path: str) -> bool:
+    name, _, rest = path.partition(".")
+    value = getattr(thing, name)
+    return any(_holds(each, rest) for each in value) if rest else bool(value)

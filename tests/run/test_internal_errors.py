@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -43,3 +43,18 @@ def test_the_other_rules_are_asked_when_one_fails(monkeypatch: pytest.MonkeyPatc
     assert list(judged(Recording((process,)), cards, faults)) == []
     (told,) = faults.told
     assert told.startswith(f"{cards[0].code}: KeyError")
+
+
+def test_what_clears_a_suspicion_is_said_of_a_recording() -> None:
+    asked = {each for card in find_rules().cards if card.shows_in_run for each in load(card).shows_when}
+    assert {"ended_well", "ranks.saves", "ranks.optimizers.sharded"} < asked
+    unknown = []
+    for path in asked:
+        kind: Any = Recording
+        for name in path.split("."):
+            member = vars(kind).get(name)
+            getter = getattr(member, "func", getattr(member, "fget", None))
+            kind = get_type_hints(getter)["return"] if getter else get_type_hints(kind).get(name)
+            kind = get_args(kind)[0] if get_origin(kind) is tuple else kind
+        unknown += [path] if kind is None else []
+    assert not unknown

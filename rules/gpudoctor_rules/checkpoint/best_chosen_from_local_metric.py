@@ -49,7 +49,6 @@ class BestChosenFromLocalMetric(Rule):
     code = "GPU609"
     name = "best-chosen-from-local-metric"
     severity = Severity.WARNING
-    shows_in_run = True
     of_ranks = True
     needs = (Save,)
     looks_at = ((Save, "local_guards"),)

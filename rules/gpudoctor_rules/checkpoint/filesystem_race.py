@@ -51,7 +51,7 @@ class FilesystemRace(Rule):
     errors = ("FileExistsError: [Errno 17] File exists: 'checkpoints'",)
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     needs = (ChangeFolder,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -74,9 +74,6 @@ class FilesystemRace(Rule):
                 because="another rank had made it a moment before",
                 remedy="Write `os.makedirs(path, exist_ok=True)`.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
     def _finding(self, program: Program, event: ChangeFolder) -> Finding:
         does, error = ("removes", "FileNotFoundError") if event.removes else ("makes", "FileExistsError")

@@ -58,7 +58,7 @@ class LoadBeforeSaveFinished(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     needs = (Load,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -104,9 +104,6 @@ class LoadBeforeSaveFinished(Rule):
                     remedy="Call `dist.barrier()` on all ranks between the save and the load.",
                 )
                 return
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _wait(program: Program, load: Load) -> Repair:

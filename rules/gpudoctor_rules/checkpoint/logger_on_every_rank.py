@@ -46,7 +46,7 @@ class LoggerOnEveryRank(Rule):
     name = "logger-on-every-rank"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.loggers")
     needs = (StartLogger,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -106,9 +106,6 @@ class LoggerOnEveryRank(Rule):
                     remedy="Open it on rank 0 only: `if dist.get_rank() == 0:`, and put what is logged under the same "
                     "test.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.loggers for rank in recording.ranks)
 
 
 def _comes_to(start: StartLogger) -> str:

@@ -46,7 +46,6 @@ class SaveGuardedByLocalRank(Rule):
     code = "GPU602"
     name = "save-guarded-by-local-rank"
     severity = Severity.INFO
-    shows_in_run = True
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ class SaveOnEveryRank(Rule):
     severity = Severity.ERROR
     errors = TORN_FILE
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.saves")
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -163,9 +163,6 @@ class SaveOnEveryRank(Rule):
                 remedy="Let one rank write: put `if dist.get_rank() == 0:` around the `open` and all that is written.",
                 severity=Severity.WARNING,
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.saves for rank in recording.ranks)
 
 
 def _importing(program: Program, save: Save) -> Spawn | None:

@@ -53,7 +53,7 @@ class ShardedStateOnSomeRanks(Rule):
     severity = Severity.ERROR
     errors = STUCK
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Save, ShardedState)
     looks_at = ((Save, "collective"), (ShardedState, "rank_guards"))
@@ -107,9 +107,6 @@ class ShardedStateOnSomeRanks(Rule):
                 because=[(f"rank {each.rank} is here", each.place) for each in others],
             )
             return
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _asking(recording: Recording) -> Iterator[tuple[int | None, Location]]:

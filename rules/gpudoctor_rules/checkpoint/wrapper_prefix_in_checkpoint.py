@@ -54,7 +54,7 @@ class WrapperPrefixInCheckpoint(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -92,9 +92,6 @@ class WrapperPrefixInCheckpoint(Rule):
             because="the checkpoint was written by a wrapper, whose names begin with 'module.'",
             remedy="Save `model.module.state_dict()`, whose names are those of the bare model.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _remedy(program: Program, wrapper: Value) -> str:

@@ -49,7 +49,7 @@ class ZeroStateNotConsolidated(Rule):
     errors = ("RuntimeError: Optimizer state has not been consolidated on this rank.",)
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     of_ranks = True
     needs = (ShardedState,)
 
@@ -83,9 +83,6 @@ class ZeroStateNotConsolidated(Rule):
             "has not been consolidated on this rank",
             remedy="Call `optimizer.consolidate_state_dict(to=0)` on all ranks before rank 0 saves.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _consolidate(event: ShardedState, at: Location) -> Repair | None:

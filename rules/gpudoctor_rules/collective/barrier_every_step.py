@@ -52,7 +52,7 @@ class BarrierEveryStep(Rule):
     name = "barrier-every-step"
     severity = Severity.PERF
     of_ranks = True
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:
@@ -93,9 +93,6 @@ class BarrierEveryStep(Rule):
                     "all ranks wait for the slowest, which the averaging of gradients does already.",
                     remedy="Leave it out, or call it once for each epoch.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
     def _finding(self, place: Location, loop: Loop, first: Collective, *others: Collective) -> Finding:
         again = f", and {len(others)} more {'time' if len(others) == 1 else 'times'}" if others else ""

@@ -90,7 +90,7 @@ class CollectiveArguments(Rule):
         "TypeError: Invalid function argument. Expected parameter tensor_list of type List[torch.Tensor]",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "flaw"),)
@@ -127,9 +127,6 @@ class CollectiveArguments(Rule):
                 remedy="Give the rank that sends or receives, as `src=0` or `dst=0`, and a list of results on that "
                 "rank only.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _remark(program: Program, event: Collective) -> Remark | None:

@@ -56,7 +56,7 @@ class CollectiveOnSomeRanks(Rule):
         "collectives.",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "rank_guards"),)
@@ -87,6 +87,3 @@ class CollectiveOnSomeRanks(Rule):
             recording,
             "Call it on all ranks, outside of the test on the rank, and keep only the printing or saving inside.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well

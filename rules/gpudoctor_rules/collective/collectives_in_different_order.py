@@ -52,7 +52,7 @@ class CollectivesInDifferentOrder(Rule):
         *STUCK,
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "rank_guards"), (Collective, "unordered"))
@@ -81,9 +81,6 @@ class CollectivesInDifferentOrder(Rule):
         from gpudoctor_rules.collective._stuck import standstill
 
         return standstill(self, recording, "Call the collectives in one order on all ranks.")
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
     def _swapped(self, program: Program) -> Iterator[Finding]:
         sides = _sides(program)

@@ -49,7 +49,7 @@ class GatherCutsGradient(Rule):
     severity = Severity.ERROR
     errors = ("RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn",)
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Backward,)
 
@@ -84,9 +84,6 @@ class GatherCutsGradient(Rule):
                     because="a gather returns copies that no gradient flows through",
                     remedy="Put the rank's own tensor back in its place, or use `torch.distributed.nn.all_gather`.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _cut(event: Backward) -> list[Mark]:

@@ -43,7 +43,6 @@ class GroupMadeInLoop(Rule):
     code = "GPU515"
     name = "group-made-in-loop"
     severity = Severity.PERF
-    shows_in_run = True
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "makes_group"),)

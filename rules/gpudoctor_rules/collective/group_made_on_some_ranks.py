@@ -51,7 +51,7 @@ class GroupMadeOnSomeRanks(Rule):
     severity = Severity.ERROR
     errors = STUCK
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Collective,)
     looks_at = ((Collective, "makes_group"),)
@@ -92,9 +92,6 @@ class GroupMadeOnSomeRanks(Rule):
         return standstill(
             self, recording, "Call `new_group` on all ranks, in the same order, also on those that are no members."
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _is_for_all(event: Collective) -> bool:

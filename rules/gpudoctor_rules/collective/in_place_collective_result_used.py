@@ -51,7 +51,7 @@ class InPlaceCollectiveResultUsed(Rule):
     )
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (ResultUsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -79,9 +79,6 @@ class InPlaceCollectiveResultUsed(Rule):
                 because="a collective returns a handle or nothing, not a tensor",
                 remedy="Use the tensor that was given to the collective: it holds the result.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _drop(event: ResultUsed) -> Repair | None:

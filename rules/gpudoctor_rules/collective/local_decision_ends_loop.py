@@ -67,7 +67,7 @@ class LocalDecisionEndsLoop(Rule):
     severity = Severity.WARNING
     errors = STUCK
     stops = True
-    shows_in_run = True
+    # Without `shows_when`: that no rank has decided otherwise this time says nothing of the next.
     of_ranks = True
     needs = (Backward, Collective)
     looks_at = (
@@ -149,10 +149,6 @@ class LocalDecisionEndsLoop(Rule):
             recording,
             "Decide for all ranks together: reduce or broadcast what the decision is made of, then decide.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        # That no rank has decided otherwise this time says nothing of the next.
-        return False
 
 
 def _left_out(program: Program, together: list[JointStep]) -> Iterator[tuple[JointStep, Literal]]:

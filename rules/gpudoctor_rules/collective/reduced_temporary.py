@@ -52,7 +52,6 @@ class ReducedTemporary(Rule):
     code = "GPU513"
     name = "reduced-temporary"
     severity = Severity.ERROR
-    shows_in_run = True
     of_ranks = True
     needs = (Collective,)
 

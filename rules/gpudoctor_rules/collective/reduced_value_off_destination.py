@@ -51,7 +51,6 @@ class ReducedValueOffDestination(Rule):
     code = "GPU505"
     name = "reduced-value-off-destination"
     severity = Severity.WARNING
-    shows_in_run = True
     of_ranks = True
     needs = (MetricShown, SchedulerStep)
     looks_at = ((MetricShown, "shards"), (SchedulerStep, "shards"))

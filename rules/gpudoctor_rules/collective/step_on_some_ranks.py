@@ -54,7 +54,7 @@ class StepOnSomeRanks(Rule):
     severity = Severity.ERROR
     errors = STUCK
     since = "0.1"
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
     looks_at = ((OptimizerStep, "rank_guards"), (SchedulerStep, "rank_guards"))
@@ -94,9 +94,6 @@ class StepOnSomeRanks(Rule):
                 "its schedule steps on some of them only.",
                 remedy="Step on all ranks, with the same learning rate.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _stepped(step: TrainingStep) -> Value:

@@ -43,7 +43,6 @@ class SumTakenForMean(Rule):
     code = "GPU506"
     name = "sum-taken-for-mean"
     severity = Severity.WARNING
-    shows_in_run = True
     of_ranks = True
     needs = (MetricShown,)
 

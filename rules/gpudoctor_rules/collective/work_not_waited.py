@@ -45,7 +45,6 @@ class WorkNotWaited(Rule):
     code = "GPU509"
     name = "work-not-waited"
     severity = Severity.ERROR
-    shows_in_run = True
     of_ranks = True
     needs = (ReadTooEarly, StartWork)
 

@@ -70,7 +70,7 @@ class WrappedForwardOnSomeRanks(Rule):
     errors = STUCK
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Forward,)
     looks_at = ((Collective, "rank_guards"), (Forward, "rank_guards"))
@@ -127,9 +127,6 @@ class WrappedForwardOnSomeRanks(Rule):
         return standstill(
             self, recording, "Call the model inside of the wrapper, `model.module(x)`, or let all ranks evaluate."
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _through_wrapper(event: Forward) -> bool:

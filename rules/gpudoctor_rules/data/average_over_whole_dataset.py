@@ -45,7 +45,6 @@ class AverageOverWholeDataset(Rule):
     code = "GPU317"
     name = "average-over-whole-dataset"
     severity = Severity.WARNING
-    shows_in_run = True
     of_ranks = True
     needs = (Averaged,)
 

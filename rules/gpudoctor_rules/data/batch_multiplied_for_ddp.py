@@ -52,7 +52,6 @@ class BatchMultipliedForDdp(Rule):
     code = "GPU313"
     name = "batch-multiplied-for-ddp"
     severity = Severity.WARNING
-    shows_in_run = True
     of_ranks = True
     needs = (Iterate,)
 

@@ -57,7 +57,6 @@ class CustomSamplerNotSharded(Rule):
     code = "GPU311"
     name = "custom-sampler-not-sharded"
     severity = Severity.ERROR
-    shows_in_run = True
     of_ranks = True
     needs = (Iterate,)
 

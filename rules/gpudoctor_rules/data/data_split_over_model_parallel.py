@@ -59,7 +59,6 @@ class DataSplitOverModelParallel(Rule):
     code = "GPU321"
     name = "data-split-over-model-parallel"
     severity = Severity.ERROR
-    shows_in_run = True
     of_ranks = True
     needs = (ForwardShared,)
 

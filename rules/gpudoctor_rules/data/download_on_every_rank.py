@@ -54,7 +54,6 @@ class DownloadOnEveryRank(Rule):
         "RuntimeError: Dataset not found or corrupted. You can use download=True to download it",
         "RuntimeError: File not found or corrupted.",
     )
-    shows_in_run = True
     needs = (Download,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

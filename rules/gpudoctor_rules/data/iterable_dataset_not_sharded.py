@@ -46,7 +46,7 @@ class IterableDatasetNotSharded(Rule):
     code = "GPU309"
     name = "iterable-dataset-not-sharded"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.training_passes.iterable")
     of_ranks = True
     needs = (Streamed,)
 
@@ -78,9 +78,6 @@ class IterableDatasetNotSharded(Rule):
                 "were the same: the stream gives each of them everything.",
                 remedy="Let `__iter__` skip what belongs to others: every `world_size`-th sample, from `rank` on.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(each.iterable for rank in recording.ranks for each in rank.training_passes)
 
     def _of(
         self, program: Program, loader: Loader, training: LearningPass, stream: Dataset, told: Streamed

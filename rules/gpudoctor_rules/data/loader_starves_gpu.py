@@ -56,7 +56,7 @@ class LoaderStarvesGpu(Rule):
     name = "loader-starves-gpu"
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ranks.training_passes",)
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -96,9 +96,6 @@ class LoaderStarvesGpu(Rule):
                     f"that it would be {1 / (1 - min(share, 0.99)):.1f} times as fast.",
                     remedy="Give the loader `num_workers` and `pin_memory=True`.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.training_passes for rank in recording.ranks)
 
     def _no_workers(self, made: Location, loader: Loader, training: LearningPass, read: ItemRead | None) -> Finding:
         workers = SetArgument(made, "num_workers", ("4",), 5, over_plain=True)

@@ -73,7 +73,6 @@ class MetricOfOneShard(Rule):
     code = "GPU312"
     name = "metric-of-one-shard"
     severity = Severity.WARNING
-    shows_in_run = True
     of_ranks = True
     needs = (Scored, MetricShown)
 

@@ -78,7 +78,6 @@ class MissingDistributedSampler(Rule):
     name = "missing-distributed-sampler"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     of_ranks = True
     needs = (Iterate,)
 

@@ -49,7 +49,6 @@ class MissingSetEpoch(Rule):
     severity = Severity.WARNING
     # The call only changes a seed that all ranks share.
     fix_safety = Safety.SAFE
-    shows_in_run = True
     of_ranks = True
     needs = (Iterate,)
 

@@ -66,7 +66,6 @@ class SameAugmentationOnAllRanks(Rule):
     name = "same-augmentation-on-all-ranks"
     severity = Severity.WARNING
     advises_if_named = True
-    shows_in_run = True
     of_ranks = True
     needs = (Augments, DrawsNoise)
 

@@ -43,7 +43,6 @@ class SamplerNotPassed(Rule):
     name = "sampler-not-passed"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

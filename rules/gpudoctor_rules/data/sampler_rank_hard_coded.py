@@ -64,7 +64,6 @@ class SamplerRankHardCoded(Rule):
     severity = Severity.ERROR
     errors = NO_SUCH_RANK
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     of_ranks = True
     needs = (MakeSampler,)
 

@@ -47,7 +47,7 @@ class SamplerWithIterableDataset(Rule):
         "sampler=<torch.utils.data.distributed.DistributedSampler object",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (MakeLoader,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -74,9 +74,6 @@ class SamplerWithIterableDataset(Rule):
             "sampler option",
             remedy="Leave `sampler` out, and let the data set itself give each rank and each worker its shard.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _is_stream(event: MakeLoader, dataset: Values | None) -> bool:

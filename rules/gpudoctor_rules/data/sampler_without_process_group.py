@@ -53,7 +53,6 @@ class SamplerWithoutProcessGroup(Rule):
     name = "sampler-without-process-group"
     severity = Severity.ERROR
     errors = NO_GROUP
-    shows_in_run = True
     needs = (MakeSampler,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -52,7 +52,6 @@ class SetEpochMisplaced(Rule):
     name = "set-epoch-misplaced"
     severity = Severity.WARNING
     errors = ("AttributeError: 'DataLoader' object has no attribute 'set_epoch'",)
-    shows_in_run = True
     needs = (Iterate, SetEpoch)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

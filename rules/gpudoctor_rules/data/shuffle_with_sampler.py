@@ -52,7 +52,7 @@ class ShuffleWithSampler(Rule):
     errors = ("ValueError: sampler option is mutually exclusive with shuffle",)
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (MakeLoader,)
     looks_at = ((MakeLoader, "loader.shuffle"),)
 
@@ -75,9 +75,6 @@ class ShuffleWithSampler(Rule):
             "sampler option is mutually exclusive with shuffle",
             remedy="Leave `shuffle` out: the sampler decides on the order.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
     def _both(self, loader: Loader, name: str, sampler: Sampler, confidence: Confidence) -> Finding:
         shuffles = "; the sampler shuffles already" if sampler.base.distributed and sampler.base.shuffle is None else ""

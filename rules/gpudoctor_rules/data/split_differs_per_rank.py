@@ -61,7 +61,6 @@ class SplitDiffersPerRank(Rule):
     name = "split-differs-per-rank"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     of_ranks = True
     needs = (Split,)
 

@@ -58,7 +58,6 @@ class TrainingDataNotShuffled(Rule):
     name = "training-data-not-shuffled"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

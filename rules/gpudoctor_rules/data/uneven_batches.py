@@ -53,7 +53,7 @@ class UnevenBatches(Rule):
     severity = Severity.ERROR
     errors = STUCK
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (Streamed,)
 
@@ -95,9 +95,6 @@ class UnevenBatches(Rule):
                     *((f"rank {each.rank} is here", each.place) for each in recording.hang),
                 ],
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _is_agreed(program: Program, training: LearningPass) -> bool:

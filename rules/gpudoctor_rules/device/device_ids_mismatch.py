@@ -63,7 +63,7 @@ class DeviceIdsMismatch(Rule):
         *TWO_DEVICES,
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Forward, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -89,9 +89,6 @@ class DeviceIdsMismatch(Rule):
             "device_ids can only be None or contain a single element",
             remedy="Give each rank its own GPU alone: `device_ids=[local_rank]`.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
     def _of_ddp(self, program: Program, wrap: Wrap) -> Finding | None:
         # DDP refuses this before it looks at the model, so where that is does not matter.

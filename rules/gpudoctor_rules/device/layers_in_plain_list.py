@@ -52,7 +52,6 @@ class LayersInPlainList(Rule):
     errors = ("AttributeError: 'Net' object has no attribute 'layer'",)
     fix_safety = Safety.SAFE
     # The layers are on the CPU when the first batch comes, so the run ends with an error that names no list.
-    shows_in_run = True
     needs = (ModuleClassFlaw,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -44,7 +44,7 @@ class SuperInitMissing(Rule):
     errors = ("AttributeError: cannot assign module before Module.__init__() call",)
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (ModuleClassFlaw,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -69,9 +69,6 @@ class SuperInitMissing(Rule):
             "before Module.__init__() call",
             remedy="Call `super().__init__()` first in the `__init__` of this class.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _when(attribute: str) -> str:

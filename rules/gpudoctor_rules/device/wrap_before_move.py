@@ -57,7 +57,7 @@ class WrapBeforeMove(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (InitGroup, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -86,9 +86,6 @@ class WrapBeforeMove(Rule):
             because="the model was not on the GPU that `device_ids` names",
             remedy="Move the model to its GPU first, and wrap it then.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _move(program: Program, wrap: Wrap) -> Repair:

@@ -52,7 +52,6 @@ class AccumulateMissing(Rule):
     code = "GPU902"
     name = "accumulate-missing"
     severity = Severity.ERROR
-    shows_in_run = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -52,7 +52,6 @@ class AccumulationStepsNotGiven(Rule):
     name = "accumulation-steps-not-given"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

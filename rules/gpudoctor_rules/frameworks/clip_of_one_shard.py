@@ -61,7 +61,7 @@ class ClipOfOneShard(Rule):
     name = "clip-of-one-shard"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.clips")
     needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -140,9 +140,6 @@ class ClipOfOneShard(Rule):
                         "took the norm of that part.",
                         remedy="Call `model.clip_grad_norm_(max_norm)` of the wrapper, on all ranks.",
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.clips for rank in recording.ranks)
 
 
 def _engine_of(program: Program, clip: ClipGradients) -> UseManaged | None:

@@ -52,7 +52,7 @@ class CopyOfSharded(Rule):
         "RuntimeError: Error(s) in loading state_dict for FSDPTransformer",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ranks.optimizers.sharded",)
     needs = (ShardingRefused,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -81,9 +81,6 @@ class CopyOfSharded(Rule):
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         yield from self.crashed(recording, "FSDP does not support deepcopy", remedy=_COPY)
         yield from self.crashed(recording, "loading state_dict for FSDP", "DTensor", remedy=_LOAD)
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
 
 
 _ERRORS = {"copy": "AssertionError", "whole state": "RuntimeError"}

@@ -49,7 +49,7 @@ class DeepspeedBatchArithmetic(Rule):
         "gradient_acc_step * world_size",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ranks.engines",)
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -81,9 +81,6 @@ class DeepspeedBatchArithmetic(Rule):
             "Check batch related parameters",
             remedy="Leave `train_batch_size` out: DeepSpeed computes it.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.engines for rank in recording.ranks)
 
 
 def _numbers(charge: UseManaged) -> tuple[int, int, int] | None:

@@ -62,7 +62,7 @@ class DeviceMapInSeveralProcesses(Rule):
     )
     fix_safety = Safety.UNSAFE
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.accelerators")
     needs = (SpreadByMap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -97,9 +97,6 @@ class DeviceMapInSeveralProcesses(Rule):
                 remedy="Leave `device_map` out, or name the GPU of the process: "
                 '`device_map={"": PartialState().local_process_index}`.',
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.accelerators for rank in recording.ranks)
 
 
 def _trained_at(program: Program, event: SpreadByMap) -> Event | None:

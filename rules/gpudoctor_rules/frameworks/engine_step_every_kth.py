@@ -51,7 +51,6 @@ class EngineStepEveryKth(Rule):
     code = "GPU910"
     name = "engine-step-every-kth"
     severity = Severity.ERROR
-    shows_in_run = True
     needs = (EngineStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

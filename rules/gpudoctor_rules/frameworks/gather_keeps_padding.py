@@ -54,7 +54,6 @@ class GatherKeepsPadding(Rule):
     name = "gather-keeps-padding"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

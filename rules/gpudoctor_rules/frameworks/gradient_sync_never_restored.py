@@ -48,7 +48,7 @@ class GradientSyncNeverRestored(Rule):
     name = "gradient-sync-never-restored"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ranks.optimizers.sharded",)
     of_ranks = True
     needs = (GradientSync,)
 
@@ -89,9 +89,6 @@ class GradientSyncNeverRestored(Rule):
                         remedy="Call `set_requires_gradient_sync(True)` before the forward of the last batch of each "
                         "step.",
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
 
 
 CALL = "set_requires_gradient_sync"

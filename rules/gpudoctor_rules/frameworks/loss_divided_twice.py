@@ -50,7 +50,6 @@ class LossDividedTwice(Rule):
     name = "loss-divided-twice"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

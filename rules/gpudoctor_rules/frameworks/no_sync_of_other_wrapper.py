@@ -56,7 +56,7 @@ class NoSyncOfOtherWrapper(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ranks.optimizers.sharded",)
     needs = (GradientSync,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -108,9 +108,6 @@ class NoSyncOfOtherWrapper(Rule):
             remedy="Call `model.set_requires_gradient_sync(last)` before the forward, where `last` says whether the "
             "optimizer steps after this batch.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
 
 
 def _sharded_before(program: Program, event: GradientSync, model: Value) -> Wrap | None:

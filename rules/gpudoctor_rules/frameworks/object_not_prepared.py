@@ -73,7 +73,6 @@ class ObjectNotPrepared(Rule):
     name = "object-not-prepared"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     of_ranks = True
     needs = (Prepare,)
 

@@ -81,7 +81,6 @@ class PlainBackward(Rule):
         "RuntimeError: Loss scaling is required for this configuration",
     )
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -53,7 +53,6 @@ class RandomSamplerDiffers(Rule):
     code = "GPU912"
     name = "random-sampler-differs"
     severity = Severity.WARNING
-    shows_in_run = True
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -49,7 +49,7 @@ class RootNotSharded(Rule):
     name = "root-not-sharded"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.optimizers.whole")
     of_ranks = True
     needs = (Wrap, Backward)
     looks_at = ((Wrap, "in_place"),)
@@ -93,9 +93,6 @@ class RootNotSharded(Rule):
                 "while others are: nobody averages its gradient.",
                 remedy="Call `fully_shard` with the model itself after its parts, before the optimizer is made.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(each.whole for rank in recording.ranks for each in rank.optimizers)
 
 
 def _trained_whole(program: Program, backward: Backward, call: Forward) -> list[Module]:

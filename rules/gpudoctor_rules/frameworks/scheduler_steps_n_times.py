@@ -63,7 +63,6 @@ class SchedulerStepsNTimes(Rule):
     code = "GPU907"
     name = "scheduler-steps-n-times"
     severity = Severity.WARNING
-    shows_in_run = True
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -55,7 +55,7 @@ class ShardSavedAsModel(Rule):
     severity = Severity.ERROR
     errors = ("RuntimeError: Error(s) in loading state_dict for Net",)
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.saves")
     of_ranks = True
     needs = (Save,)
     looks_at = ((Save, "shards"),)
@@ -98,9 +98,6 @@ class ShardSavedAsModel(Rule):
                         "those of the other ranks.",
                         remedy=REMEDY,
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.saves for rank in recording.ranks)
 
     def _emptied(self, program: Program, save: Save, model: Value) -> Finding:
         """ZeRO's third stage: an engine of DeepSpeed, or one that Accelerate makes."""

@@ -51,7 +51,6 @@ class ShardedTwice(Rule):
     name = "sharded-twice"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     needs = (Prepare,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

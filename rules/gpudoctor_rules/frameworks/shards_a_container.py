@@ -51,7 +51,7 @@ class ShardsAContainer(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ranks.optimizers.sharded",)
     needs = (ShardingRefused,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -78,9 +78,6 @@ class ShardsAContainer(Rule):
             "fully_shard doesn't support scalar parameters",
             remedy="Make the parameter of one dimension, with one number in it.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.sharded for rank in recording.ranks for each in rank.optimizers)
 
     def _container(self, event: ShardingRefused, alone: bool) -> Finding:
         keyed = event.module.made_by.endswith("Dict")

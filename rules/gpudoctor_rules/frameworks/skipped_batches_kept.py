@@ -43,7 +43,7 @@ class SkippedBatchesKept(Rule):
     code = "GPU915"
     name = "skipped-batches-kept"
     severity = Severity.WARNING
-    shows_in_run = True
+    shows_when = ("ranks.training_passes.skipped",)
     needs = (SkipBatches,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -76,9 +76,6 @@ class SkippedBatchesKept(Rule):
                         "others.",
                         because=[("it is made here", each.made)],
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.skipped for rank in recording.ranks for each in rank.training_passes)
 
 
 def _epochs(program: Program, skip: SkipBatches) -> tuple[Iterate, Loop] | None:

@@ -55,7 +55,7 @@ class AccumulatedLossNotScaled(Rule):
     name = "accumulated-loss-not-scaled"
     severity = Severity.WARNING
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ranks.losses",)
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -103,9 +103,6 @@ class AccumulatedLossNotScaled(Rule):
                         remedy="Divide the loss by the number of batches that make one step, before `backward()`.",
                     )
                     return
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.losses for rank in recording.ranks)
 
 
 def _is_for_one(backward: Backward, step: OptimizerStep) -> bool:

@@ -64,7 +64,6 @@ class ClipBeforeUnscale(Rule):
     name = "clip-before-unscale"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

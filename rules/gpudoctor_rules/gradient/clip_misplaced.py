@@ -52,7 +52,6 @@ class ClipMisplaced(Rule):
     code = "GPU705"
     name = "clip-misplaced"
     severity = Severity.WARNING
-    shows_in_run = True
     needs = (ClipGradients,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

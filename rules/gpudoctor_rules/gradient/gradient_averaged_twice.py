@@ -51,7 +51,7 @@ class GradientAveragedTwice(Rule):
     code = "GPU706"
     name = "gradient-averaged-twice"
     severity = Severity.WARNING
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.losses")
     of_ranks = True
     needs = (Backward,)
 
@@ -104,9 +104,6 @@ class GradientAveragedTwice(Rule):
                     because=[("the model is wrapped here", wrap.place) for wrap in rank.wraps[:1]],
                 )
                 return
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.losses for rank in recording.ranks)
 
     def _divided(self, program: Program, backward: Backward, wrapper: Wrapper) -> Finding | None:
         """The loss is divided by the number of processes."""

@@ -48,7 +48,6 @@ class GradientsNeverCleared(Rule):
     name = "gradients-never-cleared"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
     needs = (OptimizerStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

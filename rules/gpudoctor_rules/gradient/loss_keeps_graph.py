@@ -48,7 +48,6 @@ class LossKeepsGraph(Rule):
     severity = Severity.WARNING
     errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (Accumulated,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

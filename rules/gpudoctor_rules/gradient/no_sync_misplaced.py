@@ -55,7 +55,7 @@ class NoSyncMisplaced(Rule):
     code = "GPU702"
     name = "no-sync-misplaced"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (GradientSync,)
 
@@ -104,9 +104,6 @@ class NoSyncMisplaced(Rule):
                 remedy="Put the forward under the same `with`.",
                 severity=Severity.PERF,
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
     def _never(self, program: Program, switch: GradientSync) -> Iterator[Finding]:
         for backward in program.events(Backward):

@@ -51,7 +51,7 @@ class ParametersUsedOutsideForward(Rule):
     code = "GPU707"
     name = "parameters-used-outside-forward"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
     looks_at = ((Backward, "uses_parameters"),)
@@ -94,9 +94,6 @@ class ParametersUsedOutsideForward(Rule):
                 remedy="Do this computation in the `forward` of the model, and call the wrapper.",
                 because=[("the model is wrapped here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _wrap_of(program: Program, backward: Backward, loss: Tensor) -> Wrapping | None:

@@ -50,7 +50,7 @@ class ReentrantCheckpoint(Rule):
     errors = TWICE_READY
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     of_ranks = True
     needs = (Recompute,)
 
@@ -84,6 +84,3 @@ class ReentrantCheckpoint(Rule):
             "Expected to mark a variable ready only once",
             remedy="Write `checkpoint(..., use_reentrant=False)`.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well

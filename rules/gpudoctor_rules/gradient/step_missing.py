@@ -52,7 +52,7 @@ class StepMissing(Rule):
     code = "GPU711"
     name = "step-missing"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("trained",)
     needs = (MakeOptimizer, OptimizerStep)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -97,9 +97,6 @@ class StepMissing(Rule):
                     at, message, remedy="Clear the gradients before `backward` or after `step`, not between."
                 )
                 return
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.trained
 
     def _never_steps(self, program: Program, made: MakeOptimizer, optimizer: Optimizer) -> Iterator[Finding]:
         """`backward()` in a loop, and an optimizer of that model that never steps."""

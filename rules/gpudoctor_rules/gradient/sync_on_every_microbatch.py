@@ -55,7 +55,7 @@ class SyncOnEveryMicrobatch(Rule):
     code = "GPU701"
     name = "sync-on-every-microbatch"
     severity = Severity.PERF
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
 
@@ -86,9 +86,6 @@ class SyncOnEveryMicrobatch(Rule):
                     remedy="Run all but the last backward of a step, and their forwards, under `with "
                     "model.no_sync():`.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
     def _finding(self, program: Program, backward: Backward, step: OptimizerStep) -> Finding:
         wrapper = averaging_wrapper(program, backward)

@@ -50,7 +50,6 @@ class TrainModeNotRestored(Rule):
     name = "train-mode-not-restored"
     severity = Severity.WARNING
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (ModeChange,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

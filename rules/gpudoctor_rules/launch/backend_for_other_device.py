@@ -51,7 +51,7 @@ class BackendForOtherDevice(Rule):
     severity = Severity.WARNING
     errors = NO_BACKEND
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Wrap, Collective)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -95,9 +95,6 @@ class BackendForOtherDevice(Rule):
             "built in",
             remedy="Choose the backend by the device: `nccl` where there are GPUs, `gloo` on a CPU.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
     def _slow(self, group: InitGroup, model: Value, because: tuple[str, Location]) -> Finding:
         return self.found(

@@ -82,7 +82,6 @@ class LocalRankArgument(Rule):
     errors = ("error: unrecognized arguments: --local-rank=0",)
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
     needs = (ArgumentDeclared,)
     looks_at = ((ArgumentDeclared, "is_local_rank"),)
 

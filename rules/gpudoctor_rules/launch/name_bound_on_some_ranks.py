@@ -63,7 +63,7 @@ class NameBoundOnSomeRanks(Rule):
     )
     stops = True
     since = "0.1"
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     of_ranks = True
     needs = (NameMissing,)
 
@@ -103,9 +103,6 @@ class NameBoundOnSomeRanks(Rule):
                 yield from self.crashed(recording, error, remedy=REMEDY)
             none = list(self.crashed(recording, "'NoneType' object has no attribute", remedy=ELSEWHERE))
             yield from none or self.crashed(recording, "object has no attribute", remedy=REMEDY)
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _may_ask_for_the_rank(program: Program, test: Literal) -> bool:

@@ -60,7 +60,7 @@ class ProcessGroupMissing(Rule):
     errors = NO_GROUP
     fix_safety = Safety.UNSAFE
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Collective, InitGroup, MakeSampler, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -105,9 +105,6 @@ class ProcessGroupMissing(Rule):
                 "Default process group has not been initialized",
                 remedy="Call `torch.distributed.init_process_group` before this, at the start of each process.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _make_group(at: Location) -> Repair:

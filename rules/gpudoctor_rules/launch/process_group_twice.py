@@ -51,7 +51,7 @@ class ProcessGroupTwice(Rule):
     severity = Severity.ERROR
     errors = ("ValueError: trying to initialize the default process group twice!",)
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (InitGroup,)
     looks_at = ((InitGroup, "again"),)
 
@@ -89,9 +89,6 @@ class ProcessGroupTwice(Rule):
             "default process group twice",
             remedy="Ask `dist.is_initialized()` first, or call it in one place only.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _chosen_rounds(event: InitGroup) -> Loop | None:

@@ -64,7 +64,7 @@ class RankArithmetic(Rule):
         *NO_SUCH_RANK,
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (InitGroup,)
     looks_at = ((InitGroup, "rank"), (InitGroup, "world_size"))
 
@@ -95,9 +95,6 @@ class RankArithmetic(Rule):
                 continue
             yield self.found(group.place, message, remedy="Give `nprocs` and `world_size` the same number.")
             return
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
     def _of(self, program: Program, group: InitGroup, rank: Value | None, size: Value | None) -> Iterator[Finding]:
         started = _started(program, group)

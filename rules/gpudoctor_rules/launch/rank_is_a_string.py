@@ -52,7 +52,7 @@ class RankIsAString(Rule):
     errors = ("TypeError: '>' not supported between instances of 'str' and 'int'",)
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (RankTextUsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -81,9 +81,6 @@ class RankIsAString(Rule):
                 because="the rank is the text that the environment holds",
                 remedy="Make it a number: `int(os.environ[...])`.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _convert(program: Program, at: Location | None) -> Repair | None:

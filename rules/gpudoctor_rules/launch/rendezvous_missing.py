@@ -75,7 +75,7 @@ class RendezvousMissing(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (EnvironmentWrite, Spawn)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -172,9 +172,6 @@ class RendezvousMissing(Rule):
             because="`MASTER_PORT` is not a valid port",
             remedy=f"Write a port that is free, such as {VALUES['MASTER_PORT']}.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _tell(event: InitGroup, spawn: Spawn, missing: list[str]) -> Repair:

@@ -52,7 +52,7 @@ class SeedNotInWorkers(Rule):
     code = "GPU413"
     name = "seed-not-in-workers"
     severity = Severity.WARNING
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -85,9 +85,6 @@ class SeedNotInWorkers(Rule):
                     remedy=REMEDY,
                 )
                 return
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _seeded(worker: Process) -> bool:

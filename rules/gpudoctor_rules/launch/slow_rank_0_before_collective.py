@@ -60,7 +60,6 @@ class SlowRank0BeforeCollective(Rule):
     severity = Severity.INFO
     errors = (*NCCL_TIMEOUT, *GLOO_TIMEOUT)
     stops = True
-    shows_in_run = True
     needs = (Iterate,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

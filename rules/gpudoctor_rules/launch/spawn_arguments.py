@@ -58,7 +58,7 @@ class SpawnArguments(Rule):
     )
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -85,9 +85,6 @@ class SpawnArguments(Rule):
                 remedy="Give `args` as a tuple, as in `args=(n,)`, to a function of the module that takes the rank "
                 "first.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 _CALLERS = ("torch/multiprocessing/spawn.py", "gpudoctor/run/instruments/crashes.py")

@@ -49,7 +49,7 @@ class SpawnWithoutMainGuard(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Spawn,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -77,9 +77,6 @@ class SpawnWithoutMainGuard(Rule):
             because="each new process starts the program again",
             remedy='Start the processes under `if __name__ == "__main__":`.',
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _guard(at: Location) -> Repair:

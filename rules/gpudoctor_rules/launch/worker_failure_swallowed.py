@@ -56,7 +56,7 @@ class WorkerFailureSwallowed(Rule):
     name = "worker-failure-swallowed"
     severity = Severity.WARNING
     errors = STUCK
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.failures")
     needs = (Swallowed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -102,9 +102,6 @@ class WorkerFailureSwallowed(Rule):
             remedy="End the handler that caught it with `raise`.",
             because=[(f"rank {waiting[0].rank} was here", each.place) for each in waiting[0].failures[-1:]],
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.failures for rank in recording.ranks)
 
 
 def _last_word(rank: Process) -> Failure | None:

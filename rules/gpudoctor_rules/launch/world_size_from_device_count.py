@@ -49,7 +49,7 @@ class WorldSizeFromDeviceCount(Rule):
     severity = Severity.WARNING
     errors = NO_SUCH_RANK
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (InitGroup, MakeSampler)
     looks_at = ((InitGroup, "world_size"), (MakeSampler, "sampler.replicas"))
 
@@ -90,9 +90,6 @@ class WorldSizeFromDeviceCount(Rule):
             because="the number of ranks was not what `device_count()` says",
             remedy="Take both numbers from the process group: `dist.get_rank()` and `dist.get_world_size()`.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
     def _of(self, sampler: Sampler, started: str, counted: Location | None) -> Finding:
         return self.found(

@@ -78,7 +78,7 @@ class DebugFlagLeftOn(Rule):
     name = "debug-flag-left-on"
     severity = Severity.PERF
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("trained",)
     needs = (DebugFlag, EnvironmentWrite)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -115,9 +115,6 @@ class DebugFlagLeftOn(Rule):
                         "switched on, which is for finding bugs and slows every step down.",
                         remedy="Switch it off for training, or on by an option of the program.",
                     )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.trained
 
 
 def _alone(switches: list[Switch], switch: Switch) -> bool:

@@ -56,7 +56,7 @@ class EvaluationBuildsGraph(Rule):
     severity = Severity.PERF
     errors = OUT_OF_MEMORY
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ranks.evaluations",)
     needs = (Backward, Escape, Forward, GradientsSwitched, ModeChange, OptimizerStep, TakeGradient)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -104,9 +104,6 @@ class EvaluationBuildsGraph(Rule):
                             remedy="Put `with torch.no_grad():` around it.",
                         )
                     return
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.evaluations for rank in recording.ranks)
 
     def _finding(self, place: Location, call: Forward, loop: Loop, builds: bool, learner: Forward | None) -> Finding:
         does, remedy = [], []

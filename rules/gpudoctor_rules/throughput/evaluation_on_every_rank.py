@@ -49,7 +49,7 @@ class EvaluationOnEveryRank(Rule):
     code = "GPU808"
     name = "evaluation-on-every-rank"
     severity = Severity.PERF
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.evaluations")
     of_ranks = True
     needs = (Iterate,)
 
@@ -84,9 +84,6 @@ class EvaluationOnEveryRank(Rule):
                 f"Every rank evaluated all {firsts[0].size} samples: {len(firsts)} ranks took as long as one would.",
                 remedy="Give the loader a `DistributedSampler` with `shuffle=False`, and reduce the results.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.evaluations for rank in recording.ranks)
 
 
 def _trains_one_model(program: Program) -> bool:

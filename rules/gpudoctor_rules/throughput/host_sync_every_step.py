@@ -50,7 +50,6 @@ class HostSyncEveryStep(Rule):
     code = "GPU801"
     name = "host-sync-every-step"
     severity = Severity.PERF
-    shows_in_run = True
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         waits: dict[Location, list[HostSync]] = {}

@@ -51,7 +51,7 @@ class IdleRanksDuringEvaluation(Rule):
     code = "GPU807"
     name = "idle-ranks-during-evaluation"
     severity = Severity.PERF
-    shows_in_run = True
+    shows_when = ("distributed", "ranks.evaluations")
     of_ranks = True
     needs = (Iterate,)
     looks_at = ((Iterate, "rank_guards"),)
@@ -95,9 +95,6 @@ class IdleRanksDuringEvaluation(Rule):
                 "batches here without training, and the others waited for it.",
                 remedy="Give each rank a shard of the evaluation data, and reduce the results.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and any(rank.evaluations for rank in recording.ranks)
 
 
 def _hangs(program: Program, each: Evaluation) -> bool:

@@ -83,7 +83,6 @@ class RankLagsBehind(Rule):
     code = "GPU809"
     name = "rank-lags-behind"
     severity = Severity.PERF
-    shows_in_run = True
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:
         lag = _lag(recording.ranks) if self.could_show(recording) else None

@@ -48,7 +48,6 @@ class SeedMissing(Rule):
     code = "GPU806"
     name = "seed-missing"
     severity = Severity.INFO
-    shows_in_run = True
     needs = (Backward, Forward, InitGroup, Iterate, MakeLoader, SeedSet, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

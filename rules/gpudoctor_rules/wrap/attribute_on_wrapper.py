@@ -71,7 +71,7 @@ class AttributeOnWrapper(Rule):
     )
     stops = True
     fix_safety = Safety.SAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (AttributeMissed, BareAsked)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -148,9 +148,6 @@ class AttributeOnWrapper(Rule):
             because="the wrapper has none of the model's attributes",
             remedy="Read it from the model inside: `model.module.name`.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _is_around(wrap: Wrap, wrapper: Wrapper) -> bool:

@@ -52,7 +52,6 @@ class BatchnormNotSynced(Rule):
     code = "GPU111"
     name = "batchnorm-not-synced"
     severity = Severity.INFO
-    shows_in_run = True
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

@@ -49,7 +49,7 @@ class CastAfterWrap(Rule):
     name = "cast-after-wrap"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     needs = (Move,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -79,9 +79,6 @@ class CastAfterWrap(Rule):
             "the wrapper does not average the parameters that the cast has made",
             "Cast the model first, and wrap it then.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _change(program: Program, move: Move, wrap: Wrap) -> str:

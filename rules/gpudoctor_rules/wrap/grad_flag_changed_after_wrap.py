@@ -50,7 +50,7 @@ class GradFlagChangedAfterWrap(Rule):
     severity = Severity.ERROR
     errors = UNUSED
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     needs = (GradientFlag,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -90,9 +90,6 @@ class GradFlagChangedAfterWrap(Rule):
             "the wrapper does not average what was not trainable when it was made",
             "Set `requires_grad` before the model is wrapped, or wrap it again.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _harm(program: Program, flag: GradientFlag, wrap: Wrap, call: Forward) -> str:

@@ -73,7 +73,7 @@ class ModelNotWrapped(Rule):
     name = "model-not-wrapped"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     of_ranks = True
     needs = (Backward,)
     # Whether all ranks train on the same stream matters where they train together.
@@ -153,9 +153,6 @@ class ModelNotWrapped(Rule):
                 remedy="Wrap the model in `DistributedDataParallel(model, device_ids=[local_rank])`, and call the "
                 "wrapper.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _begin_apart(recording: Recording, drift: Drift) -> bool:

@@ -55,7 +55,7 @@ class NestedWrappers(Rule):
     code = "GPU105"
     name = "nested-wrappers"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("ranks.wraps",)
     needs = (Wrap,)
     looks_at = ((Wrap, "nested"),)
 
@@ -97,9 +97,6 @@ class NestedWrappers(Rule):
                     "a wrapper already: gradients are averaged twice.",
                     remedy="Wrap the bare model, once.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.wraps for rank in recording.ranks)
 
 
 def _wrongly_inside(event: Wrap) -> Wrapper | None:

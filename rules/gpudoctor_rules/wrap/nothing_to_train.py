@@ -49,7 +49,7 @@ class NothingToTrain(Rule):
         "a gradient.",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -78,9 +78,6 @@ class NothingToTrain(Rule):
             "any parameter that requires a gradient",
             remedy="Wrap what is trained, and leave what is not, such as a loss or a frozen teacher, bare.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _fails(wrap: Wrap) -> bool:

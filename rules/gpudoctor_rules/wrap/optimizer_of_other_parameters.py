@@ -46,7 +46,7 @@ class OptimizerOfOtherParameters(Rule):
     code = "GPU120"
     name = "optimizer-of-other-parameters"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("ranks.optimizers.held",)
     needs = (OptimizerStep,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -89,9 +89,6 @@ class OptimizerOfOtherParameters(Rule):
                 f"The {unchanged[0].parameters} parameters of this {unchanged[0].type} were the same after all steps.",
                 remedy="Make the optimizer from the parameters of the model that is trained, once it is final.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(each.held for rank in recording.ranks for each in rank.optimizers)
 
     def _judge(self, program: Program, made: MakeOptimizer, step: OptimizerStep, held: Optimizer) -> Finding | None:
         wrap = _sharded_later(program, made, step, held)

@@ -47,7 +47,7 @@ class ParametersAddedAfterWrap(Rule):
     severity = Severity.ERROR
     errors = UNUSED
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     needs = (PartAdded,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -88,9 +88,6 @@ class ParametersAddedAfterWrap(Rule):
             "the wrapper does not know what was added after it was made",
             "Change the model first, and wrap it then.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _what(added: PartAdded) -> str:

@@ -61,7 +61,7 @@ class SyncBatchnormMisplaced(Rule):
     )
     stops = True
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (SyncNorm,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -78,9 +78,6 @@ class SyncBatchnormMisplaced(Rule):
             "SyncBatchNorm layers only work with GPU modules",
             remedy="Convert to SyncBatchNorm where there are GPUs only, before the model is wrapped.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
     def _dropped(self, program: Program, sync: SyncNorm) -> Finding | None:
         # A model of unread code is converted in place, for all that is known.

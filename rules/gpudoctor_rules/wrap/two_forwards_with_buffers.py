@@ -49,7 +49,7 @@ class TwoForwardsWithBuffers(Rule):
     errors = (
         "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation",
     )
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -91,9 +91,6 @@ class TwoForwardsWithBuffers(Rule):
                     "`model(torch.cat([a, b]))`.",
                     because=[("the first call", calls.first)],
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _copies_buffers(program: Program, call: Forward) -> bool:

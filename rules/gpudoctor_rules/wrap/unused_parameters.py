@@ -50,7 +50,7 @@ class UnusedParameters(Rule):
         "Parameter indices which did not receive grad for rank 0: 2 3",
     )
     stops = True
-    shows_in_run = True
+    shows_when = ("distributed", "ended_well")
     needs = (UnusedPart,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -83,9 +83,6 @@ class UnusedParameters(Rule):
                 because="some parameters had no part in the loss, and DDP waits for their gradients",
                 remedy="Remove the layers that are not used, or give the wrapper `find_unused_parameters=True`.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.ended_well
 
 
 def _waits(wrap: Wrap) -> bool:

@@ -58,7 +58,6 @@ class UnusedSearchAlwaysOn(Rule):
         "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused "
         "parameters in the forward pass.",
     )
-    shows_in_run = True
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:

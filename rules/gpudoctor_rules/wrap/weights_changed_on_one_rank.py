@@ -50,7 +50,7 @@ class WeightsChangedOnOneRank(Rule):
     code = "GPU119"
     name = "weights-changed-on-one-rank"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     needs = (LoadState, WeightsDrawn)
     looks_at = ((LoadState, "rank_guards"), (WeightsDrawn, "location"))
 
@@ -83,9 +83,6 @@ class WeightsChangedOnOneRank(Rule):
             "the weights were changed on some ranks only, after the wrapper had made them alike",
             "Change the weights on all ranks alike, or before the model is wrapped.",
         )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _changed(event: LoadState | WeightsDrawn) -> Value:

@@ -51,7 +51,7 @@ class WrapBeforeProcessGroup(Rule):
     severity = Severity.ERROR
     errors = NO_GROUP
     stops = True
-    shows_in_run = True
+    shows_when = ("ended_well",)
     needs = (Collective, MakeSampler, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -86,9 +86,6 @@ class WrapBeforeProcessGroup(Rule):
                 "Default process group has not been initialized",
                 remedy="Call `init_process_group` first, at the start of each process.",
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.ended_well
 
 
 def _needs_group(event: Event) -> str:

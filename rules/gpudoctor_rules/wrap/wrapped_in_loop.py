@@ -44,7 +44,7 @@ class WrappedInLoop(Rule):
     code = "GPU121"
     name = "wrapped-in-loop"
     severity = Severity.ERROR
-    shows_in_run = True
+    shows_when = ("ranks.wraps",)
     needs = (Wrap,)
     looks_at = ((Wrap, "loops"),)
 
@@ -83,9 +83,6 @@ class WrappedInLoop(Rule):
                         remedy="Wrap it once, before the loop.",
                     )
                     return
-
-    def could_show(self, recording: Recording) -> bool:
-        return any(rank.wraps for rank in recording.ranks)
 
 
 def _harm(wrap: Wrap, kind: WrapperKind) -> str:

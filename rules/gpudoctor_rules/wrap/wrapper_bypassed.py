@@ -57,7 +57,7 @@ class WrapperBypassed(Rule):
     name = "wrapper-bypassed"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -140,9 +140,6 @@ class WrapperBypassed(Rule):
                 remedy="Call the wrapper itself, and not the model inside of it.",
                 because=[("the wrapper is made here", wrap.place) for wrap in recording.ranks[0].wraps[:1]],
             )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
     def _finding(self, program: Program, call: Forward, wrap: Wrapping, place: Location) -> Finding:
         wrapper, inner = _shown(wrap), wrap.inner.core

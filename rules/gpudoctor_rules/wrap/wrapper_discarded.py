@@ -50,7 +50,7 @@ class WrapperDiscarded(Rule):
     name = "wrapper-discarded"
     severity = Severity.ERROR
     fix_safety = Safety.UNSAFE
-    shows_in_run = True
+    shows_when = ("distributed", "trained")
     needs = (Discard,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
@@ -97,9 +97,6 @@ class WrapperDiscarded(Rule):
                     f"different values in parameter {drift.name}.",
                     remedy="Keep what the call returns, `model = DistributedDataParallel(model)`, and train with that.",
                 )
-
-    def could_show(self, recording: Recording) -> bool:
-        return recording.distributed and recording.trained
 
 
 def _keep(event: Discard, wrapper: Wrapper) -> Repair | None:
