@@ -147,7 +147,7 @@ class Rule:
         guarded: bool = False,
         fix: Fix | None = None,
     ) -> Finding:
-        """A finding of this rule at `at`.
+        """A finding of this rule at `at`. Of those that `in_code` finds at one place the first is told.
 
         `because` lists the places that led there, each with what happened at it, in the order of the story; places
         that are unknown (None) or repeat `at` are left out. `repair` is what to change. Findings of the rule with

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Load, Save, ShardedState
@@ -64,12 +64,11 @@ class LoadBeforeSaveFinished(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or not program.whole or program.managed_by - program.leaving("checkpoints"):
             return
-        meetings: list[Event] | None = None
         # Looking for meetings takes time, and few programs read what they wrote.
-        told: set[tuple[Location, ...]] = set()
+        meetings: list[Event] | None = None
         for load in program.events(Load):
             # Only where all ranks read: `if rank == 0:` around both is one process with itself.
-            if load.led_there in told or not program.by_every_rank(load) or not load.on_one_path:
+            if not program.by_every_rank(load) or not load.on_one_path:
                 continue
             # A file that this program does not write was there before it began.
             save = _last_save(program, load)
@@ -79,7 +78,6 @@ class LoadBeforeSaveFinished(Rule):
             # Whoever has met the writer after it wrote finds the file.
             if any(save.order < event.order < load.order for event in meetings):
                 continue
-            told.add(load.led_there)
             yield self.found(
                 at=load.location,
                 message=f"All ranks read {load.path_shown('this file')} here, and nobody waits until "

@@ -53,16 +53,14 @@ class LoggerOnEveryRank(Rule):
         # Their trainers open loggers on rank 0; what the program opens itself is opened by all.
         if not program.launched_in_several or program.managed_by - program.leaving("loggers"):
             return
-        told: set[tuple[Location, ...]] = set()
         for start in program.events(StartLogger):
             # `shared` holds for grouped runs and for a folder or mode that depends on the rank: meant for all.
             spawn = None if program.by_every_rank(start) else importing(program, start)
             everywhere = spawn is not None or program.by_every_rank(start)
-            if start.shared or not everywhere or start.led_there in told:
+            if start.shared or not everywhere:
                 continue
             if _stays_empty(program, start):
                 continue
-            told.add(start.led_there)
             # `init` alone would say nothing; a class says enough without its module.
             name = start.call if start.call.endswith(".init") else start.call.rpartition(".")[2]
             if spawn is not None:

@@ -73,16 +73,14 @@ class PathOfOwnClock(Rule):
             return
         made: list[Reading] = [*program.events(ClockRead), *program.events(ReadOwn)]
         readings = {event.identity: event for event in made}
-        told: set[Location] = set()
         for identity, named in _uses(program).items():
             reading = readings.get(identity)
             if reading is None or not program.by_every_rank(reading):
                 continue
             place = _place_of(program, reading)
             harm = _harm(named)
-            if harm is None or place in told:
+            if harm is None:
                 continue
-            told.add(place)
             what, event, before = harm
             yield self.found(
                 place,

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.acting_place import under_the_test
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.repair.snippets import asked_first
@@ -49,10 +49,9 @@ class SaveGuardedByLocalRank(Rule):
     needs = (Save,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
+        # Trainers that own the saving ask for the right rank.
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
-        # Trainers that own the saving ask for the right rank.
-        told: set[Location] = set()
         for save in program.events(Save):
             guards = save.rank_guards
             # Logs and pictures are often meant to be written by each node.
@@ -62,9 +61,6 @@ class SaveGuardedByLocalRank(Rule):
             if not all(map(_asks_the_local_rank, guards)) or not save.on_one_path or _on_the_node(save):
                 continue
             place = under_the_test(save, guards)
-            if place in told:
-                continue
-            told.add(place)
             asked = guards[0].atom.place
             yield self.found(
                 at=place,

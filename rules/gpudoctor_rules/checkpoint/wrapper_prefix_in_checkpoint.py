@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module, StateDict, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value, in_code
 from gpudoctor.lint.events.files import Load, LoadState, Save
@@ -61,17 +61,15 @@ class WrapperPrefixInCheckpoint(Rule):
         # Frameworks unwrap what they save, or strip the prefix when they load.
         if program.managed_by - program.leaving("states"):
             return
-        told: set[Location] = set()
         for save in program.events(Save):
             for (entry, state), when in zip(save.states, save.states_when, strict=True):
                 # Only what still has the prefix: a state whose keys were rewritten is none any more.
-                if not isinstance(state, StateDict) or not state.prefixed or state.place in told:
+                if not isinstance(state, StateDict) or not state.prefixed:
                     continue
                 use = _loaded_bare(program, save, entry, state.owner, when)
                 # Saved from a wrapper and loaded into one, the names fit.
                 if use is None:
                     continue
-                told.add(state.place)
                 yield self.found(
                     at=state.place,
                     message=f"The weights are saved from the wrapper `{state.owner.label or 'model'}`, so "

@@ -56,16 +56,14 @@ class ZeroStateNotConsolidated(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or not program.whole:
             return
-        told: set[Location] = set()
         for event in program.events(ShardedState):
             # Code that was not read may have brought the parts together.
             place = under_the_test(event, event.rank_guards)
-            if event.gathers or place in told or event.owner in program.escaped:
+            if event.gathers or event.owner in program.escaped:
                 continue
             # On whichever path, it shows that the author knows of it.
             if _consolidated(program, event):
                 continue
-            told.add(place)
             # That it is such an optimizer is decided elsewhere, mostly by a setting.
             made = (each.location for each in program.events(MakeOptimizer) if each.optimizer == event.owner)
             yield self.found(

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.record import dataclass
 from gpudoctor.rule import Rule
@@ -99,13 +99,10 @@ class CollectiveArguments(Rule):
         # Alone, a program mostly skips these calls: the mistake waits for the second process.
         if not program.world.several_processes:
             return
-        told: set[Location] = set()
         for event in program.events(Collective):
             remark = _remark(program, event)
-            # A helper is called from many places, and wrong in one.
-            if remark is None or event.location in told or program.is_caught(event, "TypeError"):
+            if remark is None or program.is_caught(event, "TypeError"):
                 continue
-            told.add(event.location)
             yield self.found(
                 at=event.location,
                 message=f"`{event.call}` {remark.message}",

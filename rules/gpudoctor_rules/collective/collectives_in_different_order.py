@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import MISMATCH, STUCK
@@ -62,13 +62,11 @@ class CollectivesInDifferentOrder(Rule):
         if not program.world.several_processes:
             return
         yield from self._swapped(program)
-        told: set[Location] = set()
         for event in program.events(Collective):
             loop = next((each for each in event.loops if each.unordered), None)
             # For barriers it does not matter which one meets which.
-            if loop is None or event.waits or event.makes_group or event.location in told:
+            if loop is None or event.waits or event.makes_group:
                 continue
-            told.add(event.location)
             yield self.found(
                 at=event.location,
                 message=f"`{event.call}` is called in the order of a set of texts, which differs from "

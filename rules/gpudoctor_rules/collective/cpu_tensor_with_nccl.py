@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.process import InitGroup
@@ -58,11 +58,9 @@ class CpuTensorWithNccl(Rule):
         made = _nccl_alone(program)
         if not program.world.several_processes or made is None:
             return
-        told: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
-            if not event.on_cpu or event.group is not None or event.led_there in told:
+            if not event.on_cpu or event.group is not None:
                 continue
-            told.add(event.led_there)
             # One is enough to end the call.
             tensor = event.on_cpu[0]
             yield self.found(

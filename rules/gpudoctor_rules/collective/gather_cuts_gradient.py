@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward
@@ -57,13 +57,8 @@ class GatherCutsGradient(Rule):
         # Alone, nothing is gathered.
         if not program.world.several_processes:
             return
-        told: set[Location] = set()
         for event in program.events(Backward):
             for mark in sorted(_cut(event), key=lambda each: each.place):
-                # Each step goes backward, and the gathering is one mistake.
-                if mark.place in told:
-                    continue
-                told.add(mark.place)
                 yield self.found(
                     # Everything that follows is right, if what was gathered had a graph.
                     at=mark.place,

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.questions.loop_rounds import in_every_round, trains
 from gpudoctor.rule import Rule
@@ -51,14 +51,12 @@ class GroupMadeInLoop(Rule):
         # In one process a group costs nothing.
         if not program.world.several_processes:
             return
-        told: set[tuple[Location, ...]] = set()
         for event in program.events(Collective):
             # Subgroups and device meshes are logged under the same name.
-            if not event.makes_group or event.led_there in told:
+            if not event.makes_group:
                 continue
             loop = _working_loop(program, event)
             if loop is not None:
-                told.add(event.led_there)
                 yield self.found(
                     at=event.location,
                     message="A new process group is made in every iteration of this loop: all ranks meet to connect, "

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.events.collective import ResultUsed
 from gpudoctor.lint.repair.repair import Repair, Unassign
 from gpudoctor.rule import Rule
@@ -55,12 +55,7 @@ class InPlaceCollectiveResultUsed(Rule):
     needs = (ResultUsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(ResultUsed):
-            # The call is the mistake, however often its result is used.
-            if event.collective_at in told:
-                continue
-            told.add(event.collective_at)
             yield self.found(
                 at=event.collective_at,
                 message=_message(event),

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.collective import Collective, Discard
 from gpudoctor.lint.events.host_waits import ClockRead
@@ -60,10 +60,9 @@ class ReducedTemporary(Rule):
         if not program.world.several_processes:
             return
         dropped = {event.value for event in program.events(Discard)}
-        told: set[Location] = set()
         for event in program.events(Collective):
             # What is kept may be used: then it is another rule that has something to say.
-            if event.returned not in dropped or event.location in told:
+            if event.returned not in dropped:
                 continue
             if _writes_into_copy(event) and not _is_measured(program, event):
                 message, remedy = COPIED, "Give the copy a name first, reduce it, and continue with it."
@@ -75,7 +74,6 @@ class ReducedTemporary(Rule):
                 )
             else:
                 continue
-            told.add(event.location)
             yield self.found(at=event.location, message=f"`{event.call}` {message}", remedy=remedy)
 
     def in_run(self, recording: Recording) -> Iterator[Finding]:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.tensor import Mark, MarkKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.reporting import MetricShown
@@ -50,13 +50,8 @@ class SumTakenForMean(Rule):
         # The sum of one rank is its own mean.
         if not program.world.several_processes:
             return
-        told: set[Location] = set()
         for report in program.events(MetricShown):
             for mark in sorted(_sums(report), key=lambda each: each.place):
-                # The reduction is the line to change, however often the number is shown.
-                if mark.place in told:
-                    continue
-                told.add(mark.place)
                 yield self.found(
                     # There the remedy belongs, and not where the number is shown.
                     at=mark.place,

@@ -116,14 +116,12 @@ class MetricOfOneShard(Rule):
         measured = {each.location: each.call for each in program.events(Scored)}
         if not measured or any(each.effect.gathers for each in program.events(Collective)):
             return
-        told: set[Location] = set()
         for event in program.events(Collective):
-            if event.asked is None or not event.effect.adds_up or event.location in told:
+            if event.asked is None or not event.effect.adds_up:
                 continue
             # `float(score)` is a number of its own, and says of what.
             parts = (part for each in event.subject or () for part in provenance_of(each))
             for name in (measured[each.place] for each in parts if _is_made(each, measured)):
-                told.add(event.location)
                 yield self.found(
                     event.location,
                     f"Each rank computes `{name.rpartition('.')[2]}` of its own shard, and what is shown is the mean "

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.placement import DeviceUsed, ItemOnGpu
 from gpudoctor.lint.events.process import SetStartMethod
@@ -48,15 +48,13 @@ class CudaInLoaderWorker(Rule):
     needs = (ItemOnGpu,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(ItemOnGpu):
             loader = event.loader
-            if event.location in told or not _forks(loader):
+            if not _forks(loader):
                 continue
             # What was set to `spawn` or by an option holds for loaders as well.
             if program.has(SetStartMethod) or not _used_before(program, event):
                 continue
-            told.add(event.location)
             yield self.found(
                 event.location,
                 f"The workers of {name_of(loader, 'the loader')} run this, and a forked process cannot use CUDA: the "

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Collective, Pickled
 from gpudoctor.rule import Rule
@@ -54,16 +54,12 @@ class GpuTensorPickled(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence():
             return
-        told: set[Location] = set()
         for event in program.events(Pickled):
             sender = None if event.sent else _sent_by(program, event)
             if not event.sent and sender is None:
                 continue
             # A helper that gathers objects is right: what it was given is not.
             place = event.location if event.sent or not event.context.calls else event.context.calls[-1]
-            if place in told:
-                continue
-            told.add(place)
             tensor = name_of(event.tensor, "a tensor")
             yield self.found(
                 place,

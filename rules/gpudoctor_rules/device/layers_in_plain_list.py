@@ -55,10 +55,8 @@ class LayersInPlainList(Rule):
     needs = (ModuleClassFlaw,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(ModuleClassFlaw):
-            if event.flaw == "layer-dropped" and event.location not in told:
-                told.add(event.location)
+            if event.flaw == "layer-dropped":
                 yield self.found(
                     at=event.location,
                     message=f"`{event.attribute}` is a local name here: what it holds is gone when the "
@@ -67,9 +65,8 @@ class LayersInPlainList(Rule):
                     + (", without the comma at its end, which makes a tuple." if event.count else "."),
                 )
             # A list of one is how a module is hidden on purpose.
-            if event.flaw != "plain-container" or event.count < 2 or event.location in told:
+            if event.flaw != "plain-container" or event.count < 2:
                 continue
-            told.add(event.location)
             label = event.cls.label or "the class"
             yield self.found(
                 at=event.location,

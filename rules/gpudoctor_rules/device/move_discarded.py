@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
@@ -63,11 +63,10 @@ class MoveDiscarded(Rule):
     needs = (Discard,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(Discard):
             # Only what is known to be a tensor: `module.to(...)` as a statement is right, and common.
             tensor = event.receiver
-            if event.call not in MOVES | CASTS or not isinstance(tensor, Tensor) or event.location in told:
+            if event.call not in MOVES | CASTS or not isinstance(tensor, Tensor):
                 continue
             target = _target(program, event)
             # A tensor that is there already comes back itself, so nothing was lost.
@@ -77,7 +76,6 @@ class MoveDiscarded(Rule):
             of_data = event.call in CASTS and tensor.origin is not TensorOrigin.PARAMETER
             if of_data and not any(_users(program, event, tensor)):
                 continue
-            told.add(event.location)
             stays = _stays(program, event, tensor)
             # A parameter's name takes parameters alone; what it holds is exchanged.
             parameter = tensor.origin is TensorOrigin.PARAMETER

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.collective import Discard
@@ -57,13 +57,11 @@ class TensorMadeOnCpu(Rule):
         dropped = {each.location for each in program.events(Discard)}
         moved = (each.subject for each in program.events(Move) if each.location in dropped)
         kept |= {subject.root for subject in moved if isinstance(subject, Tensor)}
-        told: set[Location] = set()
         for event in program.events(ConstantMixed):
             # Each operation is one mistake: a tensor may be moved for one of them.
             tensor = event.constant
-            if tensor.root in kept or event.location in told:
+            if tensor.root in kept:
                 continue
-            told.add(event.location)
             # A layer is best named by its weights: they are what lies on the GPU.
             met = f"the weights of {name_of(event.module)}" if event.module is not None else _met(event)
             yield self.found(

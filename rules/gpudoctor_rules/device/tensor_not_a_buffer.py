@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.model import Wrap
 from gpudoctor.lint.events.placement import ConstantMixed, FixedMet, TensorKept
@@ -53,15 +53,13 @@ class TensorNotABuffer(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         # What is computed from a constant, as `self.table[:n]`, is known by what it began as.
         kept = {each.tensor.root: each for each in program.events(TensorKept)}
-        told: set[Location] = set()
         for event in program.events(ConstantMixed, FixedMet):
             met = _met(event, program)
             # A class that moves its tensors by itself was written with this in mind.
             origin = kept.get(met.root) if isinstance(met, Tensor) else None
-            if origin is None or origin.taken_along or origin.location in told:
+            if origin is None or origin.taken_along:
                 continue
             # One mistake, however often the tensor is used.
-            told.add(origin.location)
             yield self.found(
                 origin.location,
                 f"`{origin.name}` is a plain attribute, so that {_stays(event)}: this ends in an error.",

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import Anonymous, Text, text_of
 from gpudoctor.lint.events.knowledge import Escape
@@ -56,11 +56,10 @@ class VisibleDevicesSetTooLate(Rule):
     needs = (EnvironmentWrite,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         writes = [write for write in program.events(EnvironmentWrite) if write.name == NAME]
         # What is put back as it was, was another for something else meanwhile.
         for write in () if any(map(_puts_back, writes)) else writes:
-            if write.location in told or _for_others(program, write):
+            if _for_others(program, write):
                 continue
             # A variable that nobody reads any more does no harm.
             start = _started(program, write)
@@ -69,7 +68,6 @@ class VisibleDevicesSetTooLate(Rule):
                 continue
             if _only_the_first(program, write, used) or _numbered_as_written(program, write, used):
                 continue
-            told.add(write.location)
             yield self.found(
                 write.location,
                 f"`{NAME}` is set after {_asked(start)} has settled which GPUs this process sees: it is ignored, and "

@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.rank import Rank
@@ -61,12 +61,7 @@ class WrapBeforeMove(Rule):
     needs = (InitGroup, Wrap)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
-        # The error is about this place, however the model is moved behind it.
         for wrap in fails_at_wrap(program):
-            if wrap.led_there in told:
-                continue
-            told.add(wrap.led_there)
             model = name_of(wrap.inner.core)
             yield self.found(
                 at=wrap.location,

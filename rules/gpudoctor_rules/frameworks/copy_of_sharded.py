@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.files import Save
 from gpudoctor.lint.events.model import ShardingRefused, Wrap
@@ -56,16 +56,14 @@ class CopyOfSharded(Rule):
     needs = (ShardingRefused,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         # What a program has written of shards it may read as such.
         own_shards = any(save.shards for save in program.events(Save))
         for event in program.events(ShardingRefused):
             error = _ERRORS.get(event.why)
-            if error is None or event.location in told or program.is_caught(event, error):
+            if error is None or program.is_caught(event, error):
                 continue
             if event.why == "whole state" and own_shards:
                 continue
-            told.add(event.location)
             parts = program.within(event.module)
             shard = next((wrap for wrap in program.events(Wrap) if wrap.inner in parts), None)
             copied = event.why == "copy"

@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.tensor import Tensor
 from gpudoctor.lint.events.training_step import OwnLoss
 from gpudoctor.rule import Rule
@@ -48,16 +48,14 @@ class CustomLossNotScaled(Rule):
     needs = (OwnLoss,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(OwnLoss):
             number = event.accumulated
-            if number is None or number < 2 or event.made_at in told:
+            if number is None or number < 2:
                 continue
             loss = event.loss
             # Divided by something: the program knows of it.
             if not isinstance(loss, Tensor) or loss.over is not None or not event.counted:
                 continue
-            told.add(event.made_at)
             trainer = "The Trainer" if event.in_all_versions else "Since Transformers 5 the Trainer"
             yield self.found(
                 event.made_at,

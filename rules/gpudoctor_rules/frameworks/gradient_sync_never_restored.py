@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.training_step import Backward, GradientSync
 from gpudoctor.lint.flow.condition import Divergence
@@ -55,14 +55,12 @@ class GradientSyncNeverRestored(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.absence():
             return
-        told: set[Location] = set()
         for off in program.events(GradientSync):
-            if off.call != CALL or not off.never or off.location in told or _may_be_restored(program, off):
+            if off.call != CALL or not off.never or _may_be_restored(program, off):
                 continue
             used = _used_after(program, off)
             if used is None:
                 continue
-            told.add(off.location)
             backward, step = used
             yield self.found(
                 off.location,

@@ -53,17 +53,15 @@ class LossDividedTwice(Rule):
     needs = (UseManaged,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for backward in program.events(Backward):
             loss = backward.loss
-            if not isinstance(loss, Tensor) or loss.over is None or loss.place in told:
+            if not isinstance(loss, Tensor) or loss.over is None:
                 continue
             charge = next(
                 (each for each in program.events(UseManaged) if _divides_by(program, each, backward, loss.over)), None
             )
             if charge is None:
                 continue
-            told.add(loss.place)
             yield self.found(
                 loss.place,
                 f"The loss is divided by {in_numbers(loss.over)} here and again by the `backward` of "

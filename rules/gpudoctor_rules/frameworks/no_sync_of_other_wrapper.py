@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
@@ -61,16 +61,14 @@ class NoSyncOfOtherWrapper(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         yield from self._of_engines(program)
-        told: set[Location] = set()
         for event in program.events(GradientSync):
             # `torch.compile` passes on what it is asked.
             model = event.target.core_under(WrapperKind.COMPILED)
-            if event.call != "no_sync" or model is None or event.location in told:
+            if event.call != "no_sync" or model is None:
                 continue
             shard = _sharded_before(program, event, model)
             if shard is None or program.is_caught(event, "AttributeError"):
                 continue
-            told.add(event.location)
             yield self.found(
                 event.location,
                 f"`fully_shard` leaves {name_of(model)} without a wrapper, and what it adds has no `no_sync`: "
@@ -83,14 +81,12 @@ class NoSyncOfOtherWrapper(Rule):
             )
 
     def _of_engines(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(GradientSync):
-            asked = event.call.rpartition(".")[2] == "no_sync" and event.location not in told
+            asked = event.call.rpartition(".")[2] == "no_sync"
             charge = made_at(program, event.target) if asked else None
             stage = charge.configured("zero_optimization.stage") if charge is not None else None
             if charge is None or not isinstance(stage, int) or stage < 2 or program.is_caught(event, "AssertionError"):
                 continue
-            told.add(event.location)
             yield self.found(
                 event.location,
                 f"ZeRO stage {stage} partitions the gradients in each backward, and the engine refuses `no_sync()`: "

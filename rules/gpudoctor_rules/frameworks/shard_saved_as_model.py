@@ -63,14 +63,12 @@ class ShardSavedAsModel(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.launched_in_several or program.managed_by - program.leaving("saving"):
             return
-        told: set[Location] = set()
         for save in program.events(Save):
-            if not save.shards or save.collective or save.location in told or not save.on_one_path:
+            if not save.shards or save.collective or not save.on_one_path:
                 continue
             alone = bool(save.rank_guards) or save.told_who
             if not alone and not program.by_every_rank(save):
                 continue
-            told.add(save.location)
             model = _model_of(program, save)
             if save.emptied:
                 yield self._emptied(program, save, model)

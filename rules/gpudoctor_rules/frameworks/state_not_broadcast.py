@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.optim import Optimizer
 from gpudoctor.lint.domain.tensor import TensorOrigin
@@ -58,9 +58,8 @@ class StateNotBroadcast(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.absence(knows={"horovod"}) or _sends_state(program):
             return
-        told: set[Location] = set()
         for wrap in program.events(UseManaged):
-            if wrap.call != "horovod.torch.DistributedOptimizer" or wrap.location in told:
+            if wrap.call != "horovod.torch.DistributedOptimizer":
                 continue
             optimizer = _optimizer_of(wrap)
             model = _model_of(optimizer) if optimizer is not None else None
@@ -70,7 +69,6 @@ class StateNotBroadcast(Rule):
             by_some = next((each for each in loads if each.rank_guards), None)
             if by_some is None and (loads or _seeded_alike(program, wrap)):
                 continue
-            told.add(wrap.location)
             yield self.found(
                 wrap.location,
                 f"Nothing sends {name_of(model)} of rank 0 to the others: "

@@ -31,7 +31,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.rank import Size
 from gpudoctor.lint.domain.tensor import Tensor
@@ -59,16 +59,12 @@ class GradientsNeverAveraged(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.presence() or not program.absence() or _is_scaled(program):
             return
-        told: set[Location] = set()
         for event in program.events(Collective):
             owner = _gradients_of(event)
             backward = _mean_behind(program, event, owner) if owner is not None else None
             if backward is None:
                 continue
             place = parting(event, backward)
-            if place in told:
-                continue
-            told.add(place)
             yield self.found(
                 place,
                 "The gradients of all ranks are added up here and never divided: they are too large by a factor of "

@@ -42,7 +42,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules.gradient._steps import comes_behind, reaches
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class ParametersUsedOutsideForward(Rule):
@@ -59,10 +59,9 @@ class ParametersUsedOutsideForward(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes or program.managed_by - program.leaving("forwards"):
             return
-        told: set[Location] = set()
         for backward in program.events(Backward):
             loss = backward.loss
-            if not isinstance(loss, Tensor) or not loss.used or backward.location in told:
+            if not isinstance(loss, Tensor) or not loss.used:
                 continue
             wrap = _wrap_of(program, backward, loss)
             # What is the same on all ranks has the same gradients there, averaged or not.
@@ -70,7 +69,6 @@ class ParametersUsedOutsideForward(Rule):
                 continue
             if not any(_steps(program, step, backward, loss) for step in program.events(OptimizerStep)):
                 continue
-            told.add(backward.location)
             yield self.found(
                 backward.location,
                 f"This loss uses parameters inside of {name_of(wrap.wrapper)}, and no call of the wrapper leads to it: "

@@ -38,7 +38,7 @@ from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import TWICE_READY
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Location, Program, Recording
+    from gpudoctor.api.pack import Program, Recording
 
 
 class ReentrantCheckpoint(Rule):
@@ -57,15 +57,13 @@ class ReentrantCheckpoint(Rule):
     def in_code(self, program: Program) -> Iterator[Finding]:
         if not program.world.several_processes:
             return
-        told: set[Location] = set()
         for event in program.events(Recompute):
             wrapper = event.module
             # Only what is looked into has a wrapper that searches.
-            if event.location in told or not event.reentrant or not isinstance(wrapper, Wrapper):
+            if not event.reentrant or not isinstance(wrapper, Wrapper):
                 continue
             if not wrapper.wrapped_by(WrapperKind.DDP):
                 continue
-            told.add(event.location)
             yield self.found(
                 event.location,
                 f"This part is computed again in the backward by reentrant checkpointing, and `{wrapper.label}` "

@@ -56,13 +56,9 @@ class RankIsAString(Rule):
     needs = (RankTextUsed,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for event in program.events(RankTextUsed):
             # One reading may be used at many places, and mends them all.
             place = event.rank.place or event.location
-            if place in told:
-                continue
-            told.add(place)
             variable = VARIABLES.get(event.rank.kind, event.rank.kind.value)
             yield self.found(
                 at=place,

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.value import NONE, single_of
 from gpudoctor.lint.events.process import EnvironmentRead, EnvironmentWrite, InitGroup, Spawn, meets_by_environment
 from gpudoctor.lint.program import LaunchWorld, Program
@@ -86,13 +86,11 @@ class RendezvousMissing(Rule):
         # A framework may choose the port itself.
         if program.managed_by:
             return
-        told: set[Location] = set()
         for event in program.events(InitGroup):
             written = _last_port(program, event)
             port = None if written is None else _port_of(written)
-            if written is None or port is None or written.location in told:
+            if written is None or port is None:
                 continue
-            told.add(written.location)
             if port in PORTS:
                 yield from self._other_port(program, event, written, port)
                 continue

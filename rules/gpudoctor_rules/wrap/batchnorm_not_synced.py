@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Forward, ModeChange, SyncNorm, Wrap
@@ -55,9 +55,8 @@ class BatchnormNotSynced(Rule):
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for wrap in program.events(Wrap):
-            if wrap.kind is not WrapperKind.DDP or not isinstance(wrap.wrapper, Wrapper) or wrap.location in told:
+            if wrap.kind is not WrapperKind.DDP or not isinstance(wrap.wrapper, Wrapper):
                 continue
             # Without a known layer there is nothing to convert, however small the batch.
             layer = _norm_in(program, wrap.inner)
@@ -65,7 +64,6 @@ class BatchnormNotSynced(Rule):
             size = _batch_of(call) if call is not None and call.training else None
             if layer is None or size is None or size > FEW or _is_handled(program, wrap.inner):
                 continue
-            told.add(wrap.location)
             yield self.found(
                 wrap.location,
                 f"BatchNorm layers of {name_of(wrap.wrapper)} see {size} sample{'s' if size > 1 else ''} at a time: "

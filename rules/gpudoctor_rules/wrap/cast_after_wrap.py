@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Safety, Severity
+from gpudoctor.diagnostic import Finding, Safety, Severity
 from gpudoctor.lint.domain.device import on_cpu, on_gpu
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value, name_of
@@ -53,15 +53,13 @@ class CastAfterWrap(Rule):
     needs = (Move,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for move in program.events(Move):
-            if move.led_there in told or not isinstance(move.subject.core, Module):
+            if not isinstance(move.subject.core, Module):
                 continue
             wrap = ddp_around(program, move.subject, move)
             change = _change(program, move, wrap) if wrap is not None else ""
             if wrap is None or not change or trained_after(program, wrap, move) is None:
                 continue
-            told.add(move.led_there)
             model = name_of(wrap.wrapper)
             yield self.found(
                 move.location,

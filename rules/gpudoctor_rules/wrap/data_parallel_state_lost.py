@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.events.model import Forward, ReplicaRead, ReplicaWrite, Wrap
 from gpudoctor.rule import Rule
@@ -46,13 +46,11 @@ class DataParallelStateLost(Rule):
     needs = (ReplicaWrite,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for write in program.events(ReplicaWrite):
             wrap = _copied_by(program)
             read = None if write.carried else _read_later(program, write)
-            if wrap is None or write.location in told or not (write.carried or read):
+            if wrap is None or not (write.carried or read):
                 continue
-            told.add(write.location)
             yield self.found(
                 write.location,
                 f"`{write.name}` is set on the copy of the model that `DataParallel` makes for this forward and then "

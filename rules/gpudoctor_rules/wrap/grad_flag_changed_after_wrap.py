@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import ParameterName
 from gpudoctor.lint.domain.value import name_of
@@ -54,17 +54,15 @@ class GradFlagChangedAfterWrap(Rule):
     needs = (GradientFlag,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for flag in program.events(GradientFlag):
             wrap = ddp_around(program, flag.module, flag) if flag.on is not None else None
-            if wrap is None or flag.led_there in told:
+            if wrap is None:
                 continue
             # Freezing for an evaluation or at the end of a program does no harm.
             call = trained_after(program, wrap, flag)
             harm = _harm(program, flag, wrap, call) if call is not None else ""
             if not harm:
                 continue
-            told.add(flag.led_there)
             change = "are unfrozen" if flag.on else "are frozen"
             yield self.found(
                 flag.location,

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.diagnostic import Confidence, Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import UseManaged
@@ -60,13 +60,11 @@ class NestedWrappers(Rule):
     looks_at = ((Wrap, "nested"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for event in program.events(Wrap):
             wrong = _wrongly_inside(event)
             # A wrap inside the loop over epochs meets its own result: that is GPU121.
-            if wrong is None or event.led_there in told or wrong.place == event.location:
+            if wrong is None or wrong.place == event.location:
                 continue
-            told.add(event.led_there)
             made = [each for each in program.events(UseManaged, Wrap) if each.location == wrong.place]
             by = _framework(made, wrong)
             there, inner = (

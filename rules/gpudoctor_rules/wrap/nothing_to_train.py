@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.knowledge import Escape
@@ -53,15 +53,13 @@ class NothingToTrain(Rule):
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for wrap in program.events(Wrap):
-            if not _fails(wrap) or wrap.led_there in told:
+            if not _fails(wrap):
                 continue
             # A loss has no parameters at all: then nobody had to freeze it.
             frozen = _frozen_at(program, wrap)
             if _handed_on(program, wrap, since=frozen) or program.is_caught(wrap, "RuntimeError"):
                 continue
-            told.add(wrap.led_there)
             model = name_of(wrap.inner, "the module")
             why = f"No parameter of {model} takes a gradient" if frozen is not None else f"{model} has no parameters"
             yield self.found(

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Wrapper
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import GradientFlag, PartAdded, Wrap
@@ -51,10 +51,9 @@ class ParametersAddedAfterWrap(Rule):
     needs = (PartAdded,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for added in program.events(PartAdded):
             # A part that has a wrapper of its own is averaged by that one.
-            if added.led_there in told or not added.parameters or isinstance(added.part, Wrapper):
+            if not added.parameters or isinstance(added.part, Wrapper):
                 continue
             # `program.within` knows later parts too, so that a part of a new part counts.
             wrap = ddp_around(program, added.parent, added)
@@ -62,7 +61,6 @@ class ParametersAddedAfterWrap(Rule):
                 continue
             if trained_after(program, wrap, added) is None:
                 continue
-            told.add(added.led_there)
             yield self.found(
                 added.location,
                 f"{name_of(wrap.wrapper)} is a `DistributedDataParallel` already when its model gets {_what(added)}: "

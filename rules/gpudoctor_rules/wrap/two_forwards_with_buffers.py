@@ -53,7 +53,6 @@ class TwoForwardsWithBuffers(Rule):
     needs = (Backward,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for backward in program.events(Backward):
             first: dict[object, Forward] = {}
             for call in program.calls_in_graph(backward):
@@ -61,9 +60,8 @@ class TwoForwardsWithBuffers(Rule):
                     continue
                 # In the order of the log, so that the second call is the one that overwrites.
                 before = first.setdefault(call.module, call)
-                if before is call or not _both_happen(before, call, backward) or call.location in told:
+                if before is call or not _both_happen(before, call, backward):
                     continue
-                told.add(call.location)
                 model = name_of(call.module)
                 yield self.found(
                     call.location,

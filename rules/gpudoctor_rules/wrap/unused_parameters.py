@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, UnusedPart, Wrap
@@ -54,9 +54,8 @@ class UnusedParameters(Rule):
     needs = (UnusedPart,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         for unused in program.events(UnusedPart):
-            if unused.location in told or program.managed_by or not _has_parameters(program, unused.part):
+            if program.managed_by or not _has_parameters(program, unused.part):
                 continue
             # A model without the wrapper trains on: nobody waits for anything.
             wrap = ddp_around(program, unused.module, unused)
@@ -64,7 +63,6 @@ class UnusedParameters(Rule):
                 continue
             if trained_after(program, wrap, wrap) is None:
                 continue
-            told.add(unused.location)
             yield self.found(
                 unused.location,
                 f"`{unused.name}` has parameters, and `forward` never uses it: `DistributedDataParallel` waits for "

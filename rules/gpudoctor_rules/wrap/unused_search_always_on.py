@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Forward, GradientFlag, PartAdded, UnusedPart, Wrap
@@ -61,7 +61,6 @@ class UnusedSearchAlwaysOn(Rule):
     needs = (Wrap,)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[Location] = set()
         wraps = [wrap for wrap in program.events(Wrap) if wrap.kind is WrapperKind.DDP]
         # Networks that take turns leave each other's parameters without a gradient.
         if len({wrap.inner.core for wrap in wraps}) > 1:
@@ -69,12 +68,11 @@ class UnusedSearchAlwaysOn(Rule):
         for wrap in wraps:
             # What an option decides is the business of whoever starts the program.
             always = wrap.find_unused is True and wrap.static is False
-            if not always or wrap.location in told or _is_needed(program, wrap):
+            if not always or _is_needed(program, wrap):
                 continue
             # In a program that was not understood, nothing may be said about what is not needed.
             if trained_after(program, wrap, wrap) is None:
                 continue
-            told.add(wrap.location)
             yield self.found(
                 wrap.location,
                 f"Each step searches the graph of {name_of(wrap.wrapper)} for parameters without a gradient, and "

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import Module, Wrapper
 from gpudoctor.lint.domain.value import Value, name_of
 from gpudoctor.lint.events.acting_place import under_the_test
@@ -55,11 +55,10 @@ class WeightsChangedOnOneRank(Rule):
     looks_at = ((LoadState, "rank_guards"), (WeightsDrawn, "location"))
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for event in program.events(LoadState, WeightsDrawn):
             module = _changed(event)
             wrap = ddp_around(program, module, event) if isinstance(module.core, Module) else None
-            if wrap is None or event.led_there in told:
+            if wrap is None:
                 continue
             # With a group of its own all members of it may get here.
             if event.rank_guards and isinstance(wrap.wrapper, Wrapper) and not wrap.wrapper.of_every_rank:
@@ -68,7 +67,6 @@ class WeightsChangedOnOneRank(Rule):
             how = _differs(program, event)
             if not how or averaged_by_hand(program, seldom=True) or trained_after(program, wrap, event) is None:
                 continue
-            told.add(event.led_there)
             yield self.found(
                 under_the_test(event, event.rank_guards),
                 f"{name_of(wrap.wrapper)} is wrapped already, and {how}: the ranks then train different weights.",

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpudoctor.diagnostic import Finding, Location, Severity
+from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.value import name_of
 from gpudoctor.lint.events.model import Wrap
@@ -49,15 +49,13 @@ class WrappedInLoop(Rule):
     looks_at = ((Wrap, "loops"),)
 
     def in_code(self, program: Program) -> Iterator[Finding]:
-        told: set[tuple[Location, ...]] = set()
         for wrap in program.events(Wrap):
-            if wrap.led_there in told or not _is_wrapper(wrap):
+            if not _is_wrapper(wrap):
                 continue
             # The outermost loop explains it best: that of the epochs, not that of the steps.
             found = next((each for each in _earlier_rounds(program, wrap)), None)
             if found is None:
                 continue
-            told.add(wrap.led_there)
             kind = wrap.kind
             assert isinstance(kind, WrapperKind)
             yield self.found(

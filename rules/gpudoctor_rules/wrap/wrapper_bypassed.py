@@ -76,15 +76,13 @@ class WrapperBypassed(Rule):
         marked = {event.wrapper for event in program.events(ForwardMarked)}
         asked = (each for each in program.events(Prepare) if not each.by_itself)
         prepared = [each for each in asked if isinstance(each.made, Wrapper) and each.made not in marked]
-        told: set[Location] = set()
         for call in program.events(Forward) if program.launched_in_several else ():
             model, place = call.module.core_under(WrapperKind.COMPILED), call.reached_at
             setup = next((e for e in prepared if e.given.core == model and e.order < call.order), None)
-            if model is None or place is None or setup is None or place in told:
+            if model is None or place is None or setup is None:
                 continue
             if not call.condition.implies(setup.condition):
                 continue
-            told.add(place)
             yield self.found(
                 place,
                 f"This method runs the forward of {name_of(model)} past the wrapper of `{setup.call}`: each rank ends "
