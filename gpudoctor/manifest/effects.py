@@ -253,6 +253,8 @@ class ShowEffect(Effect):
 
     averages: bool = False
     """Behind a loop it shows the mean of what it was given in it."""
+    where_made: bool = False
+    """The program has returned the number, and acts where it was made."""
 
 
 @dataclass

@@ -162,6 +162,7 @@ def _training() -> Iterator[LibraryEntry]:
             "pytorch.Callback",
             "pytorch.callbacks.Callback",
         ),
+        shows=("pytorch.loggers.", "loggers."),
         shares=ALL,
         modules=ALL,
         modules_say_so=ALL,

@@ -32,7 +32,7 @@ from gpudoctor.lint.library.library_names import canonical
 from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_distributed import place_in_group
-from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, flatten, singleton
+from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, singleton
 from gpudoctor.manifest.compiled import declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
     KINDS,
@@ -221,7 +221,11 @@ def _opens(call: Call, effect: OpenEffect) -> Values:
 
 @MODELS.effect(ShowEffect)
 def _shows(call: Call, effect: ShowEffect) -> Values:
-    report(call.do, "log", (*call.args, *call.keywords.values()), call.place, averaged=effect.averages)
+    shown, place = (*call.args, *call.keywords.values()), call.place
+    if effect.where_made:
+        numbers = (each for values in shown for leaf in alternatives(call.do, values) for each in leaf)
+        place = next((each.place for each in numbers if isinstance(each, Tensor)), place)
+    report(call.do, "log", shown, place, averaged=effect.averages)
     return singleton(NONE)
 
 

@@ -216,7 +216,9 @@ def as_loss(value: Value, made_by: str, reduced: bool = False, mean: bool = Fals
     """What a loss function returns surely has a graph: nobody gives it anything else. It is a number if `reduced`."""
     if not LOSS.fits(made_by) or not isinstance(value, Tensor):
         return value
-    return replace(value, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
+    # What was not read may have made its input of a batch alone: nobody shows it as an example.
+    origin = TensorOrigin.OTHER if value.origin is TensorOrigin.BATCH else value.origin
+    return replace(value, origin=origin, doubtful=False, extent=Extent.NUMBER if reduced else None, mean=mean)
 
 
 def without_graph(value: Value) -> Value:

@@ -28,13 +28,13 @@ from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.reporting import UseLogger
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.hooks import HOOKS, told
-from gpudoctor.lint.library.heuristics import SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
+from gpudoctor.lint.library.heuristics import LOSS, SHOWS_SAMPLES, TRAINS, begins_group, has_to_do_with_seeds
 from gpudoctor.lint.library.hidden_ranks import hide_rank
 from gpudoctor.lint.library.library_names import DATA_METHODS, computes, gives_settings, is_harmless, shows
 from gpudoctor.lint.library.missing_attributes import note_opened
 from gpudoctor.lint.library.replaced_defaults import EntryText, open_defaults
 from gpudoctor.lint.library.tensor_operations import combine
-from gpudoctor.lint.library.tensors import combined, report, shards_in, shares_of
+from gpudoctor.lint.library.tensors import as_loss, combined, report, shards_in, shares_of
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, singleton
 from gpudoctor.manifest.compiled import functions
 from gpudoctor.record import replace
@@ -230,13 +230,16 @@ def call_unknown(do: LibraryContext, value: Value, arguments: Arguments, node: a
     given = arguments.values()
     made_by = value.escaped_from
     shards = value.shards if isinstance(value, Unknown) else frozenset()
-    if computes(made_by):
+    # A loss is that of what it is given, whoever has written it.
+    is_loss = LOSS.fits(made_by) and made_by.rpartition(".")[2][:1].isupper()
+    if is_loss or computes(made_by):
         # numpy sums this rank's numbers and asks nobody else.
         shards |= shares_of(do, known)
         if isinstance(value.term, Attribute) and value.term.of is not None:
             shards |= shards_in(do, [value.term.of])
     if any(tensors_in(given)):
-        return _with_shards(_unread(do, given, node), shards)
+        made = _with_shards(_unread(do, given, node), shards)
+        return made.map(lambda each: as_loss(each, made_by)) if is_loss else made
     divergence, config = value.divergence, value.config
     if isinstance(value, Unknown) and not from_settings(value) and not is_harmless(value.escaped_from):
         divergence |= Divergence.UNREAD

@@ -1,6 +1,7 @@
 """Lightning's own loop: what it calls of a program, in its order."""
 
 import torch
+from lightning.pytorch.loggers import Logger
 
 from gpudoctor.manifest.effects import (
     FirstRank,
@@ -14,6 +15,7 @@ from gpudoctor.manifest.effects import (
     collective,
     follows_loop,
     held,
+    installed_before,
     optimizers_in,
     optimizes_itself,
     possibly,
@@ -97,6 +99,7 @@ class Trainer:
     accumulate_grad_batches: Setting
     precision: Setting
     log_dir: Setting
+    logger: Logger
     default_root_dir: Setting
     _gpu: OwnGpu
     def __init__(self, logger=None, *, accelerator="auto", callbacks=None, **more):
@@ -107,6 +110,8 @@ class Trainer:
     def save_checkpoint(self, filepath, weights_only=False, **more): ...
     @prepares(by_itself=True)
     def _prepare(self, given): ...
+    @shows(where_made=True)
+    def _show(self, logged): ...
 
     # --- training ---
 
@@ -216,15 +221,25 @@ class Trainer:
             follows_loop(model, f"{kind}_step")
     def _evaluate(self, model, loaders, kind):
         model.eval()
+        several = surely(isinstance(loaders, (list, tuple)))
+        outputs = []
         with torch.no_grad():
             self._tell(model, f"on_{kind}_start")
             self._tell(model, f"on_{kind}_epoch_start")
-            for index, loader in enumerate(loaders if surely(isinstance(loaders, (list, tuple))) else [loaders]):
+            for index, loader in enumerate(loaders if several else [loaders]):
+                of_loader = []
                 for batch_idx, batch in enumerate(loader):
                     self._tell(model, f"on_{kind}_batch_start", batch, batch_idx, index)
                     out = tell(model, f"{kind}_step", batch, batch_idx, index)
+                    if written(model, f"{kind}_step_end"):
+                        out = tell(model, f"{kind}_step_end", out)
+                    of_loader.append(out)
                     self._tell(model, f"on_{kind}_batch_end", out, batch, batch_idx, index)
-            self._tell(model, f"{kind}_epoch_end", self.state)
+                outputs.append(of_loader)
+            # Before version 2; old versions log what it returns.
+            told = tell(model, f"{kind}_epoch_end", outputs if several else outputs[0])
+            if surely(isinstance(told, dict)) and surely("log" in told):
+                self._show(told["log"])
             self._tell(model, f"on_{kind}_epoch_end")
             self._tell(model, f"on_{kind}_end")
 
@@ -238,14 +253,15 @@ class Trainer:
             or written(given, "predict_dataloader")
         )
     def _connect(self, model, data, stage):
-        model.trainer = self
+        model.trainer, model.logger = self, self.logger
         if possibly(data is not None):
             data.trainer = self
         model.global_rank, model.local_rank = self.global_rank, self.local_rank
         model.current_epoch, model.global_step = self.current_epoch, self.global_step
         if written(model, "configure_callbacks"):
             self.callbacks = [*self.callbacks, *tell(model, "configure_callbacks")]
-        if self.local_rank == 0:
+        # Before version 0.8 it is called before the processes are started, which get all that it assigns.
+        if installed_before("lightning", 0, 8) or self.local_rank == 0:
             tell(data, "prepare_data")
             tell(model, "prepare_data")
         tell(data, "setup", stage)
