@@ -235,6 +235,10 @@ class Execution(Protocol):
         """The object whose method is being followed."""
 
     @property
+    def parameters(self) -> dict[str, Values]:
+        """What the function that is being followed was given, by the names of its parameters; `**more` has the rest."""
+
+    @property
     def open_loops(self) -> Sequence[LoopRound]:
         """The loops whose bodies are being followed, innermost last."""
 

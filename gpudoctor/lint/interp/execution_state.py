@@ -266,6 +266,18 @@ class ExecutionState(AssumedLaunch):
         """The object whose method is being followed."""
         return self.frame.receiver
 
+    @property
+    def parameters(self) -> dict[str, Values]:
+        """What the function that is being followed was given, by the names of its parameters; `**more` has the rest."""
+        frame = self.frame
+        signature = frame.function.node.args if frame.function is not None else None
+        if signature is None:
+            return {}
+        rest = {signature.kwarg.arg: f"**{signature.kwarg.arg}"} if signature.kwarg is not None else {}
+        names = [each.arg for each in ast.walk(signature) if isinstance(each, ast.arg)]
+        held = [(rest.get(name, name), self.read((frame.scope, name))) for name in names]
+        return {name: values for name, values in held if values is not None}
+
     def reached_at(self, value: Value) -> Location | None:
         """Where a method of this object was called that is still open; the outermost one."""
         return next((frame.called_at for frame in self.frames if frame.receiver == value), None)

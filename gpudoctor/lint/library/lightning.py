@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+from gpudoctor.lint.contents import known_items, possible_pairs
 from gpudoctor.lint.domain.abstract_state import NO, ManagerState
 from gpudoctor.lint.domain.arguments import Arguments
-from gpudoctor.lint.domain.function import Class
+from gpudoctor.lint.domain.function import Class, Instance, Namespace, class_of
 from gpudoctor.lint.domain.group import ManagedObject
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource
-from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Value, Values
+from gpudoctor.lint.domain.value import NONE, Anonymous, Const, Value, Values, single_of, text_of
 from gpudoctor.lint.flow.valueset import ValueSet
 from gpudoctor.lint.library.stub_bodies import follow
 from gpudoctor.lint.library.stub_models import managed_method, said_by_stub
@@ -50,10 +53,14 @@ def _where_given(values: Values) -> Values:
     return given if given.bindings else values
 
 
+def _is_lightning(cls: Class) -> bool:
+    return any(name.partition(".")[0] in _ROOTS for name in cls.library_bases)
+
+
 @MODELS.method(Class, "load_from_checkpoint")
 def _load_from_checkpoint(call: Call[Class]) -> Values:
     """An object of the class, where its weights were loaded to: what is not given here comes from the file."""
-    if not any(name.partition(".")[0] in _ROOTS for name in call.receiver.library_bases):
+    if not _is_lightning(call.receiver):
         return NOT_ANSWERED
     given = {name: values for name, values in call.keywords.items() if name not in _OF_THE_FILE}
     made = call.do.call(singleton(call.receiver), Arguments((), given, call.rest or ()), call.node)
@@ -64,6 +71,39 @@ def _load_from_checkpoint(call: Call[Class]) -> Values:
         if isinstance(each, Module):
             call.do.call(call.do.attribute(each, "to", call.node), where, call.node)
     return made
+
+
+@MODELS.method(Module, "save_hyperparameters")
+@MODELS.method(Instance, "save_hyperparameters")
+def _save_hyperparameters(call: Call[Module | Instance]) -> Values:
+    """`self.hparams` has what the constructor was given, or one thing that was given to this."""
+    cls = class_of(call.receiver)
+    if cls is None or not _is_lightning(cls):
+        return NOT_ANSWERED
+    given = call.do.execution.parameters
+    only = call.args[0] if len(call.args) == 1 and text_of(call.args[0].single) is None else None
+    if only is None:
+        made = Namespace(call.allocation_site(), call.place, "self.hparams", "lightning")
+        for name, values in _hyperparameters(call, given):
+            call.do.set_own_attribute(made, name, values)
+        only = singleton(made)
+    call.do.set_own_attribute(call.receiver, "hparams", only)
+    return singleton(NONE)
+
+
+def _hyperparameters(call: Call, given: dict[str, Values]) -> Iterator[tuple[str, Values]]:
+    """What is kept: all, or what is chosen by name; of `**more` each entry."""
+    ignored = call.keywords.get("ignore") or singleton(NONE)
+    chosen, left_out = _texts(call.args), _texts(known_items(call.do, single_of(ignored)) or (ignored,))
+    for name, values in given.items():
+        behind = [(text_of(key.single), held) for key, held in possible_pairs(call.do, single_of(values) or NONE)]
+        for each, held in behind if name.startswith("**") else [(name, values)]:
+            if each is not None and (not chosen or each in chosen) and each not in left_out:
+                yield each, held
+
+
+def _texts(given: Iterable[Values]) -> set[str]:
+    return {text for each in given if (text := text_of(each.single)) is not None}
 
 
 _ON_RANK_ZERO = """def rank_zero_only(*args, decorated, rank, **kwargs):

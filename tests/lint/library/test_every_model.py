@@ -195,6 +195,7 @@ OWN_KINDS = {"Cluster", "Commands", "ManagedObject"}
 REFUSED_TO_OTHERS = {
     ("BoundMethod", "remote"), ("Class", "apply"), ("Class", "from_pretrained"), ("Class", "load_from_checkpoint"),
     ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "start"),
+    *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
     ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
     ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
     *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
@@ -248,6 +249,7 @@ Own.from_pretrained(model)
 Net.from_pretrained(loss)
 Net.load_from_checkpoint(loss)
 Own().keep()(model)
+Own().save_hyperparameters(model)
 scaler(loss, optimizer)
 model.backward(loss)
 model.save_checkpoint("x.pt")
@@ -258,6 +260,7 @@ for epoch in range(2):
     optimizer.step()
 net = Net()
 net.unshard()(loss)
+net.save_hyperparameters(loss)
 net.set_requires_gradient_sync(False)
 """
 SAID = """

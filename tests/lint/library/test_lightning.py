@@ -124,6 +124,35 @@ def test_models_of_checkpoints_and_of_several_kinds(paper):
     assert len({event.loss for event in found.events(Backward)}) > 1
 
 
+HYPERPARAMETERS = """
+class Kept(Net):
+    def __init__(self, make, width=4, left_out="x", **more):
+        super().__init__()
+        self.save_hyperparameters(ignore=["left_out"], logger=False)
+
+    def configure_optimizers(self):
+        came(f"{self.hparams.width} {self.hparams.name}")
+        came(self.hparams.left_out)
+        return self.hparams.make(self.trainer.model.parameters())
+
+class KeptData(Data):
+    def __init__(self, settings):
+        super().__init__()
+        self.save_hyperparameters(settings)
+
+    def setup(self, stage):
+        came(self.hparams["where"])
+
+L.Trainer().fit(Kept(torch.optim.Adam, name="kept"), KeptData({"where": "given"}))
+"""
+
+
+def test_hyperparameters_are_those_of_the_constructor(paper):
+    found = paper(BEGIN + HYPERPARAMETERS)
+    assert _came(found) == ["8", "given", "4 kept", "train_dataloader", "training_step"]
+    assert found.events(OptimizerStep)[0].optimizer.made_by == "torch.optim.Adam"
+
+
 def test_one_rank_alone(paper):
     only = "from pytorch_lightning.utilities import rank_zero_only\n"
     module = "class Own(Net):\n    @rank_zero_only\n    def write(self, name):\n        came(name)\n"

@@ -254,6 +254,8 @@ class Trainer:
         )
     def _connect(self, model, data, stage):
         model.trainer, model.logger = self, self.logger
+        self.model = self.lightning_module = model
+        self.datamodule = data
         if possibly(data is not None):
             data.trainer = self
         model.global_rank, model.local_rank = self.global_rank, self.local_rank
