@@ -2,204 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from gpudoctor.diagnostic import Location
+from gpudoctor.lint.launchfiles import command_options as known
 from gpudoctor.lint.launchfiles.compose_commands import IN_SERVICE, ComposeCommand, compose_command
 from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
-from gpudoctor.lint.launchfiles.shell import Script, quoted_script, read_script
+from gpudoctor.lint.launchfiles.quoted_script import quoted_script
+from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
-from gpudoctor.lint.launchfiles.syntax import Syntax, options_of, values_of, words_of
-from gpudoctor.record import replace
+from gpudoctor.lint.launchfiles.syntax import options_of, values_of
+from gpudoctor.record import dataclass, replace
 
 MAX_DEPTH = 6
 """Commands that start each other are followed so deep: `srun bash -c "torchrun ..."` are three."""
-
-
-_TORCHRUN = Syntax(
-    words_of("standalone module no-python run-path use-env virtual-local-rank help"),
-    {"m": "module", "r": "redirects", "t": "tee"},
-)
-_ACCELERATE = Syntax(
-    words_of(
-        "cpu multi-gpu tpu xpu hpu use-xpu ipex quiet module no-python same-network debug use-fsdp use-deepspeed "
-        "use-mps-device use-megatron-lm use-parallelism-config no-tpu-cluster tpu-cluster tpu-use-sudo "
-        "enable-cpu-affinity no-same-network help fsdp-forward-prefetch-flag use-cpu"
-    ),
-    {"m": "module", "q": "quiet"},
-)
-_DEEPSPEED = Syntax(
-    words_of(
-        "module no-python no-local-rank no-ssh-check no-ssh force-multi elastic-training bind-cores-to-rank save-pid "
-        "use-env slurm-flag help"
-    ),
-    {"H": "hostfile", "i": "include", "e": "exclude"},
-)
-_COMPOSER = Syntax(
-    words_of("module-mode command-mode version verbose help v"),
-    {"n": "nproc-per-node", "nproc": "nproc-per-node", "m": "module-mode", "c": "command-mode"},
-)
-_FABRIC = Syntax(words_of("help"), {"devices": "nproc-per-node", "num-nodes": "nnodes"})
-_PYTHON = Syntax(
-    words_of("u B s S E I v b d i O OO P q x module help version"),
-    {"m": "module", "c": "command", "W": "w-value", "X": "x-value"},
-)
-_SRUN = Syntax(
-    words_of(
-        "label unbuffered kill-on-bad-exit-flag overlap pty verbose overcommit no-kill multi-prog quiet exact whole "
-        "disable-status contiguous hold immediate-flag no-container-mount-home container-writable container-mount-home "
-        "no-container-remap-root container-remap-root l u v O s k Q"
-    ),
-    {
-        "N": "nodes",
-        "n": "ntasks",
-        "G": "gpus",
-        "c": "cpus-per-task",
-        "p": "partition",
-        "w": "nodelist",
-        "x": "exclude",
-        "t": "time",
-        "A": "account",
-        "J": "job-name",
-        "o": "output",
-        "e": "error",
-        "i": "input",
-        "D": "chdir",
-        "C": "constraint",
-        "q": "qos",
-        "m": "distribution",
-        "a": "array",
-        "K": "kill-on-bad-exit",
-        "r": "relative",
-        "B": "extra-node-info",
-        "d": "dependency",
-        "b": "begin",
-        "L": "licenses",
-        "M": "clusters",
-        "T": "threads",
-    },
-    optional=words_of("exclusive kill-on-bad-exit immediate propagate K I X"),
-)
-_MPIRUN = Syntax(
-    words_of(
-        "allow-run-as-root oversubscribe report-bindings tag-output display-map display-allocation nooversubscribe "
-        "verbose v q quiet gloo mpi use-gloo use-mpi autotune enable-recovery bycore bynode byslot bind-to-core "
-        "bind-to-none prepend-rank l output-proctable do-not-launch"
-    ),
-    {
-        "np": "ntasks",
-        "n": "ntasks",
-        "c": "ntasks",
-        "N": "ntasks-per-node",
-        "npernode": "ntasks-per-node",
-        "ppn": "ntasks-per-node",
-        "H": "hosts",
-        "host": "hosts",
-        "f": "hostfile",
-        "machinefile": "hostfile",
-    },
-    two=words_of("mca genv env gmca"),
-    single_dash=True,
-)
-_SSH = Syntax(
-    words_of("t tt n q T A N f v x X Y C 4 6 a k K g"),
-    {"p": "port", "o": "o", "i": "identity", "l": "login", "J": "jump", "F": "config"},
-)
-_PDSH = Syntax(
-    words_of("a A b S N B L q v d n P"),
-    {
-        "w": "hosts",
-        "x": "exclude",
-        "g": "group",
-        "l": "login",
-        "t": "timeout",
-        "u": "limit",
-        "f": "fanout",
-        "R": "module",
-    },
-)
-_ON_ALL = frozenset({"pdsh", "clush"})
-_DOCKER = Syntax(
-    words_of(
-        "rm privileged init tty interactive detach read-only publish-all no-healthcheck oom-kill-disable quiet help "
-        "i t d P it ti dit itd tid nv nvidia"
-    ),
-    {
-        "v": "volume",
-        "e": "env",
-        "w": "workdir",
-        "u": "user",
-        "m": "memory",
-        "p": "publish",
-        "h": "hostname",
-        "l": "label",
-    },
-)
-_SINGULARITY = Syntax(
-    words_of("nv rocm cleanenv containall contain no-home writable writable-tmpfs fakeroot nvccli no-mount-flag e c C"),
-    {"B": "bind", "H": "home", "W": "workdir"},
-)
-
-# What only starts what follows it, and how many words of its own stand before that.
-_PLAIN = {"exec": "", "nohup": "", "command": "", "builtin": "", "setsid": "", "time": "", "sudo": "", "then": ""}
-_TAKING: dict[str, Syntax] = {
-    "env": Syntax(words_of("i ignore-environment")),
-    "nice": Syntax(frozenset()),
-    "ionice": Syntax(frozenset()),
-    "numactl": Syntax(words_of("localalloc hardware show l s"), None),
-    "stdbuf": Syntax(words_of("oL eL o0 e0 i0 iL")),
-    "timeout": Syntax(words_of("foreground preserve-status verbose v")),
-    "taskset": Syntax(words_of("c p a cp")),
-    "nsys": Syntax(
-        words_of("help"),
-        {
-            "o": "output",
-            "t": "trace",
-            "f": "force-overwrite",
-            "w": "show-output",
-            "s": "sample",
-            "y": "delay",
-            "d": "duration",
-        },
-    ),
-    "coverage": Syntax(words_of("p branch parallel-mode")),
-    "caffeinate": Syntax(words_of("i s d m")),
-}
-_OWN_WORDS = {"timeout": 1, "taskset": 1, "nsys": 1, "coverage": 1}
-_RUNNERS = {
-    "uv": "run",
-    "poetry": "run",
-    "pipenv": "run",
-    "pixi": "run",
-    "conda": "run",
-    "mamba": "run",
-    "micromamba": "run",
-    "rye": "run",
-    "hatch": "run",
-    "pdm": "run",
-}
-_RUN = Syntax(
-    words_of(
-        "no-capture-output live-stream no-sync frozen locked active isolated all-extras no-dev dev quiet q v "
-        "verbose no-project"
-    ),
-    {"n": "name", "p": "prefix", "m": "module"},
-)
-_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
-_GIVES_GPUS = frozenset({"gpus", "runtime", "device", "privileged", "env-file", "volumes-from"})
-_SCRIPTS = (".sh", ".bash")
-_CONTAINERS = frozenset({"docker", "podman", "nvidia-docker"})
-_STARTING = frozenset({"torchrun", "accelerate", "deepspeed", "python", "python3", "srun", "mpirun"})
-_TOLD_BY_SLURM = {
-    "nodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
-    "ntasks": ("SLURM_NTASKS", "SLURM_NPROCS"),
-    "ntasks-per-node": ("SLURM_NTASKS_PER_NODE",),
-    "cpus-per-task": ("SLURM_CPUS_PER_TASK",),
-    "gpus-per-node": ("SLURM_GPUS_PER_NODE", "SLURM_GPUS_ON_NODE"),
-}
-_MPI = frozenset({"mpirun", "mpiexec", "mpiexec.hydra", "orterun", "horovodrun", "jsrun", "aprun", "ibrun"})
 
 
 def launches_in(
@@ -211,10 +30,12 @@ def launches_in(
 ) -> Iterator[ProgramStart]:
     """The starts of programs, and of scripts that may start some, among the commands of a script."""
     for command in script.commands:
-        yield from _CommandReader(text, directives, container).starts(command, starters, 0)
+        yield from _CommandReader(text, directives, container).starts(_Wrapped(command, starters))
 
 
-def directives_of(script: Script, text: PlacedText) -> dict[str, StartOption]:
+def directives_of(
+    script: Script, text: PlacedText, variables: dict[str, ShellVariable] | None = None
+) -> dict[str, StartOption]:
     """What a batch file asks of SLURM, in comments before its first command."""
     found: dict[str, StartOption] = {}
     for comment in script.head:
@@ -222,9 +43,9 @@ def directives_of(script: Script, text: PlacedText) -> dict[str, StartOption]:
             continue
         given, _, _ = comment.text.removeprefix("#SBATCH").partition(" #")
         line = PlacedText(comment.at.path, _moved(given, comment.at))
-        inner = read_script(_as_command(line))
+        inner = read_script(_as_command(line), variables)
         for command in inner.commands:
-            options, _, _ = options_of(command.words[1:], _SRUN)
+            options, _, _ = options_of(command.words[1:], known.SRUN)
             found |= {name: replace(option, at=comment.at) for name, option in options.items()}
     return found
 
@@ -232,7 +53,7 @@ def directives_of(script: Script, text: PlacedText) -> dict[str, StartOption]:
 def told_by_slurm(directives: StartOptions) -> dict[str, ShellVariable]:
     """The variables that a batch file finds set, as far as it says itself what it asks for."""
     found: dict[str, ShellVariable] = {}
-    for name, variables in _TOLD_BY_SLURM.items():
+    for name, variables in known.TOLD_BY_SLURM.items():
         option = directives.get(name)
         if option is not None and option.number is not None:
             bound = ShellVariable((Word((str(option.number),), option.at),), option.at, exported=True)
@@ -253,8 +74,30 @@ def _as_command(line: PlacedText) -> PlacedText:
 def tasks_of_srun(words: Sequence[str]) -> tuple[dict[str, int | None], tuple[str, ...]]:
     """The options of `srun` that are numbers, by their long names, and the command that it starts."""
     nowhere = Location("", 1, 1)
-    options, following, _ = options_of([Word((each,), nowhere) for each in words], _SRUN)
+    options, following, _ = options_of([Word((each,), nowhere) for each in words], known.SRUN)
     return {name: option.number for name, option in options.items()}, tuple(each.text or "" for each in following)
+
+
+@dataclass(frozen=True)
+class _Wrapped:
+    """A command, with what starts it from the outside to the inside."""
+
+    command: ShellCommand
+    starters: tuple[Starter, ...] = ()
+    depth: int = 0
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        return self.command.words
+
+    @property
+    def arguments(self) -> tuple[Word, ...]:
+        return self.command.words[1:]
+
+    def inner(self, words: Sequence[Word], *starters: Starter, **changes: Any) -> _Wrapped:
+        """The command that these words of it are, which it starts."""
+        command = replace(self.command, words=tuple(words), **changes)
+        return _Wrapped(command, (*self.starters, *starters), self.depth + 1)
 
 
 class _CommandReader:
@@ -265,157 +108,25 @@ class _CommandReader:
         self._directives = directives
         self._container = container
 
-    def starts(self, command: ShellCommand, starters: tuple[Starter, ...], depth: int) -> Iterator[ProgramStart]:
-        words = command.words
-        if depth > MAX_DEPTH or not words:
-            return
-        name = _base(words[0])
-        rest = words[1:]
+    def starts(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        if wrapped.depth <= MAX_DEPTH and wrapped.words:
+            read = _READERS.get(_base(wrapped.words[0]), _CommandReader._program)
+            yield from read(self, wrapped)
 
-        def inner(
-            following: Sequence[Word], more: tuple[Starter, ...] = (), **changes: object
-        ) -> Iterator[ProgramStart]:
-            changed = replace(command, words=tuple(following), **changes)  # type: ignore[arg-type]
-            return self.starts(changed, (*starters, *more), depth + 1)
+    # --- commands that start the words behind them ---
 
-        if name in _PLAIN:
-            _, following, _ = options_of(rest, Syntax(words_of("a p E H n k S b i")))
-            yield from inner(following)
-        elif name == "eval":
-            yield from self._quoted(command, rest, starters, depth, per_node=command.per_node)
-        elif name in _TAKING:
-            yield from self._taking(name, rest, command, inner)
-        elif name in _RUNNERS and rest and rest[0].text == _RUNNERS[name]:
-            options, following, _ = options_of(rest[1:], _RUN)
-            # `uv run train.py` and `uv run -m train` are python's.
-            if name == "uv" and "module" in options and options["module"].value is not None:
-                yield from self._launch("python", replace(command, words=(words[0], *rest[1:])), starters)
-            elif name == "uv" and following and (following[0].text or "").endswith(".py"):
-                yield self._made(StartedBy.PYTHON, replace(command, words=following), {}, following, True, starters)
-            else:
-                yield from inner(following)
-        elif name in _SHELLS:
-            yield from self._shell(command, rest, starters, depth)
-        elif name == "sbatch":
-            yield from self._batch(command, rest, depth)
-        elif name == "srun":
-            options, following, closed = options_of(rest, _SRUN)
-            yield from inner(following, (Starter("srun", words[0], options, closed),))
-        elif name in _MPI:
-            options, following, closed = options_of(rest, _MPIRUN)
-            yield from inner(
-                following, (Starter("mpirun", words[0], options, closed),), environment=_told(rest, command)
-            )
-        elif name == "ssh":
-            yield from self._remote(command, starters, depth)
-        elif name in _ON_ALL:
-            yield from self._on_all(command, starters, depth)
-        elif name in ("tmux", "screen"):
-            yield from self._terminals(name, command, starters, depth)
-        elif name in ("xargs", "parallel"):
-            yield from self._repeated(name, command, starters, depth)
-        elif name in _CONTAINERS and rest and rest[0].text == "run":
-            yield from self._container_run(words, command, inner)
-        elif (composed := compose_command(command)) is not None:
-            yield from self._in_service(composed, command)
-        elif name in ("singularity", "apptainer") and rest and rest[0].text in ("exec", "run"):
-            _, following, _ = options_of(rest[1:], _SINGULARITY)
-            yield from inner(following[1:])
-        elif not name and words[0].open and rest and _base(rest[0]) in _STARTING:
-            # `$PROFILER torchrun ...`: whatever stands before it, this is started.
-            yield from inner(rest)
-        else:
-            yield from self._launch(name, command, starters)
+    def _plain(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        _, following, _ = options_of(wrapped.arguments, known.OF_PLAIN)
+        yield from self.starts(wrapped.inner(following))
 
-    def _remote(self, command: ShellCommand, starters: tuple[Starter, ...], depth: int) -> Iterator[ProgramStart]:
-        """Another machine reads the words behind its name, and sees none of the variables of this one."""
-        options, following, closed = options_of(command.words[1:], _SSH)
-        # A name from outside was passed over as an option may be.
-        words = following[1:] if closed else following
-        there = replace(command, words=words, environment={}, per_node=True)
-        more = (*starters, Starter("ssh", command.words[0], options, closed))
-        if len(words) == 1:
-            yield from self._quoted(there, words, more, depth, per_node=True)
-        else:
-            yield from self.starts(there, more, depth + 1)
-
-    def _on_all(self, command: ShellCommand, starters: tuple[Starter, ...], depth: int) -> Iterator[ProgramStart]:
-        """`pdsh -w node[1-4] "..."` has several machines do the same."""
-        options, words, closed = options_of(command.words[1:], _PDSH)
-        there = replace(command, words=words, environment={}, per_node=True, looped=True)
-        more = (*starters, Starter("ssh", command.words[0], options, closed))
-        if len(words) == 1:
-            yield from self._quoted(there, words, more, depth, per_node=True)
-        elif words:
-            yield from self.starts(there, more, depth + 1)
-
-    def _terminals(
-        self, name: str, command: ShellCommand, starters: tuple[Starter, ...], depth: int
-    ) -> Iterator[ProgramStart]:
-        """What runs in terminals beside the script: what is typed into one runs after what was typed before."""
-        for each in in_terminal(name, command.words[1:]):
-            target = each.options.get("target")
-            again = command.looped and (each.own or target is None or target.text is None)
-            there = replace(command, words=each.words, background=True, looped=again)
-            more = (*starters, Starter("typed" if not each.own else "terminal", command.words[0], each.options))
-            if len(each.words) == 1:
-                yield from self._quoted(there, each.words, more, depth, per_node=command.per_node)
-            else:
-                yield from self.starts(there, more, depth + 1)
-
-    def _repeated(
-        self, name: str, command: ShellCommand, starters: tuple[Starter, ...], depth: int
-    ) -> Iterator[ProgramStart]:
-        """`xargs -P 4` and `parallel` start a command for each item."""
-        found = repeated(name, command.words[1:])
-        if found is None:
-            return
-        there = replace(command, words=found.words, background=found.at_once, looped=True)
-        first = str(found.words[0].parts[0]) if found.words[0].parts else ""
-        if name == "parallel" and len(found.words) == 1:
-            yield from self._quoted(there, found.words, starters, depth, per_node=command.per_node)
-        elif name == "parallel" and "=" in first:
-            # A shell reads it: variables may come first.
-            env = replace(there, words=(replace(found.words[0], parts=("env",)), *found.words))
-            yield from self.starts(env, starters, depth + 1)
-        else:
-            yield from self.starts(there, starters, depth + 1)
-
-    def _shell(
-        self, command: ShellCommand, rest: Sequence[Word], starters: tuple[Starter, ...], depth: int
-    ) -> Iterator[ProgramStart]:
-        """`bash -c "..."`, and what a shell is given to read."""
-        options, following, _ = options_of(
-            rest, Syntax(words_of("l e x u i ex eu eux euxo lc"), {"c": "command", "o": "o"})
-        )
-        flag = next((each for each in ("lc", "ec", "exc", "xc", "cl") if each in options), "")
-        if "command" in options and options["command"].value is not None:
-            yield from self._quoted(
-                command, (options["command"].value,), starters, depth, per_node=runs_on_each(starters)
-            )
-        elif flag and following:
-            yield from self._quoted(command, following[:1], starters, depth, per_node=runs_on_each(starters))
-        elif command.heredoc and not following:
-            yield from self._heredoc(command, starters)
-        elif following:
-            yield self._made(StartedBy.SCRIPT, command, {}, following, True, starters)
-
-    def _batch(self, command: ShellCommand, rest: Sequence[Word], depth: int) -> Iterator[ProgramStart]:
-        """`sbatch --wrap="..."`, and a script that it is given to read."""
-        options, _, _ = options_of(rest, _SRUN)
-        if command.heredoc:
-            yield from self._heredoc(command, ())
-        elif "wrap" in options and options["wrap"].value is not None:
-            own = _CommandReader(self._text, {**self._directives, **options}, self._container)
-            yield from own._quoted(command, (options["wrap"].value,), (), depth, per_node=False)
-
-    def _taking(self, name: str, rest: Sequence[Word], command: ShellCommand, inner: object) -> Iterator[ProgramStart]:
-        _, following, _ = options_of(rest, _TAKING[name])
-        skipped = _OWN_WORDS.get(name, 0)
-        following = following[skipped:]
+    def _wrapper(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        name = _base(wrapped.words[0])
+        syntax = known.WRAPPERS[name]
+        _, following, _ = options_of(wrapped.arguments, syntax)
+        following = following[known.OWN_WORDS.get(name, 0) :]
         if name in ("nsys", "coverage"):
-            _, following, _ = options_of(following, _TAKING[name])
-        environment = dict(command.environment)
+            _, following, _ = options_of(following, syntax)
+        environment = dict(wrapped.command.environment)
         while name == "env" and following and "=" in str(following[0].parts[0] if following[0].parts else ""):
             variable = str(following[0].parts[0]).partition("=")[0]
             value = following[0].after(f"{variable}=")
@@ -423,15 +134,170 @@ class _CommandReader:
                 break
             environment[variable] = ShellVariable((value,), following[0].at, True)
             following = following[1:]
-        yield from inner(following, environment=environment)  # type: ignore[operator]
+        yield from self.starts(wrapped.inner(following, environment=environment))
 
-    def _container_run(self, words: Sequence[Word], command: ShellCommand, inner: object) -> Iterator[ProgramStart]:
-        options, following, container, told = docker_run(words)
+    def _runner(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`uv run`, `conda run`."""
+        words = wrapped.arguments
+        if not words or words[0].text != "run":
+            yield from self._program(wrapped)
+            return
+        options, following, _ = options_of(words[1:], known.RUN)
+        of_uv = _base(wrapped.words[0]) == "uv"
+        # `uv run train.py` and `uv run -m train` are python's.
+        if of_uv and "module" in options and options["module"].value is not None:
+            yield from self._python(wrapped.inner((wrapped.words[0], *words[1:])))
+        elif of_uv and following and (following[0].text or "").endswith(".py"):
+            yield self._made(StartedBy.PYTHON, wrapped.inner(following), {}, following, True)
+        else:
+            yield from self.starts(wrapped.inner(following))
+
+    def _srun(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        options, following, closed = options_of(wrapped.arguments, known.SRUN)
+        yield from self.starts(wrapped.inner(following, Starter("srun", wrapped.words[0], options, closed)))
+
+    def _mpirun(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        options, following, closed = options_of(wrapped.arguments, known.MPIRUN)
+        starter = Starter("mpirun", wrapped.words[0], options, closed)
+        told = _told(wrapped.arguments, wrapped.command)
+        yield from self.starts(wrapped.inner(following, starter, environment=told))
+
+    def _remote(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """Another machine reads the words behind its name, and sees none of the variables of this one."""
+        options, following, closed = options_of(wrapped.arguments, known.SSH)
+        # A name from outside was passed over as an option may be.
+        words = following[1:] if closed else following
+        starter = Starter("ssh", wrapped.words[0], options, closed)
+        yield from self._words_or_script(wrapped.inner(words, starter, environment={}, per_node=True), per_node=True)
+
+    def _on_all(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`pdsh -w node[1-4] "..."` has several machines do the same."""
+        options, words, closed = options_of(wrapped.arguments, known.PDSH)
+        starter = Starter("ssh", wrapped.words[0], options, closed)
+        there = wrapped.inner(words, starter, environment={}, per_node=True, looped=True)
+        yield from self._words_or_script(there, per_node=True)
+
+    def _terminal(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """What runs in terminals beside the script: what is typed into one runs after what was typed before."""
+        for each in in_terminal(_base(wrapped.words[0]), wrapped.arguments):
+            target = each.options.get("target")
+            again = wrapped.command.looped and (each.own or target is None or target.text is None)
+            starter = Starter("typed" if not each.own else "terminal", wrapped.words[0], each.options)
+            there = wrapped.inner(each.words, starter, background=True, looped=again)
+            yield from self._words_or_script(there, per_node=wrapped.command.per_node)
+
+    def _words_or_script(self, wrapped: _Wrapped, *, per_node: bool) -> Iterator[ProgramStart]:
+        """One word is a script for a shell, several are the words of a command."""
+        if len(wrapped.words) == 1:
+            yield from self._script(wrapped, wrapped.words[0], per_node=per_node)
+        else:
+            yield from self.starts(wrapped)
+
+    def _repeated(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`xargs -P 4` and `parallel` start a command for each item."""
+        name = _base(wrapped.words[0])
+        found = repeated(name, wrapped.arguments)
+        if found is None:
+            return
+        there = wrapped.inner(found.words, background=found.at_once, looped=True)
+        first = str(found.words[0].parts[0]) if found.words[0].parts else ""
+        if name == "parallel" and len(found.words) == 1:
+            yield from self._script(there, found.words[0], per_node=wrapped.command.per_node)
+        elif name == "parallel" and "=" in first:
+            # A shell reads it: variables may come first.
+            env = replace(found.words[0], parts=("env",))
+            yield from self.starts(there.inner((env, *found.words)))
+        else:
+            yield from self.starts(there)
+
+    # --- shells and batch files ---
+
+    def _eval(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        if wrapped.arguments:
+            yield from self._script(wrapped, wrapped.arguments[0], per_node=wrapped.command.per_node)
+
+    def _shell(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`bash -c "..."`, and what a shell is given to read."""
+        options, following, _ = options_of(wrapped.arguments, known.SHELL)
+        quoted = options["command"].value if "command" in options else None
+        if quoted is None and following and any(each in options for each in known.WITH_COMMAND):
+            quoted = following[0]
+        if quoted is not None:
+            yield from self._script(wrapped, quoted, per_node=runs_on_each(wrapped.starters))
+        elif wrapped.command.heredoc is not None and not following:
+            yield from self._heredoc(wrapped.command, wrapped.starters, {})
+        elif following:
+            yield self._made(StartedBy.SCRIPT, wrapped, {}, following, True)
+
+    def _batch(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`sbatch --wrap="..."`, and a script that it is given to read."""
+        options, _, _ = options_of(wrapped.arguments, known.SRUN)
+        if wrapped.command.heredoc is not None:
+            yield from self._heredoc(wrapped.command, (), options)
+        elif "wrap" in options and options["wrap"].value is not None:
+            own = _CommandReader(self._text, {**self._directives, **options}, self._container)
+            yield from own._script(_Wrapped(wrapped.command), options["wrap"].value, per_node=False)
+
+    def _script(self, wrapped: _Wrapped, word: Word, *, per_node: bool) -> Iterator[ProgramStart]:
+        """What a script starts that is one word of a command."""
+        if not word.inside:
+            return
+        command = wrapped.command
+        early = per_node and not command.per_node
+        text, variables = quoted_script(word, self._text, dict(command.environment), early=early)
+        script = read_script(
+            text,
+            variables,
+            folder=command.folder,
+            per_node=per_node,
+            conditional=command.conditional,
+            looped=command.looped,
+            background=command.background,
+        )
+        own = _CommandReader(text, self._directives, self._container)
+        for each in script.commands:
+            yield from own.starts(_Wrapped(each, wrapped.starters, wrapped.depth + 1))
+
+    def _heredoc(
+        self, command: ShellCommand, starters: tuple[Starter, ...], told: StartOptions
+    ) -> Iterator[ProgramStart]:
+        """What a script starts that stands behind its command; `told` is what SLURM is told beside it."""
+        assert command.heredoc is not None
+        text, variables = quoted_script(command.heredoc, self._text, dict(command.environment), early=False)
+        script = read_script(text, variables)
+        directives = {**(directives_of(script, text, variables) or self._directives), **told}
+        if directives:
+            variables = {**variables, **told_by_slurm(directives)}
+        script = read_script(text, variables, folder=command.folder, looped=command.looped)
+        own = _CommandReader(text, directives, self._container)
+        for each in script.commands:
+            yield from own.starts(_Wrapped(each, starters, 1))
+
+    # --- containers ---
+
+    def _docker(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        does = wrapped.words[1].text if len(wrapped.words) > 1 else None
+        composed = compose_command(wrapped.command)
+        if composed is not None:
+            yield from self._in_service(composed, wrapped.command)
+        elif does == "run":
+            options, following, container, told = docker_run(wrapped.words)
+            entry = options.get("entrypoint")
+            following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
+            # The project is mounted there, or copied.
+            yield from self._inside(wrapped, following, container, told)
+        elif does == "exec":
+            told = variables_told(wrapped.words)
+            _, following, _ = options_of(wrapped.words[2:], known.EXEC)
+            container = Container(f"`{wrapped.words[0].shown} exec`", wrapped.command.at, None)
+            yield from self._inside(wrapped, following[1:], container, told)
+
+    def _inside(
+        self, wrapped: _Wrapped, words: Sequence[Word], container: Container, told: Environment
+    ) -> Iterator[ProgramStart]:
+        """Nothing of the environment around a container is seen inside."""
         own = _CommandReader(self._text, self._directives, container)
-        entry = options.get("entrypoint")
-        following = (*([entry.value] if entry is not None and entry.value is not None else []), *following[1:])
-        # The project is mounted there, or copied. Nothing of the environment around it is seen inside.
-        yield from own.starts(replace(command, words=tuple(following), environment=told), (), 1)
+        yield from own.starts(_Wrapped(replace(wrapped.command, words=tuple(words), environment=told), (), 1))
 
     def _in_service(self, composed: ComposeCommand, command: ShellCommand) -> Iterator[ProgramStart]:
         """`docker compose run train torchrun ...`: what is said of the service stands in the files of Compose."""
@@ -443,107 +309,84 @@ class _CommandReader:
             f"the service `{service}`", _span(command.words[0].at, following[0].at), None,
             service=(*map(str, composed.files), service),
         )  # fmt: skip
+        yield from self._inside(_Wrapped(command), following[1:], container, variables_told(composed.words))
+
+    def _apptainer(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`apptainer exec image ...`: the home, the shared memory and the variables are those of the machine."""
+        if len(wrapped.words) < 2 or wrapped.words[1].text not in ("exec", "run"):
+            return
+        options, following, closed = options_of(wrapped.words[2:], known.SINGULARITY)
+        environment = dict(wrapped.command.environment)
+        given = {"nv", "rocm", "nvccli"} & options.keys() or any(each.endswith("_NV") for each in environment)
+        for prefix in ("APPTAINERENV_", "SINGULARITYENV_"):
+            environment |= {
+                name.removeprefix(prefix): bound
+                for name, bound in wrapped.command.environment.items()
+                if name.startswith(prefix)
+            }
+        said = _span(wrapped.words[0].at, wrapped.words[1].at)
+        container = Container(
+            f"`{wrapped.words[0].shown} {wrapped.words[1].text}`", said, "host",
+            gpus="given" if given else "" if closed else None, gpus_remedy="`--nv`",
+        )  # fmt: skip
         own = _CommandReader(self._text, self._directives, container)
-        inside = replace(command, words=following[1:], environment=variables_told(composed.words))
-        yield from own.starts(inside, (), 1)
+        yield from own.starts(wrapped.inner(following[1:], environment=environment))
 
-    def _quoted(
-        self, command: ShellCommand, words: Sequence[Word], starters: tuple[Starter, ...], depth: int, *, per_node: bool
-    ) -> Iterator[ProgramStart]:
-        word = words[0] if words else None
-        if word is None or not word.inside:
-            return
-        early = per_node and not command.per_node
-        text, known = quoted_script(word, self._text, dict(command.environment), early=early)
-        script = read_script(
-            text,
-            known,
-            folder=command.folder,
-            per_node=per_node,
-            conditional=command.conditional,
-            looped=command.looped,
-            background=command.background,
-        )
-        own = _CommandReader(text, self._directives, self._container)
-        for each in script.commands:
-            yield from own.starts(each, starters, depth + 1)
+    def _elsewhere(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """`ray job submit ... -- torchrun ...`: it runs on another machine, which knows none of our variables."""
+        yield from self._behind_dashes(wrapped.inner(wrapped.words, environment={}))
 
-    def _heredoc(self, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
-        text, known = command.heredoc
-        assert isinstance(text, PlacedText)
-        script = read_script(text, known, folder=command.folder, looped=command.looped)  # type: ignore[arg-type]
-        own = _CommandReader(text, directives_of(script, text) or self._directives, self._container)
-        for each in script.commands:
-            yield from own.starts(each, starters, 1)
+    def _behind_dashes(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        """What stands behind `--` is the command of a command that starts one."""
+        at = next((at for at, word in enumerate(wrapped.words) if word.text == "--"), len(wrapped.words))
+        yield from self.starts(wrapped.inner(wrapped.words[at + 1 :]))
 
-    def _launch(self, name: str, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
-        rest = command.words[1:]
-        found: tuple[StartedBy, Syntax] | None = None
-        if name == "torchrun":
-            found = StartedBy.TORCHRUN, _TORCHRUN
-        elif name == "accelerate" and rest and rest[0].text == "launch":
-            found, rest = (StartedBy.ACCELERATE, _ACCELERATE), rest[1:]
-        elif name in ("deepspeed", "ds"):
-            found = StartedBy.DEEPSPEED, _DEEPSPEED
-        elif name == "composer":
-            found = StartedBy.COMPOSER, _COMPOSER
-        elif name == "fabric" and rest and rest[0].text == "run":
-            found, rest = (StartedBy.FABRIC, _FABRIC), rest[1:]
+    # --- launchers and programs ---
+
+    def _program(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        first, rest = wrapped.words[0], wrapped.arguments
+        name = _base(first)
+        script = name.endswith(known.SCRIPTS) and "/" in first.shown
+        if name in _LAUNCHERS:
+            launcher, syntax, verb = _LAUNCHERS[name]
+            if not verb or (rest and rest[0].text == verb):
+                options, following, closed = options_of(rest[1:] if verb else rest, syntax)
+                yield self._made(launcher, wrapped, options, following, closed)
         elif _is_python(name):
-            yield from self._python(command, starters)
-            return
-        elif name.endswith(".py") and "/" in (command.words[0].text or ""):
-            yield self._made(StartedBy.PYTHON, command, {}, command.words, True, starters)
-            return
-        if name.endswith(_SCRIPTS) and "/" in command.words[0].shown:
-            yield self._made(StartedBy.SCRIPT, command, {}, command.words, True, starters)
-        elif found is not None:
-            options, following, closed = options_of(rest, found[1])
-            yield self._made(found[0], command, options, following, closed, starters)
-        elif name and name == command.words[0].text:
-            yield self._made(StartedBy.COMMAND, command, {}, command.words, True, starters)
+            yield from self._python(wrapped)
+        elif script or (name.endswith(".py") and "/" in (first.text or "")):
+            yield self._made(StartedBy.SCRIPT if script else StartedBy.PYTHON, wrapped, {}, wrapped.words, True)
+        elif not name and first.open and rest and _base(rest[0]) in known.STARTING:
+            # `$PROFILER torchrun ...`: whatever stands before it, this is started.
+            yield from self.starts(wrapped.inner(rest))
+        elif name and name == first.text:
+            yield self._made(StartedBy.COMMAND, wrapped, {}, wrapped.words, True)
+            yield from self._behind_dashes(wrapped)
 
-    def _python(self, command: ShellCommand, starters: tuple[Starter, ...]) -> Iterator[ProgramStart]:
-        options, following, closed = options_of(command.words[1:], _PYTHON)
-        if not closed:
-            # What is not known may be the script, and what follows its arguments.
+    def _python(self, wrapped: _Wrapped) -> Iterator[ProgramStart]:
+        options, following, closed = options_of(wrapped.arguments, known.PYTHON)
+        # What is not known may be the script, and what follows its arguments.
+        if not closed or "command" in options:
             return
-        if "command" in options:
-            return
-        if "module" not in options:
-            yield self._made(StartedBy.PYTHON, command, options, following, closed, starters)
-            return
-        name = following[0].text if following else None
-        known = {
-            "torch.distributed.run": (StartedBy.TORCHRUN, _TORCHRUN),
-            "torch.distributed.launch": (StartedBy.LAUNCH, _TORCHRUN),
-            "torch.distributed.launcher": (StartedBy.LAUNCH, _TORCHRUN),
-            "accelerate.commands.launch": (StartedBy.ACCELERATE, _ACCELERATE),
-            "deepspeed.launcher.runner": (StartedBy.DEEPSPEED, _DEEPSPEED),
-            "deepspeed": (StartedBy.DEEPSPEED, _DEEPSPEED),
-        }
-        if name in known:
-            own, script, closed = options_of(following[1:], known[name][1])
-            yield self._made(known[name][0], command, own, script, closed, starters)
-        elif following:
-            yield self._made(StartedBy.PYTHON, command, options, following, closed, starters)
+        name = following[0].text if following and "module" in options else None
+        if name in _MODULES:
+            launcher, syntax = _MODULES[name]
+            options, following, closed = options_of(following[1:], syntax)
+            yield self._made(launcher, wrapped, options, following, closed)
+        elif following or "module" not in options:
+            yield self._made(StartedBy.PYTHON, wrapped, options, following, closed)
 
     def _made(
-        self,
-        launcher: StartedBy,
-        command: ShellCommand,
-        options: StartOptions,
-        following: Sequence[Word],
-        closed: bool,
-        starters: tuple[Starter, ...],
+        self, launcher: StartedBy, wrapped: _Wrapped, options: StartOptions, following: Sequence[Word], closed: bool
     ) -> ProgramStart:
+        command = wrapped.command
         return ProgramStart(
             at=command.at,
             launcher=launcher,
             word=command.words[0],
             options=options,
             closed=closed,
-            starters=starters,
+            starters=wrapped.starters,
             script=following[0] if following else None,
             arguments=tuple(following[1:]),
             environment=command.environment,
@@ -559,14 +402,50 @@ class _CommandReader:
         )
 
 
+_LAUNCHERS = {
+    "torchrun": (StartedBy.TORCHRUN, known.TORCHRUN, ""),
+    "accelerate": (StartedBy.ACCELERATE, known.ACCELERATE, "launch"),
+    "deepspeed": (StartedBy.DEEPSPEED, known.DEEPSPEED, ""),
+    "ds": (StartedBy.DEEPSPEED, known.DEEPSPEED, ""),
+    "composer": (StartedBy.COMPOSER, known.COMPOSER, ""),
+    "fabric": (StartedBy.FABRIC, known.FABRIC, "run"),
+}
+"""Commands, with how they read their options, and the verb that they want first."""
+_MODULES = {
+    "torch.distributed.run": (StartedBy.TORCHRUN, known.TORCHRUN),
+    "torch.distributed.launch": (StartedBy.LAUNCH, known.TORCHRUN),
+    "torch.distributed.launcher": (StartedBy.LAUNCH, known.TORCHRUN),
+    "accelerate.commands.launch": (StartedBy.ACCELERATE, known.ACCELERATE),
+    "deepspeed.launcher.runner": (StartedBy.DEEPSPEED, known.DEEPSPEED),
+    "deepspeed": (StartedBy.DEEPSPEED, known.DEEPSPEED),
+}
+_READERS: Mapping[str, Callable[[_CommandReader, _Wrapped], Iterator[ProgramStart]]] = {
+    **dict.fromkeys(known.PLAIN, _CommandReader._plain),
+    **dict.fromkeys(known.WRAPPERS, _CommandReader._wrapper),
+    **dict.fromkeys(known.RUNNERS, _CommandReader._runner),
+    **dict.fromkeys(known.SHELLS, _CommandReader._shell),
+    **dict.fromkeys(known.MPI, _CommandReader._mpirun),
+    **dict.fromkeys(known.ON_ALL, _CommandReader._on_all),
+    **dict.fromkeys(("tmux", "screen"), _CommandReader._terminal),
+    **dict.fromkeys(("xargs", "parallel"), _CommandReader._repeated),
+    **dict.fromkeys(("docker-compose", *known.CONTAINERS), _CommandReader._docker),
+    **dict.fromkeys(("apptainer", "singularity"), _CommandReader._apptainer),
+    **dict.fromkeys(("ray", "kubectl"), _CommandReader._elsewhere),
+    "eval": _CommandReader._eval,
+    "sbatch": _CommandReader._batch,
+    "srun": _CommandReader._srun,
+    "ssh": _CommandReader._remote,
+}
+
+
 def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], Container, Environment]:
     """The options of `docker run`, the image and what follows it, and the container with what it is told."""
-    options, following, closed = options_of(words[2:], _DOCKER)
+    options, following, closed = options_of(words[2:], known.DOCKER)
     told = variables_told(words[2:])
-    shared, given = _shared_memory(options), _GIVES_GPUS & options.keys()
+    shared, given = _shared_memory(options), known.GIVES_GPUS & options.keys()
     plain = closed and _base(words[0]) == "docker" and "NVIDIA_VISIBLE_DEVICES" not in told
     container = Container(
-        "docker run",
+        "`docker run`",
         _span(words[0].at, words[1].at),
         shared if closed or shared else None,
         "`--ipc=host` or `--shm-size=8g`",

@@ -10,14 +10,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.quoted_script import ESCAPE
+from gpudoctor.lint.launchfiles.shell_grammar import parser
+from gpudoctor.lint.launchfiles.shell_tests import holds, matching
 from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word, WordPart
 from gpudoctor.record import dataclass, replace
 
@@ -25,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
+
+    from gpudoctor.lint.launchfiles.placed_text import PlacedText
 
     # The text of a script, by the word that names it and the folder from where it is named.
     Scripts: TypeAlias = Callable[[Word, str | None], PlacedText | None]
@@ -38,29 +38,7 @@ MAX_LENGTH = 10_000
 """Letters of a word, and words of a command or an array: more are not known. A line can double a variable."""
 _MAX_CALLS = 4
 """Functions of a script that call each other are followed so deep."""
-_ESCAPE = r'\\([\\"$`\n])'
-"""Between double quotes."""
 _ASSIGNING = frozenset({"read", "mapfile", "readarray", "getopts"})
-
-
-@cache
-def _parser() -> Parser:
-    from tree_sitter import Language, Parser
-
-    return Parser(Language(_grammar().language()))
-
-
-def _grammar() -> Any:
-    """The module that holds the grammar, without the package around it: that loads what reads files of queries, which
-    takes longer than to read ten scripts."""
-    package = find_spec("tree_sitter_bash")
-    folders = package.submodule_search_locations if package is not None else None
-    spec = PathFinder.find_spec("tree_sitter_bash._binding", folders or [])
-    if spec is None or spec.loader is None:
-        return import_module("tree_sitter_bash")
-    binding = module_from_spec(spec)
-    spec.loader.exec_module(binding)
-    return binding
 
 
 @dataclass(frozen=True)
@@ -102,7 +80,7 @@ def read_script(
     run.state.conditional, run.state.looped, run.state.background = conditional, looped, background
     if len(run.data) > MAX_BYTES:
         return Script((), (), ())
-    tree = _parser().parse(run.data)
+    tree = parser().parse(run.data)
     run.block(tree.root_node.children)
     for name in [name for name, (of, _) in run.functions.items() if of is run and name not in run.called]:
         run.uncalled(name)
@@ -211,7 +189,7 @@ class _ScriptRun:
         elif kind == "if_statement":
             self._if(node)
         elif kind == "case_statement":
-            self._branches([child.children for child in node.children if child.type == "case_item"], whole=False)
+            self._case(node)
         elif kind in ("for_statement", "c_style_for_statement", "while_statement"):
             self._loop(node)
         elif kind == "list":
@@ -225,17 +203,39 @@ class _ScriptRun:
 
     def _if(self, node: Node) -> None:
         branches: list[list[Node]] = [[]]
-        whole = False
         for child in node.children:
-            if child.type == "elif_clause":
+            if child.type in ("elif_clause", "else_clause"):
                 branches.append(list(child.children))
-            elif child.type == "else_clause":
-                branches.append(list(child.children))
-                whole = True
             else:
                 branches[0].append(child)
-        # Where nobody leaves a branch by force, what follows it is not known to run.
-        self._branches(branches, whole=whole)
+        possible: list[list[Node]] = []
+        decided = False
+        for branch in branches:
+            taken = branch[0].type == "else" or self._tested(branch)
+            possible += [branch] if taken is not False else []
+            decided = taken is True
+            if decided:
+                break
+        if decided and len(possible) == 1:
+            self.block(possible[0])
+        else:
+            # Where nobody leaves a branch by force, what follows it is not known to run.
+            self._branches(possible, whole=decided)
+
+    def _case(self, node: Node) -> None:
+        items = [child for child in node.children if child.type == "case_item"]
+        subject = node.child_by_field_name("value")
+        taken = matching(self.word(subject).text if subject is not None else None, items, self)
+        if taken is None:
+            self._branches([item.children for item in items], whole=False)
+        else:
+            self.block(taken.children)
+
+    def _tested(self, branch: Sequence[Node]) -> bool | None:
+        """What the test between `if` and `then` comes to."""
+        tests = list(itertools.takewhile(lambda node: node.type != "then", branch[1:]))
+        named = [node for node in tests if node.is_named]
+        return holds(named[0], self) if len(named) == 1 else None
 
     def _branches(self, branches: Sequence[Sequence[Node]], *, whole: bool) -> None:
         before, state = dict(self.state.variables), self.state
@@ -283,6 +283,10 @@ class _ScriptRun:
         first, *others = node.named_children
         self.statement(first)
         kinds = {child.type for child in node.children if not child.is_named}
+        known = holds(first, self) if len(others) == 1 else None
+        if known is not None:
+            self.block(others if known is ("&&" in kinds) else [])
+            return
         for other in others:
             before, conditional = dict(self.state.variables), self.state.conditional
             # `cd x && train` is what happens where all goes well; `test && X=1` may or may not.
@@ -292,6 +296,10 @@ class _ScriptRun:
             self.state.conditional = conditional
             if tests:
                 self.state.variables = _joined([before, self.state.variables])
+
+    def word(self, node: Node) -> Word:
+        """What a node says, as one word."""
+        return Word(self._parts(node)[0], self.location(node))
 
     def _aside(self, nodes: Sequence[Node]) -> None:
         """In a shell of their own: what they assign is gone afterwards."""
@@ -407,11 +415,11 @@ class _ScriptRun:
         bodies = [part for child in node.children if child.type == "heredoc_redirect" for part in child.children]
         body = next((part for part in bodies if part.type == "heredoc_body"), None)
         if body is not None and len(self.commands) > before:
-            start, end = self._offset(body.start_byte), self._offset(body.end_byte)
-            here = PlacedText(self.text.path, self.text.stretch(start, end))
             quoted = any(part.type == "heredoc_start" and self.source(part)[:1] in "'\"\\" for part in bodies)
-            known = {} if quoted else dict(self.state.variables)
-            self.commands[before] = replace(self.commands[before], heredoc=(here, known))
+            span = self._offset(body.start_byte), self._offset(body.end_byte)
+            parts, spans = ((self.source(body),), (span,)) if quoted else self._parts(body)
+            here = Word(parts, self.location(body), inside=spans)
+            self.commands[before] = replace(self.commands[before], heredoc=here)
 
     def _command(self, node: Node) -> None:
         given = dict(self.state.variables)
@@ -490,7 +498,7 @@ class _ScriptRun:
         inner.commands, inner.functions, inner.called = self.commands, self.functions, self.called
         inner._sourced = self._sourced + 1
         if len(inner.data) <= MAX_BYTES:
-            inner.block(_parser().parse(inner.data).root_node.children)
+            inner.block(parser().parse(inner.data).root_node.children)
 
     # --- words ---
 
@@ -576,7 +584,9 @@ class _ScriptRun:
         elif kind == "ansi_c_string":
             yield _unescaped(self.source(node)[2:-1]), start, end
         elif kind in ("string", "translated_string"):
-            yield from self._string(node)
+            yield from self._mixed(node, node.start_byte + (2 if kind == "translated_string" else 1), end - 1)
+        elif kind == "heredoc_body":
+            yield from self._mixed(node, start, end)
         elif kind == "concatenation":
             for child in node.children:
                 yield from self._raw(child)
@@ -586,7 +596,7 @@ class _ScriptRun:
         elif kind == "command_substitution":
             yield Hole(commands=tuple(self._inner(node))), start, end
         elif kind == "arithmetic_expansion":
-            number = self._arithmetic(node)
+            number = self.arithmetic(node)
             yield Hole() if number is None else str(number), start, end
         elif kind in ("brace_expression", "process_substitution"):
             yield Hole(), start, end
@@ -599,11 +609,10 @@ class _ScriptRun:
         blanks = len(source) - len(source.lstrip()) if node.type == "simple_expansion" else 0
         return node.start_byte + blanks
 
-    def _string(self, node: Node) -> Iterator[tuple[WordPart, int, int]]:
-        at = node.start_byte + (2 if node.type == "translated_string" else 1)
-        end = node.end_byte - 1
+    def _mixed(self, node: Node, at: int, end: int) -> Iterator[tuple[WordPart, int, int]]:
+        """Text, with what is expanded in it."""
         for child in node.children:
-            if child.type in ("string_content", '"', "$"):
+            if child.type in ("string_content", "heredoc_content", '"', "$"):
                 continue
             begins = self._begin(child)
             if begins > at:
@@ -617,7 +626,7 @@ class _ScriptRun:
 
     def _literal(self, start: int, end: int) -> str:
         text = self.data[start:end].decode("utf-8", "replace")
-        return re.sub(_ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
+        return re.sub(ESCAPE, lambda found: "" if found[1] == "\n" else found[1], text)
 
     def _value_of(self, node: Node) -> tuple[tuple[WordPart, ...], Location | None]:
         source = self.source(node).lstrip()
@@ -625,6 +634,8 @@ class _ScriptRun:
         if match is None:
             return self._with_default(source), None
         name = match[1] or match[2]
+        if name == "#" and self.state.positional is not None and not any(w.open for w in self.state.positional):
+            return (str(len(self.state.positional)),), None
         if name.isdecimal():
             given = self._argument(name)
             return (given.parts if given is not None else (Hole(name),)), None
@@ -668,12 +679,12 @@ class _ScriptRun:
             else:
                 todo += each.named_children
 
-    def _arithmetic(self, node: Node) -> int | None:
+    def arithmetic(self, node: Node) -> int | None:
         if node.type in ("arithmetic_expansion", "parenthesized_expression"):
             inner = node.named_children
-            return self._arithmetic(inner[0]) if len(inner) == 1 else None
+            return self.arithmetic(inner[0]) if len(inner) == 1 else None
         if node.type == "binary_expression" and len(node.children) == 3:
-            left, right = self._arithmetic(node.children[0]), self._arithmetic(node.children[2])
+            left, right = self.arithmetic(node.children[0]), self.arithmetic(node.children[2])
             return _computed(self.source(node.children[1]), left, right)
         if node.type in ("simple_expansion", "expansion"):
             value = Word(self._value_of(node)[0], self.location(node))
@@ -683,15 +694,6 @@ class _ScriptRun:
             return int(source)
         bound = self.state.variables.get(source)
         return bound.word.number if bound is not None else None
-
-
-def _without_escapes(text: PlacedText, start: int, end: int) -> Iterator[Piece]:
-    """A stretch between double quotes, without the backslashes that stand for what follows them."""
-    at = start
-    for found in re.finditer(_ESCAPE, text.text[start:end]):
-        yield from text.stretch(at, start + found.start())
-        at = start + found.end() - (found[1] != "\n")
-    yield from text.stretch(at, end)
 
 
 _SIMPLE = frozenset(
@@ -759,27 +761,3 @@ def _common_start(bound: Sequence[ShellVariable]) -> tuple[Word, ...]:
         lambda words: len(set(words)) == 1, zip(*(each.words for each in bound), strict=False)
     )
     return tuple(words[0] for words in together)
-
-
-def quoted_script(
-    word: Word, text: PlacedText, variables: dict[str, ShellVariable], *, early: bool
-) -> tuple[PlacedText, dict[str, ShellVariable]]:
-    """The script that a word is, as behind `bash -c`, where what the outer shell has put into it is a variable.
-    `early` where that happens once for all nodes that run the script."""
-    pieces: list[Piece] = []
-    known = dict(variables)
-    for number, (part, (start, end)) in enumerate(zip(word.parts, word.inside, strict=False)):
-        if isinstance(part, str):
-            own = text.stretch(start, end)
-            if "".join(piece.text for piece in own) != part:
-                own = list(_without_escapes(text, start, end))
-            if "".join(piece.text for piece in own) == part:
-                pieces += own
-            else:
-                at = text.location(start, end)
-                pieces += [Piece(line, at.line, at.column) for line in part.splitlines(keepends=True)]
-        else:
-            name, at = f"_outer_{number}", text.location(start, end)
-            known[name] = ShellVariable((Word((replace(part, early=early or part.early),), at),), at)
-            pieces.append(Piece(f"${{{name}}}", at.line, at.column))
-    return PlacedText(text.path, pieces), known

@@ -137,5 +137,5 @@ class ShellCommand:
     """How often the script has waited before for what runs in the background."""
     folder: str | None = ""
     """From where it is started, seen from where the file is; None where that is not known."""
-    heredoc: tuple[object, ...] = field(default=(), compare=False)
+    heredoc: Word | None = field(default=None, compare=False)
     """What it reads from the file itself, where it does."""

@@ -95,6 +95,11 @@ class Container:
     service: tuple[str, ...] = ()
     """The files of Compose that say more of it, as the command names them, and the name of its service."""
 
+    @property
+    def begins(self) -> str:
+        """Its kind, where a sentence begins with it."""
+        return self.kind[:1].upper() + self.kind[1:]
+
 
 @dataclass(frozen=True)
 class BuiltService:

@@ -91,10 +91,9 @@ class ProcessesExceedGpus(Rule):
         uses = facts is not None and facts.by_local_rank is not None
         if container is None or container.gpus != "" or not uses or not starts_several(launch):
             return
-        kind = f"`{container.kind}`" if container.kind.startswith("docker") else container.kind
         yield self.found(
             container.at,
-            f"{kind[:1].upper()}{kind[1:]} is given no GPU, and each process of {named(launch)} takes one: they end "
+            f"{container.begins} is given no GPU, and each process of {named(launch)} takes one: they end "
             "with `RuntimeError: Found no NVIDIA driver on your system`.",
             remedy=f"Give it some: {container.gpus_remedy}.",
             because=[("the GPU is chosen here", facts.by_local_rank if facts is not None else None)],

@@ -59,16 +59,11 @@ class SharedMemoryTooSmall(Rule):
             workers = facts.workers if facts is not None else None
             if workers is None and not starts_several(launch):
                 continue
-            kind = (
-                container.kind[:1].upper() + container.kind[1:]
-                if not container.kind.startswith("docker")
-                else "`docker run`"
-            )
             why = "the workers of its loader" if workers is not None else "the processes that it starts"
             yield self.found(
                 container.at,
-                f"{kind} gives {named(launch)} 64 MB of shared memory, in which {why} pass their data: a large "
-                "batch ends it with `Bus error`.",
+                f"{container.begins} gives {named(launch)} 64 MB of shared memory, in which {why} pass their data: a "
+                "large batch ends it with `Bus error`.",
                 remedy=f"Give it more: {container.remedy}.",
                 because=[("the loader is made", workers)],
             )

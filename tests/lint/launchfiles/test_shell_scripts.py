@@ -58,6 +58,16 @@ def start(text: str, name: str = "run.sh") -> ProgramStart:
         ("read N; torchrun --nproc_per_node $N t.py", "torchrun nproc-per-node=$N | t.py"),
         ("(N=3); N=2; (N=4); torchrun --nproc_per_node $N t.py", "torchrun nproc-per-node=2 | t.py"),
         ("sbatch <<'EOF'\n#SBATCH --nodes=2\nsrun python t.py\nEOF", "python | t.py"),
+        ("N=2; sbatch <<E\nA=\\$(x)\ntorchrun --n=$N t.py \\$A $B \\$@\nE", "torchrun n=2 | t.py $(x)? $B? $@?"),
+        ("N=2; if [[ $N -gt 1 ]]; then A=--x; else A=--y; fi; torchrun t.py $A", "torchrun | t.py --x"),
+        ("N=2; if (( N > 2 )) || [ \"$N\" = 2 ]; then A=--x; fi; torchrun t.py $A", "torchrun | t.py --x"),
+        ("M=a; if [ $M = b ]; then torchrun b.py; elif [ $M = a ]; then torchrun a.py; fi", "torchrun | a.py"),
+        ("M=a; [[ $M != a ]] && torchrun b.py; [[ -z $M ]] || torchrun a.py", "torchrun | a.py"),
+        ("go() { [ $# -gt 1 ] && shift; torchrun t.py $1; }; go 1 2", "torchrun | t.py 2"),
+        ("M=a; case $M in b|c) torchrun b.py;; a) torchrun a.py;; *) torchrun c.py;; esac", "torchrun | a.py"),
+        ("docker exec -it box torchrun t.py", "torchrun | t.py"),
+        ("tini -s -- torchrun t.py", "torchrun | t.py"),
+        ("ray job submit --no-wait -- torchrun t.py", "torchrun | t.py"),
     ],
 )  # fmt: skip
 def test_a_command_is_read_as_the_shell_reads_it(command: str, expected: str) -> None:
