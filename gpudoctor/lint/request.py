@@ -106,4 +106,4 @@ class Outcome:
     known: tuple[Finding, ...] = ()
     gone: int = 0
     without_pytorch: bool = False
-    """No file that was asked for, or that one of them imports, names PyTorch or a library that trains with it."""
+    """No file that was asked for, or that one of them imports, names PyTorch or a library known to train with it."""

@@ -328,10 +328,11 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
         shadowed=True,
         modules=("models.", "modules."),
         belongs=(("checkpoint_utils.", "distributed", "model_parallel.", "options.", "tasks.", "trainer."), "fairseq"),
+        mentions=("fairseq",),
     )
-    yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"))
-    yield LibraryEntry("mmdet", shadowed=True, belongs=(ALL, "mmengine"))
-    yield LibraryEntry("speechbrain", belongs=(ALL, "speechbrain"))
+    yield LibraryEntry("fastai", shadowed=True, belongs=(ALL, "fastai"), mentions=("fastai",))
+    yield LibraryEntry("mmdet", shadowed=True, belongs=(ALL, "mmengine"), mentions=("mmdet",))
+    yield LibraryEntry("speechbrain", belongs=(ALL, "speechbrain"), mentions=("speechbrain",))
     yield LibraryEntry(
         "trl",
         shadowed=True,
@@ -341,6 +342,7 @@ def _other_frameworks() -> Iterator[LibraryEntry]:
             "trl",
             "SFTTrainer RewardTrainer DPOTrainer KTOTrainer ORPOTrainer CPOTrainer GRPOTrainer",
         ),
+        mentions=("import trl", "from trl"),
     )
 
 

@@ -29,7 +29,7 @@ def summary(
         return f"No mistake found in what was followed of {_files(files)}."
     if not findings and without_pytorch and not missed:
         names = "the file names" if files == 1 else f"the {files} files name"
-        return f"Nothing to check: {names} neither PyTorch nor a library that trains with it."
+        return f"Nothing to check: {names} neither PyTorch nor a library known to train with it."
     by = " by the rules that were checked" if partly else ""
     if not findings and missed:
         told = f"{missed} {'was' if missed == 1 else 'were'} not followed to the end"

@@ -9,7 +9,8 @@ from gpudoctor.lint.contents import fields_of, pairs
 from gpudoctor.lint.domain.abstract_state import NO, ContainerState, TensorState, ValueCell
 from gpudoctor.lint.domain.container import DictOf, TupleOf
 from gpudoctor.lint.domain.data import Loader
-from gpudoctor.lint.domain.function import Instance
+from gpudoctor.lint.domain.function import Instance, class_of
+from gpudoctor.lint.domain.module import UNSEEN
 from gpudoctor.lint.domain.rank import Size, SizeKind
 from gpudoctor.lint.domain.symbols import Length, Operation
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from gpudoctor.diagnostic import Location
     from gpudoctor.lint.domain.function import Class
+    from gpudoctor.lint.domain.module import Module
     from gpudoctor.lint.domain.value import Value, Values
     from gpudoctor.lint.library_context import LibraryContext
 
@@ -141,9 +143,13 @@ def _has_graph(value: Value) -> bool:
     return isinstance(value, Tensor) and value.graph is True and not value.doubtful
 
 
-def as_returned(do: LibraryContext, output: Tensor, cls: Class | None) -> Tensor:
+def as_returned(do: LibraryContext, output: Tensor, model: Module) -> Tensor:
     """The output of a model, with what is known of what its class returns."""
+    cls = class_of(model)
     if cls is None:
+        # Models of libraries return what their layers have computed, in each part of it.
+        if model.made_by != UNSEEN:
+            do.set_state(output, TensorState.returned_graphs, ValueSet([Binding(WHOLE)]))
         return output
     for cell in (TensorState.returned_means, TensorState.returned_graphs):
         places = do.state(cls, cell)

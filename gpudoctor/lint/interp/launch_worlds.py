@@ -79,13 +79,15 @@ def _in_worlds(start: EntryStart, project: Project, launch: str) -> list[Program
     forget_keys()
     programs = _in_each_world(start, project, launch, Budget(MAX_ENTRY_SECONDS, MAX_ENTRY_EVALUATIONS))
     worlds = frozenset(program.world for program in programs)
-    return [_told(replace(program, worlds=worlds), start.started) for program in programs]
+    # Who asks for this launch says so himself.
+    several = start.started.several or launch == LaunchWorld.TORCHRUN.value
+    return [_told(replace(program, worlds=worlds), start.started, several) for program in programs]
 
 
-def _told(program: Program, started: AsStarted) -> Program:
+def _told(program: Program, started: AsStarted, several: bool) -> Program:
     """With what launch files say of how it is started."""
-    of_one = started.of_one if started.several else frozenset[str]()
-    return replace(program, started_in_several=started.several, shown_one_gpu=started.one_gpu, options_of_one=of_one)
+    of_one = started.of_one if several else frozenset[str]()
+    return replace(program, started_in_several=several, shown_one_gpu=started.one_gpu, options_of_one=of_one)
 
 
 def _as_several(start: EntryStart, project: Project, programs: list[Program]) -> list[Program]:
@@ -123,8 +125,11 @@ def with_names(
     The keys of values stay, so that what a finding speaks of is known again.
     """
     start, left = EntryStart(entry, what, started), Budget(min(seconds, MAX_ENTRY_SECONDS), MAX_ENTRY_EVALUATIONS)
-    again = (execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0] for each in programs)
-    return [_told(each, started) for each in again if each is not None]
+    made: list[Program] = []
+    for each in programs:
+        again = execute(start, project, left, each.world, each.assumptions, places, attempts=1)[0]
+        made += [_told(again, started, each.started_in_several)] if again is not None else []
+    return made
 
 
 def _in_each_world(start: EntryStart, project: Project, launch: str, left: Budget) -> list[Program]:

@@ -15,7 +15,6 @@ from gpudoctor.lint.contents import find_method
 from gpudoctor.lint.domain.abstract_state import YES, ModuleState, TensorState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.device import on_cpu
-from gpudoctor.lint.domain.function import class_of
 from gpudoctor.lint.domain.module import Module, Wrapper, WrapperKind, chain_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import FALSE, NO_SHARDS, NONE, TRUE, Value, Values, single_of
@@ -117,7 +116,7 @@ def _forward_of_model(call: Call, module: Module | Wrapper, core: Module, tensor
         study(replace(call, arguments=Arguments((singleton(output),))), part, part.core, device)
     forget_what_forward_sets(call.do, core)
     parallel = module.wrapped_by(WrapperKind.DATA_PARALLEL)
-    return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, class_of(core)))
+    return singleton(gathered(call, core, output) if parallel else as_returned(call.do, output, core))
 
 
 def _meet_weights(call: Call, module: Module | Wrapper, core: Module, devices: Values | None) -> None:

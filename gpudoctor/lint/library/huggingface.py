@@ -201,7 +201,7 @@ def _settings_of_trainer(call: Call[Instance]) -> Values:
     return singleton(made)
 
 
-@MODELS.callable("transformers.*", "diffusers.*")
+@MODELS.callable("transformers.*", "diffusers.*", "peft.*")
 def _library(call: Call) -> Values:
     owner, _, last = call.name.rpartition(".")
     made = owner.rpartition(".")[2]
@@ -295,6 +295,12 @@ def _adapted(call: Call) -> Values:
         call.do.set_state(module, ModuleState.device, where)
     adopt(call.do, module, given)
     return singleton(module)
+
+
+@MODELS.method(Module, "merge_and_unload", "unload")
+def _merged(call: Call[Module]) -> Values:
+    """The model below an adapter, which has become a part of its weights."""
+    return singleton(call.receiver) if call.receiver.made_by.startswith("peft.") else NOT_ANSWERED
 
 
 @MODELS.callable("peft.set_peft_model_state_dict")

@@ -552,3 +552,13 @@ def test_what_starts_the_processes(paper, group: str, launcher: str):
     """
     found = paper(textwrap.dedent(text) + group, launch="auto")
     assert [each.launcher for each in found.programs] == [launcher]
+
+
+def test_who_asks_for_a_launch_says_how_it_is_started(paper) -> None:
+    """A Trainer runs as one process and as several, and nothing else shows which."""
+    source = """
+        from transformers import AutoModel, Trainer, TrainingArguments
+        Trainer(AutoModel.from_pretrained("gpt2"), TrainingArguments("out"), train_dataset=[]).train()
+        """
+    assert paper(source, launch="torchrun").program.launched_in_several
+    assert not any(each.launched_in_several for each in paper(source, launch="auto").programs)

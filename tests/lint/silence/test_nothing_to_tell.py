@@ -97,7 +97,7 @@ def test_who_trains_nothing_is_not_accused(tell: Tell) -> None:
     assert {each["followed"] for each in told.document["programs"] if each["world"]} == {"whole"}
 
 
-NOTHING = "Nothing to check: the file names neither PyTorch nor a library that trains with it."
+NOTHING = "Nothing to check: the file names neither PyTorch nor a library known to train with it."
 EXTRACTS = LIGHTNING.replace("L.Trainer(max_epochs=3).fit(Net())", "print(Net()(torch.randn(4, 8)))")
 
 
@@ -128,7 +128,7 @@ def test_a_script_that_names_no_framework_and_trains_nothing(tell: Tell) -> None
 def test_a_folder_that_trains_with_something_else(tell: Tell) -> None:
     fits = "import tensorflow as tf\ntf.keras.Sequential().fit([], [])\n"
     told = tell(train=fits, plots="print('accuracy')\n")
-    assert told.lines == ["Nothing to check: the 2 files name neither PyTorch nor a library that trains with it."]
+    assert told.lines == ["Nothing to check: the 2 files name neither PyTorch nor a library known to train with it."]
 
 
 def test_a_function_of_the_same_name_is_another_one(tell: Tell) -> None:
