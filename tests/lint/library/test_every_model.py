@@ -197,7 +197,7 @@ REFUSED_TO_OTHERS = {
     ("Function", "main"), ("Function", "remote"), ("Instance", "args"), ("Instance", "start"),
     *(("Instance", "save_hyperparameters"), ("Module", "save_hyperparameters")),
     ("Scaler", "called"), ("Unknown", "shuffle"), ("Unknown", "to_iterable_dataset"), ("Unknown", "train_test_split"),
-    ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
+    ("Module", "merge_and_unload"), ("Module", "unload"), ("Wrapper", "backward"), ("Wrapper", "save_checkpoint"),
     *(("Module", name) for name in (*methods("torch.distributed.fsdp.FSDPModule"), "no_sync")),
 }  # fmt: skip
 """What such files answer for kinds of values that others make, too: tried below."""
@@ -262,6 +262,8 @@ net = Net()
 net.unshard()(loss)
 net.save_hyperparameters(loss)
 net.set_requires_gradient_sync(False)
+net.merge_and_unload()(loss)
+net.unload()
 """
 SAID = """
 import sys
