@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Allocated, Composed, Value, Values, single_of
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.record import dataclass
@@ -37,9 +34,6 @@ class ListOf(Allocated):
     is_setting = True
     is_mutable = True
 
-    identity: Hashable
-    place: Location
-    label: str
     kind: str = "list"
 
 
@@ -49,9 +43,6 @@ class DictOf(Allocated):
 
     is_mutable = True
 
-    identity: Hashable
-    place: Location
-    label: str
     cls: Value | None = None
     """The class of the project that it is of: `class Config(dict)`."""
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import (
     FALSE,
@@ -33,9 +30,6 @@ class Dataset(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     cls: Class | None = None
     made_by: str = ""
     iterable: bool | None = None
@@ -61,10 +55,6 @@ class Dataset(Allocated):
 class RandomGenerator(Allocated):
     """A generator of random numbers apart from that of the process: `torch.Generator()`."""
 
-    identity: Hashable
-    place: Location
-    label: str
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Sampler(Allocated):
@@ -73,9 +63,6 @@ class Sampler(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     made_by: str
     distributed: bool | None
     dataset: Values | None = None
@@ -133,9 +120,6 @@ class Loader(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     dataset: Values | None = None
     sampler: Values | None = None
     batch_sampler: Values | None = None
@@ -204,9 +188,6 @@ class Loader(Allocated):
 class LoaderIterator(Allocated):
     """`iter(loader)`."""
 
-    identity: Hashable
-    place: Location
-    label: str
     loader: Loader
 
 

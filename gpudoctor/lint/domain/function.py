@@ -67,9 +67,6 @@ class Function(Allocated):
     is_choice = True
     is_handed_over = True
 
-    identity: Hashable
-    place: Location
-    label: str
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     scopes: tuple[Hashable, ...]
     file: object
@@ -135,9 +132,6 @@ class Class(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     node: ast.ClassDef
     scope: Hashable
     bases: tuple[Value, ...]
@@ -169,9 +163,6 @@ class Instance(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     cls: Class
 
 
@@ -179,9 +170,6 @@ class Instance(Allocated):
 class Namespace(Allocated):
     """An object whose attributes are settings: `argparse.Namespace`, an OmegaConf node, a click context."""
 
-    identity: Hashable
-    place: Location
-    label: str
     source: str
 
 
@@ -189,27 +177,16 @@ class Namespace(Allocated):
 class Parser(Allocated):
     """`argparse.ArgumentParser` and its groups; groups share the identity of their parser."""
 
-    identity: Hashable
-    place: Location
-    label: str
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Commands(Allocated):
     """A group of commands, of which the user names one: `@click.group()`, `typer.Typer()`."""
-
-    identity: Hashable
-    place: Location
-    label: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Generator(Allocated):
     """A started generator: its body runs when it is iterated or entered."""
 
-    identity: Hashable
-    place: Location
-    label: str
     function: Value
     args: tuple[Values, ...]
     keywords: tuple[tuple[str, Values], ...]

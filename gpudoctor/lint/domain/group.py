@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.value import Allocated, Value
 from gpudoctor.record import dataclass
 
@@ -13,18 +10,11 @@ from gpudoctor.record import dataclass
 class Group(Allocated):
     """A process group other than the default one."""
 
-    identity: Hashable
-    place: Location
-    label: str
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Work(Allocated):
     """What a collective with `async_op=True` returns."""
 
-    identity: Hashable
-    place: Location
-    label: str
     subject: Value | None = None
 
 
@@ -32,9 +22,6 @@ class Work(Allocated):
 class Cluster(Allocated):
     """A queue of a cluster that starts a function in each process of a job, or what that job knows of itself."""
 
-    identity: Hashable
-    place: Location
-    label: str
     class_name: str
 
 
@@ -42,9 +29,6 @@ class Cluster(Allocated):
 class ManagedObject(Allocated):
     """An object of a framework that owns wrapping, placement, sharding or saving: an Accelerator, a Trainer."""
 
-    identity: Hashable
-    place: Location
-    label: str
     framework: str
     made_by: str = ""
     class_name: str = ""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Hashable
 
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import NONE, TRUE, Allocated, Value, Values
 from gpudoctor.record import dataclass
@@ -23,9 +21,6 @@ class Module(Allocated):
     is_model = True
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     cls: Class | None = None
     made_by: str = ""
     parameters: bool | None = None
@@ -71,9 +66,6 @@ class Wrapper(Allocated):
     is_model = True
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     kind: WrapperKind
     inner: Module | Wrapper
     device_ids: Values | None = None
@@ -120,9 +112,6 @@ class Wrapper(Allocated):
 class StateDict(Allocated):
     """What `state_dict()` returned. `prefixed` where its keys start with a wrapper's `module.`."""
 
-    identity: Hashable
-    place: Location
-    label: str
     owner: Value
     prefixed: bool = False
 

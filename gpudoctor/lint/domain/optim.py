@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
-from gpudoctor.diagnostic import Location
 from gpudoctor.lint.domain.arguments import NO_ARGUMENTS, Arguments
 from gpudoctor.lint.domain.function import Class
 from gpudoctor.lint.domain.value import FALSE, Allocated, Value, Values
@@ -18,9 +15,6 @@ class Parameters(Allocated):
     `complete` is false where something unknown may be among them.
     """
 
-    identity: Hashable
-    place: Location
-    label: str
     modules: frozenset[Value]
     complete: bool = True
 
@@ -31,9 +25,6 @@ class Optimizer(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     made_by: str
     modules: frozenset[Value] = frozenset()
     complete: bool = True
@@ -49,9 +40,6 @@ class Scheduler(Allocated):
 
     is_choice = True
 
-    identity: Hashable
-    place: Location
-    label: str
     made_by: str
     optimizer: Value | None = None
     given: Arguments = NO_ARGUMENTS
@@ -63,9 +51,6 @@ class Scheduler(Allocated):
 class Scaler(Allocated):
     """A gradient scaler. `enabled` as given, None where it was left out."""
 
-    identity: Hashable
-    place: Location
-    label: str
     enabled: Values | None = None
     whole: bool = True
     """It does nothing unseen, as scalers that are called do."""

@@ -65,9 +65,6 @@ class Tensor(Allocated):
     is_open = True
     is_tested = True
 
-    identity: Hashable
-    place: Location
-    label: str
     origin: TensorOrigin
     device: Value | None = None
     forwards: frozenset[Hashable] = frozenset()

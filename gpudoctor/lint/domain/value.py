@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+from gpudoctor.diagnostic import Location
 from gpudoctor.lint.flow.condition import ALWAYS, Condition, Divergence, Literal
 from gpudoctor.lint.flow.interning import age, interned
 from gpudoctor.lint.flow.valueset import ValueSet, set_of
@@ -12,8 +13,6 @@ from gpudoctor.record import compared, dataclass, field, replace
 
 if TYPE_CHECKING:
     from enum import Enum
-
-    from gpudoctor.diagnostic import Location
 
 
 MAX_PARTS = 64
@@ -466,10 +465,10 @@ def _first_like(value: Composed) -> Hashable:
     return found
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Allocated(Value):
     """A value with an identity: made at a place, once for each time the program came by."""
 
-    __slots__ = ()
     is_object = True
     identity: Hashable
     place: Location
