@@ -41,9 +41,9 @@ from gpudoctor.lint.process_state import fresh_stack
 from gpudoctor.lint.program import Program
 from gpudoctor.lint.request import Outcome
 from gpudoctor.lint.runtime.result_memory import ResultMemory
-from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.atomic_write import NotWritten, write_bytes
 from gpudoctor.lint.source.encoding import UndecodableError, encoding_of
+from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import replace
 from gpudoctor.registry import find_rules
 from gpudoctor.rule import Rule

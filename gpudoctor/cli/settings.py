@@ -10,7 +10,7 @@ from gpudoctor.config import Config, find_config, read_config
 from gpudoctor.errors import UsageError
 from gpudoctor.lint.lint_options import LintOptions, request_of
 from gpudoctor.lint.request import Request
-from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import dataclass, replace
 from gpudoctor.registry import Registry, find_rules
 from gpudoctor.report.formats import WITH_EDITS

@@ -94,13 +94,13 @@ def _relevant_definitions(file: SourceFile) -> frozenset[str] | None:
 
 @with_room
 def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
+    ways = _ways(request, path)
     project, entry = project_of(path, sources)
     if entry is None:
         return EntryResult(shown_path(path), unreadable=tuple(project.unreadable), partly=True)
     # Where only built-in rules run, it is known what they are about.
     if request.only_built_in:
         project.followed = _relevant_definitions
-    ways = _ways(request, path)
     started = StartedEntry(entry, project, request)
     programs: list[Program] = []
     findings: list[tuple[AsStarted, tuple[Finding, ...], list[Program]]] = []
@@ -115,7 +115,7 @@ def _examine(path: str, request: Request, sources: Sources) -> EntryResult:
         found, covered = judged(here, way, started)
         findings.append((way, with_worlds(found, certain=not way.differs), here))
         coverage += covered
-        with started.part(f"what starts {started.shown}"):
+        with started.part("what starts"):
             facts = facts_with(facts, here, way, ways, started.programs)
         programs += here
     failures = started.failures

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.ask_rules import Failures, judged_by
-from gpudoctor.lint.interp.limits import MIN_PART_SECONDS
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
@@ -31,16 +30,16 @@ def judged(
     answers = [judged_by(request.rules, program, started.failures, started.left) for program in programs]
     found = [findings for findings, _ in answers]
     if any(found):
-        with started.part(f"the words of what is found in {started.shown}"):
+        with started.part("the words of what is found in"):
             # Imported late: most programs make no mistake.
             from gpudoctor.lint.results.remedy_words import in_words_of
 
             found = [[in_words_of(file_of(each.location.path), each) for each in findings] for findings in found]
     if any(each.repair for findings in found for each in findings):
         # Whoever only looks is told what could be fixed, and no bug or limit of that may hide what is found.
-        guard = (started.failures if request.fixes else Failures()).of(f"writing fixes for {started.shown}")
+        failures = started.failures if request.fixes else Failures()
         # The execution in it has one part, the writing behind it another.
-        with guard, started.left.part(2 * MIN_PART_SECONDS):
+        with started.part("writing fixes for", failures, parts=2):
             # Imported late: most programs have nothing to be fixed.
             from gpudoctor.lint.fix.fixes import with_fixes
 

@@ -22,11 +22,6 @@ UNPARSABLE = (SyntaxError, RecursionError, MemoryError, SystemError, ValueError,
 """How Python's parser ends with what is no program: deep nesting in one of three ways, which its version decides."""
 
 
-def most_bytes(path: str) -> int:
-    """How large a file may be."""
-    return MAX_NOTEBOOK_BYTES if path.endswith(".ipynb") else MAX_FILE_BYTES
-
-
 def too_much(text: str) -> str:
     """Why a program is too large to be parsed; empty where it is not."""
     if len(text) > MAX_FILE_BYTES:

@@ -27,24 +27,22 @@ class StartedEntry:
         self.project, self.request = project, request
         self.failures = Failures()
         self.left = Budget(MAX_ALL_SECONDS)
-        with self.part(f"reading {self.shown}"):
+        with self.part("reading"):
             self._what = classify(entry, project)
 
-    @property
-    def shown(self) -> str:
-        """The path of its file, as users know it."""
-        return self._entry.source.shown
+    def part(self, what: str, failures: Failures | None = None, parts: int = 1) -> ExitStack:
+        """Work on the entry: no bug of it hides what the others find, and no time of it all of theirs.
 
-    def part(self, what: str) -> ExitStack:
-        """A part of the work: no bug of it hides what the others find, and no time of it all of theirs."""
+        It is `what` that is done with the file, and takes the time of so many `parts`.
+        """
         stack = ExitStack()
-        stack.enter_context(self.failures.of(what))
-        stack.enter_context(self.left.part(MIN_PART_SECONDS))
+        stack.enter_context((failures or self.failures).of(f"{what} {self._entry.source.shown}"))
+        stack.enter_context(self.left.part(parts * MIN_PART_SECONDS))
         return stack
 
     def programs(self, way: AsStarted, launch: str = "") -> list[Program]:
         """The programs of one way of starting it, as one launch makes them, or as was asked for."""
-        with self.part(f"executing {self.shown} symbolically"):
+        with self.part("symbolic execution of"):
             return programs_of(self._entry, self._what, self.project, launch or self.request.launch, way)
         return []
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.errors import UsageError
-from gpudoctor.lint.size_limits import most_bytes
+from gpudoctor.lint.source.file_queries import most_bytes
 from gpudoctor.record import dataclass, replace
 from gpudoctor.triage.changed_lines import changed_lines
 

@@ -10,8 +10,9 @@ import ast
 import gc
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from gpudoctor.lint.discovery.top_level import (
     computes,
@@ -20,7 +21,7 @@ from gpudoctor.lint.discovery.top_level import (
     name_parts,
     started_by_decorator,
 )
-from gpudoctor.lint.source.file import SourceFile, Unreadable, once_a_file, read_source
+from gpudoctor.lint.source.file import SourceFile, Unreadable, read_source
 from gpudoctor.lint.source.file_traits import FileTraits, Role
 from gpudoctor.lint.source.layout import in_package, is_command, started_in
 from gpudoctor.lint.source.project import project_of
@@ -29,6 +30,8 @@ from gpudoctor.record import dataclass, replace
 if TYPE_CHECKING:
     from gpudoctor.lint.source.file import Sources
     from gpudoctor.lint.source.project import ModuleFile, Project
+
+A = TypeVar("A")
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,19 @@ class Classified:
     line: int = 1
     commands: tuple[str, ...] = ()
     deeds: tuple[ast.stmt, ...] = ()
+
+
+def once_a_file(look: Callable[[SourceFile], A]) -> Callable[[SourceFile], A]:
+    """Let a function of one file look at it once, however often it is asked."""
+
+    @wraps(look)
+    def ask(source: SourceFile) -> A:
+        seen = source.seen
+        if look not in seen:
+            seen[look] = look(source)
+        return cast("A", seen[look])
+
+    return ask
 
 
 # --- the one answer ---------------------------------------------------------------------------------------------------

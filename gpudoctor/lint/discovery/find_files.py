@@ -11,9 +11,8 @@ from gpudoctor.diagnostic import Problem
 from gpudoctor.lint.discovery.content_signs import concerns_training, may_start, speaks_of_training
 from gpudoctor.lint.discovery.walk import PROGRAMS, collect
 from gpudoctor.lint.request import STDIN
-from gpudoctor.lint.size_limits import most_bytes
 from gpudoctor.lint.source.encoding import plain_bytes
-from gpudoctor.lint.source.file_queries import digest_of, first_bytes
+from gpudoctor.lint.source.file_queries import digest_of, first_bytes, most_bytes
 from gpudoctor.lint.source.launch_names import launch_kind, may_start_training
 from gpudoctor.record import dataclass, field
 

@@ -8,23 +8,21 @@ import os
 import stat
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, wraps
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.lint.process_state import fresh_stack, no_warnings
-from gpudoctor.lint.size_limits import UNPARSABLE, most_bytes, too_much
+from gpudoctor.lint.size_limits import UNPARSABLE, too_much
 from gpudoctor.lint.source.encoding import UndecodableError, decode
-from gpudoctor.lint.source.file_queries import CONTENT, digest_of, note
+from gpudoctor.lint.source.file_queries import CONTENT, digest_of, most_bytes, note
 from gpudoctor.lint.source.launch_names import launch_kind
-from gpudoctor.record import dataclass, replace
+from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
     # Nobody reads what a field is, and most files are no notebooks.
     from gpudoctor.lint.notebooks.cells import Cells  # noqa: TC004
-
-A = TypeVar("A")
 
 NOTEBOOK = ".ipynb"
 
@@ -49,6 +47,8 @@ class SourceFile:
     """Cells that cannot be read, and are no part of the program."""
     launches: bool = False
     """It is no program but starts some: a shell script, a Dockerfile. Its tree is empty."""
+    seen: dict[object, object] = field(default_factory=dict)
+    """What was seen in it, by who looked (`classify.once_a_file`)."""
 
     def forget_tree(self) -> None:
         """Free the tree, which takes twenty times the memory of the text. It is made anew where it is asked for."""
@@ -134,11 +134,6 @@ class SourceFile:
         """By line, at which of its bytes no character begins: a long line is asked for once for each node on it."""
         return {}
 
-    @cached_property
-    def seen(self) -> dict[object, object]:
-        """What was seen in it, by who looked (`once_a_file`)."""
-        return {}
-
     def __repr__(self) -> str:
         return f"SourceFile({self.shown})"
 
@@ -191,19 +186,6 @@ class Unreadable:
         if self.is_newer:
             return f"install gpudoctor with Python {self.needs_python} or newer, so that it can read this file"
         return "bring the file to the Python that PyTorch needs today (3.10 or newer); nothing in it was checked"
-
-
-def once_a_file(look: Callable[[SourceFile], A]) -> Callable[[SourceFile], A]:
-    """Let a function of one file look at it once, however often it is asked."""
-
-    @wraps(look)
-    def ask(source: SourceFile) -> A:
-        seen = source.seen
-        if look not in seen:
-            seen[look] = look(source)
-        return cast("A", seen[look])
-
-    return ask
 
 
 class Sources:

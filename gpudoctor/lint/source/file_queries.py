@@ -18,7 +18,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-from gpudoctor.lint.size_limits import MAX_SETUP_BYTES, most_bytes
+from gpudoctor.lint.size_limits import MAX_FILE_BYTES, MAX_NOTEBOOK_BYTES, MAX_SETUP_BYTES
 
 A = TypeVar("A")
 KeptAnswers = dict[tuple[str, str], object]
@@ -28,6 +28,11 @@ _QUESTIONS: dict[str, Callable[[str], object]] = {}
 # The context holds these, so that each thread notes and remembers its own.
 _NOTED: ContextVar[KeptAnswers | None] = ContextVar("noted answers", default=None)
 _REMEMBERED: ContextVar[KeptAnswers | None] = ContextVar("remembered answers", default=None)
+
+
+def most_bytes(path: str) -> int:
+    """How large a file may be."""
+    return MAX_NOTEBOOK_BYTES if path.endswith(".ipynb") else MAX_FILE_BYTES
 
 
 def digest_of(data: bytes) -> str:
