@@ -357,8 +357,14 @@ def _waiting(rank: int, answer: dict[str, Any]) -> Waiting:
     old = started is not None and answer["at"] - started.began > _OLD
     inside = _waits(stack)
     here = _standing(rank, stack, started if inside or old else None, waits=inside or old)
+    done = [each for each in answer["collectives"] if each["done"]]
     return replace(
-        here, steps=answer["steps"], batches=answer["batches"], transferred=answer["transferred"], told=answer["told"]
+        here,
+        steps=answer["steps"],
+        batches=answer["batches"],
+        transferred=answer["transferred"],
+        told=answer["told"],
+        before=collective_of(done[-1]).place if done and not done[-1]["of_wrapper"] else None,
     )
 
 

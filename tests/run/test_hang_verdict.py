@@ -6,7 +6,10 @@ import pytest
 
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.record import replace
+from gpudoctor.registry import find_rules
 from gpudoctor.run.hang_verdict import HangKind, verdict_of
+from gpudoctor.run.internal_errors import Faults
+from gpudoctor.run.observe import judged
 from gpudoctor.run.outcome import Watched, hangs_untold, where
 from gpudoctor.run.recording import RecordedCollective, Recording, StackFrame, Waiting
 
@@ -93,3 +96,35 @@ def test_a_hang_is_told_beside_findings_that_do_not_speak_of_it(at: Location | N
     recording = Recording(ranks=(), hang=(in_collective(0), elsewhere(1)))
     assert hangs_untold(Watched(recording, found, (), lambda _: (), linted=False)) is untold
     assert not hangs_untold(Watched(Recording(ranks=()), found, (), lambda _: (), linted=False))
+
+
+def told(rank: int, came_with: str, at: Location = HERE) -> Waiting:
+    """A rank on virtual GPUs that came with something else than another one."""
+    return Waiting(rank, at, "mean", None, (StackFrame(at, "mean", own=True),), waits=True, told=came_with)
+
+
+@pytest.mark.parametrize(
+    ("hang", "found"),
+    [
+        # Both went round, one of them once more.
+        ([replace(in_collective(0), before=HERE), replace(in_collective(1), place=THERE, before=HERE)], ["GPU517"]),
+        ([in_collective(0), replace(in_collective(1), place=THERE, before=HERE)], ["GPU501"]),
+        (
+            [in_collective(0), told(1, "waits with `all_reduce` of 8 bytes, where [...] `all_reduce` of 4 bytes,")],
+            ["GPU518"],
+        ),
+        ([in_collective(0), told(1, "waits with `barrier` of 0 bytes, where [...] `all_reduce` of 4 bytes,")], []),
+        (
+            [
+                in_collective(0),
+                told(1, "waits with `all_reduce` of 8 bytes, where [...] `all_reduce` of 4 bytes,", THERE),
+            ],
+            ["GPU501"],
+        ),
+    ],
+)
+def test_the_mistake_that_a_wait_shows(hang: list[Waiting], found: list[str]) -> None:
+    cards = [card for card in find_rules().cards if card.code in ("GPU501", "GPU512", "GPU517", "GPU518")]
+    faults = Faults()
+    assert [each.code for each in judged(Recording((), status=None, hang=tuple(hang)), cards, faults)] == found
+    assert not faults.told

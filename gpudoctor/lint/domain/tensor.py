@@ -27,11 +27,13 @@ class TensorOrigin(enum.Enum):
 
 
 class Extent(enum.Enum):
-    """How many numbers a tensor surely holds."""
+    """How many numbers a tensor surely holds, or what decides on that."""
 
     NUMBER = "a single number"
     EACH_GPU = "one number for each GPU"
     """What `DataParallel` gathers where the forward returned a single number."""
+    CHOICE = "one answer for each number of another tensor"
+    OF_DATA = "as many as the numbers of another tensor say"
 
 
 class MarkKind(enum.Enum):

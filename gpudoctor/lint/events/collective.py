@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.domain.group import ManagedObject, Work
+from gpudoctor.lint.domain.group import Group, ManagedObject, Work
 from gpudoctor.lint.domain.module import Wrapper
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import NONE, Value, Values, single_of
 from gpudoctor.lint.events.event_context import Event, Loop
 from gpudoctor.lint.flow.condition import Divergence
@@ -84,6 +84,19 @@ class Collective(Event):
         return only if isinstance(only, Tensor) and only.origin is TensorOrigin.GRADIENT else None
 
     @property
+    def picked(self) -> Tensor | None:
+        """What this rank gives, where its own data says how many numbers that holds, and every rank must give as many:
+        only what is gathered into a list may have other sizes, where that list says so."""
+        given, into = single_of(self.subject if self.sent is None else self.sent), single_of(self.subject)
+        if not (self.adds_up or self.gathers) or self.objects or self.by != "torch.distributed":
+            return None
+        first = into if isinstance(into, Tensor) or not isinstance(self.returned, Work) else self.returned.subject
+        like = first is into or (isinstance(first, Tensor) and first.extent is Extent.OF_DATA)
+        if not like or not isinstance(given, Tensor) or given.extent is not Extent.OF_DATA:
+            return None
+        return given if given.dependence & (Divergence.LOCAL | Divergence.RANK) else None
+
+    @property
     def gives_tensors(self) -> bool:
         """This rank gives a tensor, on some path."""
         return self.sent is not None and self.sent.any(lambda value: isinstance(value, Tensor))
@@ -92,6 +105,15 @@ class Collective(Event):
     def of_all_ranks(self) -> bool:
         """It is for the default group, of which every rank is a member."""
         return self.group is None or self.group.all(lambda group: group == NONE)
+
+    @property
+    def among(self) -> Value | None:
+        """The group whose members must call it in the same order; None where that is not known, or where it goes on in
+        the background, as those of several groups may beside each other."""
+        if self.of_all_ranks:
+            return NONE
+        group = single_of(self.group)
+        return group if isinstance(group, Group) and not self.asynchronous else None
 
     @property
     def gathers(self) -> bool:

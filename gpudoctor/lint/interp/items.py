@@ -194,7 +194,7 @@ def _item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values
         return entry(m, value, only, node)
     answer = HOOKS.items.get(type(value))
     if answer is not None:
-        return answer(m, value, constant_of(only), node)
+        return answer(m, value, constant_of(only) if type(only) not in HOOKS.items else only, node)
     return library.library_item(m, value, index, node)
 
 

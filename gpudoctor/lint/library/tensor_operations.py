@@ -16,7 +16,7 @@ from gpudoctor.lint.domain.device import CPU
 from gpudoctor.lint.domain.group import Work
 from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.symbols import Length, ParameterName, asked_of
-from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
+from gpudoctor.lint.domain.tensor import Extent, Tensor, TensorOrigin, tensors_in
 from gpudoctor.lint.domain.value import Const, Unknown, Value, Values
 from gpudoctor.lint.events.data_loading import BatchCut
 from gpudoctor.lint.events.placement import ConstantMixed
@@ -55,14 +55,22 @@ def combine(do: LibraryContext, values: list[Value], node: ast.AST) -> Values:
     if isinstance(node, (ast.Compare, ast.BinOp, ast.AugAssign)):
         check_meeting(do, values, "this operation", do.place(node))
     if isinstance(node, ast.Compare):
-        return singleton(without_graph(_still_constant(values, result)))
+        return singleton(of_extent(without_graph(_still_constant(values, result)), Extent.CHOICE))
     if isinstance(node, (ast.BinOp, ast.AugAssign)):
         result = after_operator(node.op, values[-1], result)
     arithmetic = isinstance(node, (ast.BinOp, ast.AugAssign, ast.UnaryOp))
     if arithmetic:
         result = _still_constant(values, result)
         result = of_arithmetic(do, result, values, operator_of(node), do.place(node))
-    return singleton(of_extent(result, extent_of_sum(values)) if arithmetic else result)
+    return singleton(of_extent(result, _extent(values, node)) if arithmetic else result)
+
+
+def _extent(values: list[Value], node: ast.AST) -> Extent | None:
+    """Of `a & b` and `~a` of answers, or of a sum."""
+    if isinstance(getattr(node, "op", None), (ast.BitAnd, ast.BitOr, ast.BitXor, ast.Invert)):
+        answers = all(isinstance(each, Tensor) and each.extent is Extent.CHOICE for each in values)
+        return Extent.CHOICE if answers else None
+    return extent_of_sum(values)
 
 
 def _still_constant(values: list[Value], result: Value) -> Value:
@@ -96,6 +104,10 @@ def _written(do: LibraryContext, old: Values, by: Values, node: ast.AST) -> None
 def part(do: LibraryContext, tensor: Tensor, key: object, node: ast.AST) -> Values:
     """An item of a tensor, or of a batch whose shape is not known."""
     whole = as_reduced(do, tensor)
+    if isinstance(key, Tensor):
+        # `scores[scores > 0.5]`: so many as the data says.
+        picked = Extent.OF_DATA if key.extent is Extent.CHOICE else None
+        return part(do, tensor, None, node).map(lambda each: of_extent(each, picked))
     label = do.text(node, 40) if isinstance(node, ast.Subscript) else ""
     found = part_of(do, whole, do.allocation_site(do.place(node)), do.place(node), label, key)
     # `x[0]` may be a number, `x[:n]` is none.

@@ -616,7 +616,9 @@ def _method(call: Call[Tensor]) -> Values:
             call.do.set_state(tensor, TensorState.scaled_in_place, singleton(changed))
         note_in_place(call.do, tensor, call.name)
         return singleton(tensor)
-    result = of_extent(of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name))
+    result = of_extent(
+        of_arithmetic(call.do, result, operands, call.name, call.place), extent_by(call, call.name, operands)
+    )
     result = after_operation(call.name, operands, result)
     result = cut(result, call.name)
     if call.name == "mean" and isinstance(result, Tensor) and result.extent is Extent.NUMBER:

@@ -174,16 +174,18 @@ def _operation(call: Call) -> Values:
             _note_noise(call, given)
         operands = _operands(call)
         result = combined(call.do, given, call.place, call.label, operands)
+        extent = extent_by(call, last, given)
         if last in FILLED:
-            return singleton(filled(result, [each for values in call.args[1:] for each in values]))
+            like = filled(result, [each for values in call.args[1:] for each in values])
+            return singleton(of_extent(like, extent))
         if last in MEETING:
             check_meeting(call.do, operands, call.name, call.place)
         result = of_arithmetic(call.do, result, given, last, call.place)
         if last in NOT_DIFFERENTIABLE:
-            return singleton(without_graph(result))
+            return singleton(without_graph(of_extent(result, extent)))
         whole = reduces(call.keywords.get("reduction")) and "reduce" not in call.keywords
         mean = whole and takes_mean(call.keywords.get("reduction"))
-        result = after_operation(last, given, of_extent(result, extent_by(call, last)))
+        result = after_operation(last, given, of_extent(result, extent))
         return singleton(joined(as_loss(cut(result, last), last, whole, mean), operands, last))
     divergence = Divergence.NONE
     for value in given:

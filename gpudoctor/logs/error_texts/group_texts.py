@@ -159,7 +159,7 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         _OWN,
         "The ranks have called different collectives, or with tensors of different shapes.",
         "Let every rank call the same collectives in the same order, with tensors of one shape.",
-        likely=("GPU512", "GPU501"),
+        likely=("GPU512", "GPU501", "GPU518"),
     ),
     ErrorText(
         r"Message truncated : received|message truncated : receiving",
@@ -167,16 +167,16 @@ GROUP_TEXTS: tuple[ErrorText, ...] = (
         "NCCL got more or fewer bytes than it waited for: the ranks call different collectives, or with tensors of "
         "different sizes.",
         "Let every rank call the same collectives in the same order, with tensors of one shape.",
-        likely=("GPU512", "GPU501"),
+        likely=("GPU512", "GPU501", "GPU518"),
         library="nccl",
     ),
     ErrorText(
         r"Received data size doesn't match expected size|op\.preamble\.length <= op\.nbytes|enforce fail.*nbytes",
         _OWN,
-        "Collectives met that do not belong together: the ranks call them in different orders, or some ranks call one "
-        "that the others do not.",
-        "Let every rank call the same collectives in the same order.",
-        likely=("GPU501", "GPU512"),
+        "Collectives met that do not belong together: the ranks call them in different orders, some ranks call one "
+        "that the others do not, or all call it with tensors of different sizes.",
+        "Let every rank call the same collectives in the same order, with tensors of one shape.",
+        likely=("GPU501", "GPU512", "GPU518"),
         library="gloo",
     ),
     ErrorText(

@@ -347,6 +347,12 @@ class Pass:
     """Batches that the loader leaves out in each pass."""
 
     @property
+    def learns_from_all(self) -> bool:
+        """It came to the end of the loader, and each batch had a backward: without one, in a round, a rank leaves the
+        others alone in it, which is another mistake."""
+        return self.ended and self.batches <= self.backwards
+
+    @property
     def kept_all(self) -> bool:
         """Nothing is missing from `places`."""
         return self.places is not None and len(self.places) == self.samples
@@ -548,7 +554,8 @@ class Drift:
 
 @dataclass(frozen=True)
 class Uneven:
-    """One rank has gone through its loader to the end (`over`), and another has made as many steps and goes on."""
+    """One rank has gone through its loader to the end (`over`), and another has more batches in the same pass
+    (`going_on`)."""
 
     short: int
     longer: int
@@ -583,11 +590,19 @@ class Waiting:
     told: str = ""
     """What NCCL says of it, where it is on another node and could not be asked itself, or what the stand-in for NCCL
     says: it came with something else than another rank."""
+    before: Location | None = None
+    """Where the program called the last collective that this rank has done."""
 
     @property
     def asks_for_state(self) -> bool:
         """The program has called what puts a sharded state together."""
         return _asks_for_state(self.stack)
+
+    @property
+    def brings_another_size(self) -> bool:
+        """It came with the same call as another rank, and with more or fewer bytes."""
+        names = self.told.split("`")[1::2]
+        return len(names) == 2 and names[0] == names[1]
 
     @property
     def asks_somebody(self) -> bool:
@@ -726,9 +741,11 @@ class Recording:
             later = {(each.number, each.loader): each for each in longer.training_passes}
             for over in short.training_passes:
                 going_on = later.get((over.number, over.loader))
-                # A round without a backward is another mistake: the rank has left the others alone in it.
-                whole = over.ended and over.batches <= over.backwards
-                if whole and going_on is not None and _goes_on(longer, going_on, over):
+                if going_on is None or not over.learns_from_all:
+                    continue
+                # Gradients do not tell of which epoch they are: whoever has fewer batches is missed at the very end.
+                earlier = going_on.learns_from_all and going_on.batches > over.batches
+                if earlier or _goes_on(longer, going_on, over):
                     return Uneven(short.rank or 0, longer.rank or 0, over, going_on)
         return None
 

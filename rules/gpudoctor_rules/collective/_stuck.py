@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 COLLECTIVE, FORWARD, BACKWARD = "GPU501", "GPU502", "GPU503"
 """What the wait shows by itself: the program's own collective, or DDP's in a forward or a backward. A rank that has
 left the loop of the others waits somewhere, too, so where lint suspects one of these, that is what it is."""
+UNLIKE_SIZES = "GPU518"
+ROUNDS = "GPU517"
+"""What it is where all ranks called the same again and again, and one of them once more than the others."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,9 @@ def _stuck(recording: Recording) -> Stuck | None:
     # Who receives has called no collective; only the order of calls may be why nobody sends.
     if any(each.receives for each in waits) and not any(each.told for each in waits) and not _suspected(recording):
         return None
-    first = min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
+    # All have called the same again and again, and one of them goes round once more.
+    again = next((each for each in waits if all(other.before == each.place for other in recording.hang)), None)
+    first = again or min(waits, key=lambda each: (_ORDER.get(_kind(each.stack), 1), each.rank))
     others = [each for each in recording.hang if each.rank != first.rank]
     # Who is busy with something of its own may only be slow, and come later.
     if any(not each.waits and each.silence != _ENDED for each in others) and not _suspected(recording):
@@ -62,11 +67,36 @@ def _stuck(recording: Recording) -> Stuck | None:
     assert first.place is not None
     what = _WAITS.get(_kind(first.stack), _name(first))
     return Stuck(
-        _code(_kind(first.stack), recording),
+        ROUNDS if again and not _suspected(recording) else _code(_kind(first.stack), recording),
         first.place,
         f"Rank {first.rank} waits in {what} for the others forever: {_elsewhere(others, gone)}.",
         tuple((f"rank {each.rank} is here", each.place) for each in others),
     )
+
+
+def of_unlike_sizes(recording: Recording) -> Iterator[tuple[Location, str]]:
+    """The call of the program in which all ranks stood that stopped, each with a tensor of another size."""
+    waits = [each for each in recording.hang if each.waits]
+    told = next((each for each in waits if each.brings_another_size and _kind(each.stack) == COLLECTIVE), None)
+    if told is None:
+        yield from _ended_for_its_size(recording)
+    elif told.place is not None and {each.place for each in waits} == {told.place} and not told.asks_for_state:
+        yield told.place, f"All ranks call this, and rank {told.rank} {told.told.rstrip(',')}: these do not fit."
+
+
+def _ended_for_its_size(recording: Recording) -> Iterator[tuple[Location, str]]:
+    """Gloo has ended ranks, and the others missed them in the call in which these stood."""
+    crashes = [crash for _, crash in recording.crashes()]
+    dead = [each for each in recording.ranks if each.crash is None and not each.over]
+    if not crashes or not dead or not all(crash.lost_connection for crash in crashes):
+        return
+    ends = [each.fatal for each in dead if each.fatal is not None]
+    places = [end.place for end in ends if end.place is not None]
+    missed, where = crashes[0], crashes[0].place
+    if where is None or _kind(missed.frames[::-1]) != COLLECTIVE or not all(end.aborts for end in ends):
+        return
+    if {*places} <= {where} and (len(places) == len(dead) or UNLIKE_SIZES in recording.suspected):
+        yield where, f"All ranks called this, and gloo ended {_names(dead)} for what came: the sizes differ."
 
 
 def _torn(recording: Recording) -> Stuck | None:
@@ -113,8 +143,9 @@ def _in_words(kind: str) -> str:
     return _WAITS.get(kind, "a collective")
 
 
-_SUSPECTED_ONLY = ("GPU508", "GPU512")
-"""Mistakes whose wait looks like that of others: a group that some ranks make, and collectives in different orders."""
+_SUSPECTED_ONLY = ("GPU508", "GPU512", ROUNDS)
+"""Mistakes whose wait looks like that of others: a group that some ranks make, collectives in different orders, and
+loops of which some ranks make more rounds."""
 _ORDER = {FORWARD: 0, COLLECTIVE: 1, BACKWARD: 2}
 _MAKING = "making"
 """DDP compares the models of the ranks when it is made: a collective like those of the program."""

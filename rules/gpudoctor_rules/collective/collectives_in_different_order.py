@@ -16,8 +16,9 @@ automatic fix.
 
 ## Silent when
 
-Both sides call the same in the same order, or not the same at all (that is another mistake); the calls name groups of
-their own; a set is sorted first, holds numbers, or it is not known what it holds.
+Both sides call the same in the same order, or not the same at all (that is another mistake), as where each has a group
+of its own; it is not known which groups the calls name, or calls of several groups go on in the background; a set is
+sorted first, holds numbers, or it is not known what it holds.
 
 ## Sources
 
@@ -27,6 +28,7 @@ https://docs.pytorch.org/docs/stable/distributed.html#collective-functions; run 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
@@ -85,15 +87,17 @@ class CollectivesInDifferentOrder(Rule):
         for (where, guard), mine in sides.items():
             # Each pair of sides is looked at once.
             theirs = sides.get((where, guard.negated()), []) if guard.holds else []
-            names, others = [event.call for event in mine], [event.call for event in theirs]
+            calls, others = [(each.call, each.among) for each in mine], [(each.call, each.among) for each in theirs]
             # Where one side lacks a call, it is the missing partner that is reported.
-            if names == others or sorted(names) != sorted(others):
+            if calls == others or Counter(calls) != Counter(others):
                 continue
             # The first that do not fit stand still, and the rest is never reached.
-            at = next(index for index, name in enumerate(names) if name != others[index])
+            at = next(index for index, call in enumerate(calls) if call != others[index])
+            here, there = theirs[at].call, mine[at].call
             yield self.found(
                 at=theirs[at].location,
-                message=f"Here some ranks call `{others[at]}` while the others call `{names[at]}`: on the two sides of "
+                message=f"Here some ranks call `{here}` while the others call `{there}`"
+                f"{' in another group' if here == there else ''}: on the two sides of "
                 "a test on the rank, the same collectives stand in different orders.",
                 remedy="Put them into the same order on both sides, or call them once, outside of the test.",
                 because=[("the ranks diverge here", guard.atom.place), ("the others are here then", mine[at].location)],
@@ -105,8 +109,8 @@ def _sides(program: Program) -> dict[tuple[Side, Literal], list[Collective]]:
     found: dict[tuple[Side, Literal], list[Collective]] = {}
     for event in program.events(Collective):
         guards = event.rank_guards
-        # Groups of their own may have their own order, and sides of sides are left alone.
-        if len(guards) == 1 and event.group is None:
+        # Sides of sides are left alone.
+        if len(guards) == 1 and event.among is not None:
             rounds = tuple((loop.identity, loop.pass_) for loop in event.loops)
             found.setdefault(((event.context.frames, rounds), guards[0]), []).append(event)
     return found

@@ -56,7 +56,7 @@ from gpudoctor_rules._error_texts import STUCK
 from gpudoctor_rules.collective._together import JointStep, steps_together
 
 if TYPE_CHECKING:
-    from gpudoctor.api.pack import Event, Literal, Loop, Program, Values
+    from gpudoctor.api.pack import Event, Literal, Loop, Program, Recording, Values
 
 
 class RoundsDifferBetweenRanks(Rule):
@@ -67,6 +67,7 @@ class RoundsDifferBetweenRanks(Rule):
     severity = Severity.WARNING
     errors = STUCK
     stops = True
+    shows_when = ("distributed", "ended_well")
     since = "0.1"
     of_ranks = True
     needs = (Backward, Collective, Forward)
@@ -96,6 +97,11 @@ class RoundsDifferBetweenRanks(Rule):
                 # All samples may happen to be of one size.
                 confidence=Confidence.LIKELY,
             )
+
+    def in_run(self, recording: Recording) -> Iterator[Finding]:
+        from gpudoctor_rules.collective._stuck import standstill
+
+        return standstill(self, recording, "Let all ranks make the same number of iterations.")
 
     def _begun_apart(self, step: JointStep, told: set[Location]) -> Iterator[Finding]:
         """`if rank == 0: begin = checkpoint["epoch"]`, then `for epoch in range(begin, epochs)`."""

@@ -85,10 +85,13 @@ class UnevenBatches(Rule):
         apart = recording.uneven
         if apart is not None and apart.going_on.place is not None:
             batches = apart.over.batches
+            more = "more, and waits for it in the next one"
+            if apart.going_on.ended:
+                more = f"{apart.going_on.batches}, and waits for it in the steps that only it makes"
             yield self.found(
                 apart.going_on.place,
                 f"Rank {apart.short} came to the end of its data after {batches} batch{'' if batches == 1 else 'es'}; "
-                f"rank {apart.longer} had more, and waits for it in the next one.",
+                f"rank {apart.longer} had {more}.",
                 remedy=REMEDY,
                 because=[
                     ("the batches come from this loader", apart.going_on.made),
