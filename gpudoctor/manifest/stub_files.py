@@ -184,7 +184,11 @@ class _StubReader:
         for owner in self.bases:
             self._inherit(owner)
         for name, cls in self.objects.items():
-            self._copy(cls, name)
+            if any(each.rpartition(".")[0] == cls for each in self.bodies):
+                # What it does is followed: it remembers what was done with it.
+                self.members[name] = cls
+            else:
+                self._copy(cls, name)
         found: dict[str, dict[str, Any]] = {"functions": {}, "values": {}, "methods": {}, "attributes": {}}
         for name, known in self.members.items():
             in_class = name.rpartition(".")[0] in self.bases

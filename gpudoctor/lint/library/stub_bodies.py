@@ -34,10 +34,15 @@ def follow(call: Call, name: str, owner: Value | None = None) -> Values:
     if known is None:
         return NOT_ANSWERED
     text, named = known
-    given = {each: singleton(Library(dotted)) for each, dotted in named}
+    given = {each: _meant(call, dotted) for each, dotted in named}
     function = call.do.modules.function_at(text, call.node, **given)
     called = BoundMethod(owner, function) if owner is not None else function
     return call.do.call(singleton(called), call.arguments, call.node)
+
+
+def _meant(call: Call, dotted: str) -> Values:
+    known = MODELS.names.get(dotted)
+    return known(call.do, call.place) if known is not None else singleton(Library(dotted))
 
 
 @MODELS.effect(FollowEffect)

@@ -33,7 +33,7 @@ from gpudoctor.lint.library.stub_bodies import declared_bases, follow
 from gpudoctor.lint.library.tensors import report
 from gpudoctor.lint.library.torch_distributed import place_in_group
 from gpudoctor.lint.library_call import MODELS, NOT_ANSWERED, Call, alternatives, flatten, singleton
-from gpudoctor.manifest.compiled import declared, functions, kind_of_attribute, taking_charge, values
+from gpudoctor.manifest.compiled import classes, declared, functions, kind_of_attribute, taking_charge, values
 from gpudoctor.manifest.effects import (
     KINDS,
     RANKS,
@@ -133,6 +133,8 @@ def returns_kind(call: Call) -> Values:
 def _declared_value(name: str, kind: str) -> None:
     @MODELS.name(name)
     def _value(do: LibraryContext, place: Location) -> Values:
+        if kind in classes():
+            return singleton(ManagedObject((name,), place, name.rpartition(".")[2], "", kind, kind))
         return singleton(value_of_kind(kind, name.partition(".")[0], place, name.rpartition(".")[2]))
 
 

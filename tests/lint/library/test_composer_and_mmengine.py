@@ -97,5 +97,27 @@ def test_a_step_and_a_loader_of_settings(paper):
     assert found.events(Iterate)[0].loader.managed == "mmengine"
 
 
+REGISTERED = """
+from mmengine.registry import HOOKS, MODELS, Registry
+
+@MODELS.register_module()
+class Named(Net):
+    pass
+
+@HOOKS.register_module(name="Other")
+class Own(Watch):
+    def after_run(self, runner): came(f"{runner.work_dir}/last")
+"""
+
+
+def test_classes_that_settings_name(paper):
+    given = "dict(type='Named'), 'out', loader, custom_hooks=[dict(type='Other'), dict(type='Timer')], optim_wrapper={}"
+    found = paper(f"{DATA}{MMENGINE}{REGISTERED}Runner({given}).train()\n")
+    assert _came(found) == ["before_train_epoch", "after_train_iter", "out/last"]
+    assert found.events(Backward)[0].loss.forwards
+    own = "PARTS = Registry('part')\nPARTS.register_module(module=Net)\nPARTS.build({'type': 'Net'}).val_step(0)\n"
+    assert _came(paper(f"{DATA}{MMENGINE}{REGISTERED}{own}")) == ["val_step"]
+
+
 def test_a_runner_of_a_file(paper):
     assert not paper(f"{DATA}{MMENGINE}Runner.from_cfg('settings.py').train()\n").events(Backward)

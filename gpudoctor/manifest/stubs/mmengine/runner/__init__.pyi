@@ -1,6 +1,7 @@
 """What the runner calls of a program."""
 
 import torch
+from mmengine.registry import DATASETS, HOOKS, MODELS
 
 from gpudoctor.manifest.effects import GlobalRank, Setting, WorldSize, followed, possibly, prepares, surely
 
@@ -36,12 +37,15 @@ class Runner:
         custom_hooks=None,
         **more,
     ):
-        self.model = model
+        self.work_dir = work_dir
+        self.model = MODELS.build(model)
         self.train_dataloader = self._loader(train_dataloader)
         self.val_dataloader = self._loader(val_dataloader)
         self.test_dataloader = self._loader(test_dataloader)
         self.optim_wrapper = optim_wrapper
-        self.hooks = [*(custom_hooks or ())]
+        made = [HOOKS.build(each) for each in custom_hooks or ()]
+        # A hook of the library does nothing to what the program does.
+        self.hooks = [each for each in made if possibly(each is not None)]
     def register_hook(self, hook, priority=None):
         self.hooks.append(hook)
     def train(self):
@@ -84,7 +88,9 @@ class Runner:
                 self.model.test_step(data_batch)
     def _loader(self, settings):
         if surely(isinstance(settings, dict)):
-            return self._prepare(torch.utils.data.DataLoader(settings["dataset"], batch_size=settings["batch_size"]))
+            return self._prepare(
+                torch.utils.data.DataLoader(DATASETS.build(settings["dataset"]), batch_size=settings["batch_size"])
+            )
         return settings
     @prepares(by_itself=True)
     def _prepare(self, given): ...
