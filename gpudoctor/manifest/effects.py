@@ -415,6 +415,11 @@ def as_taken(function: Callable[..., T], *given: object, **named: object) -> T:
     raise NotImplementedError
 
 
+def of_options(made: Callable[..., T]) -> T:
+    """For bodies: make an object of a class whose parameters the command line chooses, also those of objects in it."""
+    raise NotImplementedError
+
+
 def surely(test: object) -> bool:
     """For bodies: it holds, and nobody has chosen otherwise. No branch is made of it."""
     raise NotImplementedError

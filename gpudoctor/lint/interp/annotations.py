@@ -10,7 +10,7 @@ from gpudoctor.lint.contents import ancestry, find_in_class
 from gpudoctor.lint.domain.abstract_state import ClassState
 from gpudoctor.lint.domain.arguments import Arguments
 from gpudoctor.lint.domain.container import items_held
-from gpudoctor.lint.domain.function import Class, ProjectModule
+from gpudoctor.lint.domain.function import Class, Function, ProjectModule
 from gpudoctor.lint.domain.symbols import Setting
 from gpudoctor.lint.domain.value import Unknown, Value, Values, singleton, text_of
 from gpudoctor.lint.hooks import HOOKS
@@ -82,6 +82,24 @@ def _fields(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None]]:
                 yield statement.target.id, inner if inner is not None and has_fields(inner) else None
 
 
+def _chosen(m: Evaluator, cls: Class) -> Iterator[tuple[str, Class | None, Values | None]]:
+    """What is chosen of a class: each field, or each parameter of its constructor, with the class that it is of, and
+    what it is where nobody chooses."""
+    own = find_in_class(m, cls, "__init__") if not has_fields(cls) else None
+    init = own.single if own is not None else None
+    if not isinstance(init, Function):
+        yield from ((name, inner, find_in_class(m, cls, name)) for name, inner in dict(_fields(m, cls)).items())
+        return
+    names = init.node.args
+    taken = [*names.posonlyargs, *names.args][1:]
+    known = dict(zip([each.arg for each in taken[::-1]], init.defaults[::-1], strict=False)) | dict(
+        init.keyword_defaults
+    )
+    for each in (*taken, *names.kwonlyargs):
+        inner = annotated_class(m, each.annotation, init.scopes[-1]) if each.arg not in known else None
+        yield each.arg, inner if inner is not None and not _is_open(inner) else None, known.get(each.arg)
+
+
 def _module_of(m: Evaluator, cls: Class) -> Hashable | None:
     path = cls.place.path
     files = (scope for scope, each in m.packages.items() if isinstance(each, ModuleFile) and each.source.shown == path)
@@ -98,11 +116,11 @@ def object_of_settings(
     """An object of a class whose fields the user or a file chooses, also those of the objects in it. `chosen` says what
     one is, by its name and what it is where nobody chooses."""
     given: dict[str, Values] = {}
-    for name, inner in dict(_fields(m, cls)).items():
+    for name, inner, default in _chosen(m, cls):
         if inner is not None and inner is not cls and inner not in inside:
             given[name] = object_of_settings(m, inner, node, chosen, (*inside, cls))
         elif chosen is not None:
-            given[name] = chosen(name, find_in_class(m, cls, name))
+            given[name] = chosen(name, default)
         else:
             given[name] = _named_by_text(m, cls, name, node) or singleton(
                 Unknown(Setting(name), "chosen at the start", name, config=True)

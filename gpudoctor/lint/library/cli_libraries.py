@@ -146,6 +146,17 @@ def _run_command(call: Call) -> Values:
     return call.unknown(Anonymous("configuration", call.name), "a configuration", config=True)
 
 
+@MODELS.callable("gpudoctor.manifest.effects.of_options")
+def _of_options(call: Call) -> Values:
+    return (
+        call.do.for_each_value(call.args[0], lambda each: _made(call, each), call.node) if call.args else NOT_ANSWERED
+    )
+
+
+def _made(call: Call, each: Value) -> Values:
+    return chosen_object(call, each) if isinstance(each, Class) else _start(call, each)
+
+
 @MODELS.decorator("fastcore.script.call_parse")
 def _started_at_once(call: Call) -> Values:
     """`@call_parse` calls the function where it is defined, in the program itself."""

@@ -29,8 +29,9 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "autograd_functions": ("torch.autograd.Function", "torch.autograd.function.Function"),
     "callbacks": ("memory_profiler", "optuna", *{each.partition(".")[0] for each in functions("calls")}),
     "cli_libraries": (
-        "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags", "jsonargparse", "plac",
-        "rich_click", "simple_parsing", "tensorflow.app.flags", "typer", "tyro",
+        "absl", "argh", "click", "clize", "cyclopts", "defopt", "fastcore", "fire", "gflags",
+        "gpudoctor.manifest.effects.of_options", "jsonargparse", "plac", "rich_click", "simple_parsing",
+        "tensorflow.app.flags", "typer", "tyro",
     ),
     "configurable_defaults": ("gin",),
     "device_meshes": (

@@ -173,6 +173,34 @@ def test_a_command_line_trains_at_once(paper):
     assert not _came(paper(f"{BEGIN}{cli}LightningCLI(Net, Data, subclass_mode_model=True)\n"))
 
 
+PARTS = """
+from lightning.pytorch.cli import LightningCLI
+
+class Part(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.layer = nn.Linear(width, 1)
+
+class Whole(Net):
+    def __init__(self, part: Part, weights="", out: str = "out"):
+        super().__init__()
+        self.part = part
+        if len(weights) > 0:
+            came("weights are given")
+
+    def training_step(self, batch):
+        return self.part.layer(batch[0]).mean()
+
+LightningCLI(Whole, Data)
+"""
+
+
+def test_a_command_line_makes_the_parts(paper):
+    found = paper(BEGIN + PARTS)
+    assert "weights are given" in _came(found)
+    assert found.events(Backward)[0].loss.forwards
+
+
 OWN_CLI = """
 from lightning.pytorch.cli import LightningCLI
 
@@ -190,7 +218,7 @@ Own(Net, Data)
 
 def test_a_command_line_of_its_own(paper):
     assert _came(paper(BEGIN + OWN_CLI)) == [
-        "add_arguments_to_parser", "8", "before_fit", "setup for fit", "configure_optimizers", "train_dataloader",
+        "add_arguments_to_parser", "before_fit", "setup for fit", "configure_optimizers", "train_dataloader",
         "training_step", "after_fit",
     ]  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from lightning.pytorch import Trainer
 
-from gpudoctor.manifest.effects import Setting, installed_before, possibly, surely, tell, written
+from gpudoctor.manifest.effects import Setting, installed_before, of_options, possibly, surely, tell, written
 
 class LightningCLI:
     parser: Setting
@@ -35,8 +35,8 @@ class LightningCLI:
         known = possibly(model_class is not None) and not surely(subclass_mode_model)
         with_data = possibly(datamodule_class is not None) and not surely(subclass_mode_data)
         if known:
-            self.model = model_class()
-        self.datamodule = datamodule_class() if with_data else None
+            self.model = of_options(model_class)
+        self.datamodule = of_options(datamodule_class) if with_data else None
         # The first word of the command line says which of them: a project is started with each that it has written.
         if known and possibly(run):
             tell(self, "before_fit")
