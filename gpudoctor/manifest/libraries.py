@@ -209,9 +209,15 @@ def _engines() -> Iterator[LibraryEntry]:
         models=ALL,
         frameworks=_all("transformers", "transformers", "Trainer Seq2SeqTrainer"),
         aliases={
-            "transformers.optimization.": "transformers.",
-            "transformers.trainer.Trainer": "transformers.Trainer",
-            "transformers.trainer_seq2seq.Seq2SeqTrainer": "transformers.Seq2SeqTrainer",
+            f"transformers.{module}.": "transformers."
+            for module in (
+                "optimization",
+                "trainer",
+                "trainer_callback",
+                "trainer_seq2seq",
+                "training_args",
+                "training_args_seq2seq",
+            )
         },
         mentions=("transformers",),
         distribution="transformers",

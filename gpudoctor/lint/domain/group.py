@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from gpudoctor.lint.domain.value import Allocated, Value
+from gpudoctor.lint.domain.value import NONE, Allocated, Value, Values
 from gpudoctor.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Group(Allocated):
     """A process group other than the default one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultGroup(Value):
+    """The group of all processes, by its name; who gives none means it, too."""
+
+    is_object = True
+
+
+def group_of_its_own(given: Values | None) -> Values | None:
+    """A group that is given, None where it is the default one."""
+    whole = given is None or given.all(lambda each: each == NONE or isinstance(each, DefaultGroup))
+    return None if whole else given
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

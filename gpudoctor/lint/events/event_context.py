@@ -89,7 +89,8 @@ class EventContext:
     evaluating: bool = False
     """Under `no_grad` or `inference_mode`."""
     contexts: tuple[str, ...] = ()
-    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`; `no_sync?` where a test decides it."""
+    """Context managers that are open: `no_sync`, `no_grad`, `autocast`, `join`; `no_sync?` where a test decides it,
+    `hook` where each backward calls it."""
     on_import: bool = False
     """Whoever imports the program does it as well: no test of `__name__` leads here."""
     frames: tuple[Hashable, ...] = ()

@@ -169,6 +169,8 @@ class LoadState(Event):
     """The result of the `Load` that it is, or is an entry of."""
     entry: str | None = None
     """Which entry: `model` for `checkpoint["model"]`, an empty text for the whole, None where it was changed."""
+    as_wrapper: bool = False
+    """A model that keeps another one under the name `module` itself, as a copy that averages weights does."""
 
 
 EXISTENCE = functions("IsThere")

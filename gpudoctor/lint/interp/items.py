@@ -151,7 +151,7 @@ def item_at(m: Evaluator, value: Value, index: Values, node: ast.AST) -> Values:
     note_rank_decides(m, found)
     for told in HOOKS.cut_by_rank:
         told(m, found, m.place(node))
-    return found.map(lambda value: value.on_each_rank())
+    return found.map(lambda value: _one_by_rank(value, m.place(node)))
 
 
 def _one_by_rank(value: Value, place: Location) -> Value:

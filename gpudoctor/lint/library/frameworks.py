@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpudoctor.lint.analyses.after_wrap import is_trainable
 from gpudoctor.lint.contents import known_items
 from gpudoctor.lint.domain.abstract_state import (
     NO,
@@ -412,6 +413,8 @@ def prepared(call: Call, managed: ManagedObject, value: Value) -> Value:
         # In one process there is nothing to wrap.
         wraps = call.do.several_processes and call.do.flag(managed, ManagerState.wraps_otherwise) is NO
         wraps = wraps and not framework_of(managed.framework).wraps_as_told
+        # What takes no gradients is not wrapped.
+        wraps = wraps and call.switch(-1, "evaluation_mode") is not True and is_trainable(call.do, value) is not False
         kind = WrapperKind.DDP if wraps else WrapperKind.PREPARED
         wrapper = Wrapper(call.allocation_site(), call.place, value.label, kind, value, device_ids=singleton(TRUE))
         # What the framework wraps is its own affair, unless the program was there before it.

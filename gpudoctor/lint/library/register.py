@@ -73,7 +73,7 @@ OF_NAMES: dict[str, tuple[str, ...]] = {
     "torchmetrics": ("torchmetrics",),
     "written_settings": (
         "addict", "commentjson", "easydict", "hjson", "json.load", "munch", "omegaconf", "toml", "tomli", "tomllib",
-        "yaml",
+        "yacs", "yaml",
     ),
 }  # fmt: skip
 """Files that know nothing but what has a name that begins so."""

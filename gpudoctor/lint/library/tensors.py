@@ -544,7 +544,8 @@ def _register_hook(call: Call[Tensor]) -> Values:
         given = made(call.do, call.place, call.label, TensorOrigin.GRADIENT, device=tensor.device, graph=False)
     hook = call.arg(0, "hook")
     if hook is not None:
-        call.do.call(hook, Arguments((singleton(given),)), call.node)
+        with call.do.in_contexts("hook"):
+            call.do.call(hook, Arguments((singleton(given),)), call.node)
     return call.unknown(Anonymous("hook", call.allocation_site()), "a handle")
 
 

@@ -24,7 +24,7 @@ from gpudoctor.lint.domain.arguments import NO_ARGUMENTS
 from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import Library, Method, library_name_of
-from gpudoctor.lint.domain.group import Group, Work
+from gpudoctor.lint.domain.group import DefaultGroup, Group, Work, group_of_its_own
 from gpudoctor.lint.domain.rank import Rank, RankKind, RankSource, Size, SizeKind
 from gpudoctor.lint.domain.symbols import CallResult, MethodResult, Setting
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin, tensors_in
@@ -163,7 +163,7 @@ def _collective(call: Call) -> Values:
     asynchronous = call.is_true(-1, "async_op")
     subject = next((v for v in flatten(call.do, list(target or ())) if isinstance(v, Tensor)), None)
     work = Work(call.allocation_site(), call.place, call.label, subject)
-    group = _group(call)
+    group = group_of_its_own(call.given("group"))
     call.emit(
         Collective, call=name, subject=target, group=group, asynchronous=asynchronous,
         group_exists=group_exists(call.do), arguments=tuple(call.keywords), returned=work, flaw=flaw_of(call, effect),
@@ -204,12 +204,6 @@ def _lies_on_cpu(call: Call, value: Value) -> bool:
         return False
     # What a model returns lies where the model is, which may have been moved out of sight.
     return value.origin is TensorOrigin.FACTORY or call.do.flag(value, TensorState.moved_to_host) is not NO
-
-
-def _group(call: Call) -> Values | None:
-    given = call.given("group")
-    # `group=None` is the default group.
-    return None if given is None or given.single == NONE else given
 
 
 def _make_whole(call: Call, target: Values, effect: CollectiveEffect) -> None:
@@ -304,7 +298,8 @@ def _functional(call: Call) -> Values:
     )  # fmt: skip
     call.emit(
         Collective, call=name, by="torch.distributed.nn", subject=call.args[0] if call.args else call.given("tensor"),
-        in_place=False, returned=result, effect=call.effect(CollectiveEffect) or CollectiveEffect(), group=_group(call),
+        in_place=False, returned=result, effect=call.effect(CollectiveEffect) or CollectiveEffect(),
+        group=group_of_its_own(call.given("group")),
     )  # fmt: skip
     call.do.set_flag(result, TensorState.reduced)
     return singleton(result)
@@ -331,7 +326,7 @@ def _wait_for_unknown(call: Call) -> Values:
 
 @MODELS.name("torch.distributed.group.WORLD", "torch.distributed.GroupMember.WORLD")
 def _world(do: LibraryContext, place: Location) -> Values:
-    return singleton(NONE)
+    return singleton(DefaultGroup())
 
 
 @MODELS.callable("torch.distributed.*")

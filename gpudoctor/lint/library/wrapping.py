@@ -11,6 +11,7 @@ from gpudoctor.lint.domain.container import ListOf, TupleOf
 from gpudoctor.lint.domain.data import Loader, Sampler
 from gpudoctor.lint.domain.device import Device
 from gpudoctor.lint.domain.function import ContextManager, Library, Method, class_of
+from gpudoctor.lint.domain.group import group_of_its_own
 from gpudoctor.lint.domain.module import UNSEEN, Module, Wrapper, WrapperKind
 from gpudoctor.lint.domain.optim import Optimizer, Scheduler
 from gpudoctor.lint.domain.rank import Rank
@@ -92,7 +93,7 @@ def _wrap_one(call: Call, effect: WrapEffect, given: Value, certain: bool, when:
         ids,
         FALSE if effect.fixed else _broadcasts(call),
         rearranges=not effect.fixed,
-        own_group=not call.keywords.get("process_group", singleton(NONE)).all(lambda each: each == NONE),
+        own_group=group_of_its_own(call.keywords.get("process_group")) is not None,
     )
     call.emit(
         Wrap, wrapper=wrapper, inner=inner, kind=kind, device_ids=ids,

@@ -68,6 +68,27 @@ def _with_attributes(call: Call) -> Values:
     return given
 
 
+@MODELS.callable("yacs.config.CfgNode.merge_from_file")
+def _merged(call: Call) -> Values:
+    """`cfg.merge_from_file(args.config)`: what stood there was the default, and the file says something else."""
+    found = read_from(call, call.args[0].single if call.args else None)
+    if found is not None and call.receiver is not None:
+        _put_over(call.do, call.receiver, found.single)
+    return NOT_ANSWERED
+
+
+def _put_over(do: LibraryContext, owner: Value, said: Value | None) -> None:
+    """What a file says of the sections of a configuration stands in the place of what they held."""
+    for key, values in possible_pairs(do, said) if isinstance(said, DictOf) else ():
+        name = text_of(key.single)
+        held = do.own_attribute(owner, name) if name else None
+        section = held.single if held is not None else None
+        if isinstance(section, Unknown) and isinstance(values.single, DictOf):
+            _put_over(do, section, values.single)
+        elif name:
+            do.set_own_attribute(owner.keeper, name, values)
+
+
 def _unread(call: Call) -> Values:
     return returns_kind(call) if call.declared is not None else NOT_ANSWERED
 

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Confidence, Finding, Location, Safety, Severity
 from gpudoctor.lint.events.files import ChangeFolder
 from gpudoctor.lint.program import only_some_ranks
+from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Imported, Repair, Replace, SetArgument
 from gpudoctor.lint.repair.snippets import asked_first, waits_for_all
 from gpudoctor.rule import Rule
@@ -111,7 +112,12 @@ def _races(program: Program, event: ChangeFolder) -> bool:
     # `exist_ok`, `ignore_errors`, a handler or a lock.
     if event.tolerated or event.one_rank_at_a_time or not NO_RACE.isdisjoint(event.context.contexts):
         return False
-    return program.by_every_rank(event) and not event.local_guards and event.on_one_path
+    return (
+        program.by_every_rank(event)
+        and not event.local_guards
+        and event.on_one_path
+        and not others_wait(program, event)
+    )
 
 
 def _done_before(event: ChangeFolder, before: list[ChangeFolder]) -> bool:

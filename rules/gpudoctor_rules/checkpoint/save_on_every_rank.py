@@ -41,6 +41,7 @@ from gpudoctor.lint.events.model import Forward
 from gpudoctor.lint.events.process import InitGroup, Spawn
 from gpudoctor.lint.events.training_step import Backward
 from gpudoctor.lint.program import only_some_ranks
+from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.repair import Repair, Under
 from gpudoctor.lint.repair.snippets import asked_first, is_first
 from gpudoctor.rule import Rule
@@ -73,7 +74,7 @@ class SaveOnEveryRank(Rule):
             written = save.checkpoint or save.whole
             spawn = None if program.by_every_rank(save) else _importing(program, save)
             everywhere = spawn is not None or program.by_every_rank(save)
-            together = everywhere and not save.one_rank_at_a_time
+            together = everywhere and not save.one_rank_at_a_time and not others_wait(program, save)
             if not written or save.collective or not together or save.led_there in told:
                 continue
             if save.told_who or (program.managed_by and not _by_itself(program, save)):
@@ -95,15 +96,23 @@ class SaveOnEveryRank(Rule):
     def _written(self, program: Program, save: Save, opened: Save | None, spawn: Spawn | None) -> Finding:
         absent = save.where_missing
         where = ", where it is not there yet," if absent else ","
+        # What the rank's own data decides, as a NaN, comes to each at another time, or to one alone.
+        decided = save.local_guards[0].atom.place if save.local_guards else None
         # Who only opens it has emptied it.
         around = "the `open` and all that is written" if opened is not None else "it"
+        first = f"Let one rank write: put `if {asked_first(program, save)}:` around {around}"
         return self.found(
             at=save.location,
             message=f"Every rank adds to {save.path_shown()} here: the file has each line once per rank."
             if save.adds
+            else f"Each rank writes {save.path_shown()} here when its own data says so: they overwrite each other's "
+            "file, and corrupt it where two write at the same time."
+            if decided
             else f"Every rank writes {save.path_shown()} here{where} all at the same time: the file may end up "
             "corrupted.",
-            remedy=f"Let one rank write: put `if {asked_first(program, save)}:` around {around}."
+            remedy=f"{first}; or put the rank into its name, where each should keep its own."
+            if spawn is None and decided
+            else f"{first}."
             if spawn is None
             else f'Write it once: put `if __name__ == "__main__":` around {around}.',
             because=[
@@ -116,9 +125,9 @@ class SaveOnEveryRank(Rule):
             if save.local_guards or save.whole or lacking(save.condition)
             else Confidence.DEFINITE,
             # Pictures and settings can be made again, and are often there from the run before.
-            severity=Severity.WARNING if save.whole else None,
+            severity=Severity.WARNING if save.whole or decided else None,
             repair=_guard(program, save, opened) if spawn is None else None,
-            cause=_with_it(program, opened) if spawn is None else None,
+            cause=(decided or _with_it(program, opened)) if spawn is None else None,
             by=save,
             guarded=True,
         )

@@ -119,7 +119,7 @@ def _loaded_bare(program: Program, save: Save, entry: str, owner: Value, when: C
     wrapped = [when, *(wrap.condition for wrap in program.events(Wrap) if wrap.wrapper == owner)]
     for use in program.events(LoadState):
         # The entry must be the same: "model" and "ema" of one file may have been saved in different ways.
-        fits = use.loaded in results and use.entry == entry and _bare(use.target)
+        fits = use.loaded in results and use.entry == entry and _bare(use)
         # Wrapped on a GPU and bare on the CPU, it is what it was when it is loaded.
         if fits and not any(each.excludes(use.condition) for each in wrapped) and not _meets(program, use, owner):
             return use
@@ -140,11 +140,12 @@ def _same_entries(program: Program, save: Save, load: Load) -> bool:
     return load.user_names_path and len(read) > 1 and read <= {entry for entry, _ in save.states}
 
 
-def _bare(target: Value) -> bool:
+def _bare(use: LoadState) -> bool:
+    target = use.target
     if isinstance(target, Wrapper):
         # FSDP and `torch.compile` have prefixes of their own, or none.
         return not target.wrapped_by(WrapperKind.DDP, WrapperKind.DATA_PARALLEL)
-    return isinstance(target, Module)
+    return isinstance(target, Module) and not use.as_wrapper
 
 
 def _end(use: LoadState) -> str:

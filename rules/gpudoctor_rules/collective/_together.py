@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.domain.module import Module
 from gpudoctor.lint.domain.symbols import Compares, Operation
+from gpudoctor.lint.domain.tensor import TensorOrigin
 from gpudoctor.lint.domain.value import term_of
 from gpudoctor.lint.events.collective import Collective, LeaveLoop
 from gpudoctor.lint.events.model import Wrap
@@ -67,6 +68,10 @@ def _exchanges_gradients(program: Program, event: Backward, sharded: Mapping[Val
     averaged = any(each.averages and not each.condition.excludes(event.condition) for each in program.in_charge)
     if averaged or bool(event.managed) or any(module.synchronises for module in modules):
         return True
+    if event.loss.origin is TensorOrigin.PARAMETER and event.loss.batch_of is not None:
+        # `sum(p.sum() for p in model.parameters()) * 0`, in the place of a loss that is no good.
+        wraps = (wrap for wrap in program.events(Wrap) if wrap.inner.core == event.loss.batch_of.core)
+        return any(wrap.wrapper.synchronises for wrap in wraps)
     cut_up = [sharded[module.core] for module in modules if module.core in sharded]
     return any(wrap.order < event.order for wrap in cut_up)
 

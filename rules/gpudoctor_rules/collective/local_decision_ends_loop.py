@@ -35,6 +35,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Confidence, Finding, Location, Severity
+from gpudoctor.lint.domain.provenance import provenance_of
 from gpudoctor.lint.domain.symbols import ClockReading, HandlerHasRun, asked_of
 from gpudoctor.lint.domain.tensor import Tensor, TensorOrigin
 from gpudoctor.lint.domain.value import Term, Truth, Value
@@ -188,10 +189,18 @@ def _on_local_data(program: Program) -> Iterator[tuple[LeaveLoop, Literal]]:
         # After `if local: break` all that follows stands under "not local", and is no decision of its own.
         asked = (each for each in _asked_here(event, event.local_guards) if not _may_agree(each))
         deciding = [guard for guard in asked if guard not in behind]
+        # A counter is another one on each rank because rounds were skipped before it: then that is the mistake.
+        if not behind.isdisjoint(event.local_guards):
+            deciding = [guard for guard in deciding if _on_own_reading(guard)]
         if event.how in _QUIET_WAYS and deciding:
             yield event, deciding[-1]
         # Also from ways that end in an error: what comes after them is no decision either.
         behind.update(guard.negated() for guard in event.local_guards)
+
+
+def _on_own_reading(guard: Literal) -> bool:
+    """It asks about a tensor, the clock or a signal, and not only about what was counted."""
+    return any(isinstance(part, (Tensor, ClockReading, HandlerHasRun)) for part in provenance_of(guard, 6))
 
 
 def _on_the_rank(program: Program) -> list[LeaveLoop]:

@@ -30,10 +30,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
-from gpudoctor.lint.events.collective import Collective
 from gpudoctor.lint.events.files import Download
 from gpudoctor.lint.flow.condition import Divergence
 from gpudoctor.lint.program import only_some_ranks
+from gpudoctor.lint.questions.waiting_ranks import others_wait
 from gpudoctor.lint.repair.snippets import first_goes_ahead
 from gpudoctor.rule import Rule
 
@@ -123,7 +123,7 @@ def _at_once(program: Program, event: Download) -> bool:
     if not program.by_every_rank(event) or _own_folder(event):
         return False
     # A manager of code that could not be read may let one rank go first.
-    if event.one_rank_at_a_time or "unread" in event.context.contexts or _others_wait(program, event):
+    if event.one_rank_at_a_time or "unread" in event.context.contexts or others_wait(program, event):
         return False
     return not any(_has_done(program, earlier, event) for earlier in program.events(Download))
 
@@ -131,12 +131,6 @@ def _at_once(program: Program, event: Download) -> bool:
 def _own_folder(event: Download) -> bool:
     """The ranks may download to different places, or it is not known where to."""
     return event.path is None or event.path_differs(Divergence.RANK | Divergence.LOCAL | Divergence.UNREAD)
-
-
-def _others_wait(program: Program, event: Download) -> bool:
-    """The last barrier before it is for some ranks only: the others come there after the download, or went ahead."""
-    barriers = [each for each in program.events(Collective) if each.order < event.order and each.waits]
-    return bool(barriers) and only_some_ranks(barriers[-1])
 
 
 def _has_done(program: Program, earlier: Download, event: Download) -> bool:

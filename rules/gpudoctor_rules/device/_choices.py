@@ -133,6 +133,12 @@ def one_visible(program: Program) -> bool:
     return any(not write.surely(lambda gpus: "," in gpus) for write in writes)
 
 
+def sees_own(program: Program) -> bool:
+    """Each rank lets itself see other GPUs than the next one: what is called `cuda:0` is its own."""
+    writes = (write for write in program.events(EnvironmentWrite) if write.name == VISIBLE)
+    return any(write.value.any(_own) for write in writes)
+
+
 def started_by_hand(program: Program) -> bool:
     """The program writes down which rank it is: another rank is a copy of it with another number, on its own node."""
     writes = (write for write in program.events(EnvironmentWrite) if write.name == "RANK")

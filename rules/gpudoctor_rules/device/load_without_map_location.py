@@ -40,6 +40,7 @@ from gpudoctor.lint.questions.devices_compared import one_gpu, train_together
 from gpudoctor.lint.repair.repair import Repair, SetArgument
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import OUT_OF_MEMORY
+from gpudoctor_rules.device._choices import sees_own
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Program
@@ -61,7 +62,7 @@ class LoadWithoutMapLocation(Rule):
 
     def in_code(self, program: Program) -> Iterator[Finding]:
         # In one process the copy goes where it is wanted anyway. What no framework is handed, none places.
-        if program.managed_by - program.leaving("placing") or not train_together(program):
+        if program.managed_by - program.leaving("placing") or not train_together(program) or sees_own(program):
             return
         restored = _restored(program)
         told: set[tuple[Location, ...]] = set()

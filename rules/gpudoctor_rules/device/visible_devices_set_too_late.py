@@ -16,7 +16,8 @@ train.py`. No automatic fix, because what is asked before may decide the value.
 The GPUs were asked for on another path, or in another process; processes that train, or a server beside the training,
 are started after it; nothing uses a GPU afterwards; it was set in time and is set again; it is put back as it was; it
 is `"0"`, and only that GPU is used; the GPUs that are used have the numbers that stand in it, and would be others if it
-came in time. `torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
+came in time; each of several ranks has taken a GPU by its number before, and the value is an option for one process.
+`torch.cuda.device_count()` and seeds do not count: they leave the driver alone.
 
 ## Sources
 
@@ -31,6 +32,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.domain.module import WrapperKind
+from gpudoctor.lint.domain.rank import Rank
 from gpudoctor.lint.domain.value import Anonymous, Text, text_of
 from gpudoctor.lint.events.knowledge import Escape
 from gpudoctor.lint.events.model import Wrap
@@ -67,6 +69,8 @@ class VisibleDevicesSetTooLate(Rule):
             if start is None or not used or _set_in_time(program, start):
                 continue
             if _only_the_first(program, write, used) or _numbered_as_written(program, write, used):
+                continue
+            if _for_another_start(program, write, start):
                 continue
             yield self.found(
                 write.location,
@@ -108,6 +112,12 @@ def _only_the_first(program: Program, write: EnvironmentWrite, used: list[Device
     several = any(wrap.kind is WrapperKind.DATA_PARALLEL for wrap in program.events(Wrap))
     indices = {each.device.literal_index for each in used if each.device.index}
     return write.surely(lambda text: text == "0") and not several and indices <= {0}
+
+
+def _for_another_start(program: Program, write: EnvironmentWrite, start: Event) -> bool:
+    """Each of several ranks has taken a GPU of its own: what a setting says, the same to all, is for one process."""
+    own = isinstance(start, DeviceUsed) and isinstance(start.device.index, Rank)
+    return program.world.several_processes and own and write.value.all(lambda value: value.config)
 
 
 def _numbered_as_written(program: Program, write: EnvironmentWrite, used: list[DeviceUsed]) -> bool:

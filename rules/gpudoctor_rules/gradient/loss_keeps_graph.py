@@ -14,7 +14,8 @@ Add `.detach()` to what is kept: same value, no graph. Safe. It stays on the GPU
 
 ## Silent when
 
-A `backward()` follows on the sum, as in a loss over several batches or time steps; the sum starts over in each step;
+A `backward()` follows on the sum, as in a loss over several batches or time steps; the sum starts over in each step,
+or in each iteration of a training in which the loop that adds reads no batches, as it may go over several models;
 under `no_grad`; the value is detached, or a number already.
 
 ## Sources
@@ -30,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Finding, Location, Safety, Severity
 from gpudoctor.lint.events.acting_place import parting
+from gpudoctor.lint.events.data_loading import Iterate
 from gpudoctor.lint.events.training_step import Accumulated, Backward, OptimizerStep, TakeGradient
 from gpudoctor.lint.questions.loop_rounds import begins_otherwise
 from gpudoctor.lint.repair.repair import Repair, Replace, Source
@@ -57,6 +59,8 @@ class LossKeepsGraph(Rule):
             # Graphs that a later backward walks are kept on purpose, as in truncated backpropagation.
             # A sum that starts over with each step has let go of those of earlier ones.
             if kept is None or begins_otherwise(event, kept[0]) or _differentiated_later(program, *kept):
+                continue
+            if _within_step(program, event, kept[0]):
                 continue
             made = program.forwards[kept[1]]
             # A sum that is divided in the end was named where it grows.
@@ -117,6 +121,24 @@ def _from_earlier_round(program: Program, event: Accumulated) -> tuple[Loop, Has
             if loop is not None and then.pass_ < loop.pass_:
                 return then, identity
     return None
+
+
+def _within_step(program: Program, event: Accumulated, loop: Loop) -> bool:
+    """It starts over in each round of a training around the loop, which reads no batches: it may go over the parts of
+    one step, as over several networks, of which there are few."""
+    before = event.loops[: event.loops.index(loop)]
+    around = next((each for each in reversed(before) if _trains(program, each)), None)
+    if around is None or loop.over is not None or any(program.during(loop, Iterate)):
+        return False
+    later = [each for each in program.events(Accumulated) if each.location == event.location]
+    rounds = [(each.held, now) for each in later for now in each.loops if now == around and now.pass_ > around.pass_]
+    return bool(rounds) and all(
+        then.pass_ == now.pass_
+        for held, now in rounds
+        for identity in held & program.forwards.keys()
+        for then in program.forwards[identity].loops
+        if then == around
+    )
 
 
 def _trains(program: Program, loop: Loop) -> bool:

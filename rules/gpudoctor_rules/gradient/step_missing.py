@@ -15,7 +15,7 @@ Put the three calls in the order `backward()`, `step()`, `zero_grad()`. No autom
 There is no optimizer, as where gradients of inputs are wanted or the weights are changed by hand; the optimizer or its
 model is passed to code that could not be read, or a call in the loop could not be followed; a framework does the rest;
 the step comes first in a loop and uses the gradients of the previous iteration; a closure given to `step` runs
-`backward()`.
+`backward()`, or a hook of the parameters steps during it.
 
 ## Sources
 
@@ -149,6 +149,9 @@ class StepMissing(Rule):
         """The last thing that happens to the gradients before the step is that they are cleared."""
         # In a first round, counters are 0 and `if i % 4 == 0: optimizer.zero_grad()` looks as if it always ran.
         if any(loop.pass_ == 0 and loop.times != 1 for loop in step.loops):
+            return None
+        # A hook steps during the backward.
+        if "hook" in step.context.contexts:
             return None
         cleared = _cleared_just_before(program, step, optimizer)
         fed = (event for event in program.events(Backward) if feeds(program, event, optimizer))

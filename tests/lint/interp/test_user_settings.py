@@ -224,6 +224,21 @@ SETTINGS = {
         _C.merge_from_list(["NAME", "other"])
         reveal(_C.MODEL.SEVERAL)  #: setting _C.MODEL.SEVERAL
         """,
+    "defaults that a file of the project replaces": """
+        from yacs.config import CfgNode as CN
+        cfg = CN()
+        cfg.DATA = CN()
+        cfg.DATA.ORDER = "random"
+        cfg.DATA.ROOT = "data"
+        cfg.merge_from_file("net.yaml")
+        reveal(cfg.DATA.ORDER)  #: 'by length'
+        reveal(cfg.DATA.ROOT)  #: setting cfg.DATA.ROOT
+        cfg.merge_from_list(["DATA.ORDER", "random"])
+        reveal(cfg.DATA.ORDER)  #: setting cfg.DATA.ORDER
+        # file: net.yaml
+        DATA:
+          ORDER: by length
+        """,
     "defaults that a dictionary from a file replaces": """
         import json, toml, yaml
 
