@@ -40,9 +40,9 @@ def read_launch_files(found: FilesFound, sources: Sources, request: Request) -> 
                 passed_over += 1
     files = called.told_apart(read)
     if any(file.services is not None or file.built for file in files):
-        from gpudoctor.lint.launchfiles.overlays import together
+        from gpudoctor.lint.launchfiles.overlays import put_together
 
-        files = together(files, sources, called.console_of)
+        files = put_together(files, called)
     launched = _with_named(Launched(tuple(files)), sources)
     wanted = [
         started

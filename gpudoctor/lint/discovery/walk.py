@@ -10,7 +10,7 @@ from gpudoctor.diagnostic import Problem
 from gpudoctor.errors import nearest
 from gpudoctor.lint.source.file import shown_path
 from gpudoctor.lint.source.file_queries import real_path
-from gpudoctor.lint.source.launch_names import found_by_name, in_editor_folder, launch_kind
+from gpudoctor.lint.source.launch_names import found_by_name, in_hidden_folder, launch_kind
 from gpudoctor.lint.source.layout import is_file, is_inside, project_root
 
 _FIRST_LINE = 64
@@ -117,8 +117,8 @@ def _walk(
             if _is_folder(entry):
                 if not (_is_skipped(entry) or excluded(entry.path) or ignored(entry.path, is_folder=True)):
                     folders.append((entry.path, ignored))
-                elif launch_files and (started := in_editor_folder(entry.path)) and not excluded(started):
-                    yield started
+                elif launch_files:
+                    yield from (each for each in in_hidden_folder(entry.path) if not excluded(each))
             elif (
                 (entry.name.endswith(PROGRAMS) or (launch_files and (found_by_name(entry.name) or _is_command(entry))))
                 and "{{" not in entry.name

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 from gpudoctor.lint.launchfiles.launchers import launches_in, runs_on_each
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
-from gpudoctor.lint.launchfiles.reading import found_from, known_commands, read_launch_file
+from gpudoctor.lint.launchfiles.reading import found_from, known_commands, names_of, read_launch_file
 from gpudoctor.lint.launchfiles.shell import read_script
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy
 from gpudoctor.lint.launchfiles.task_tables import console_scripts
@@ -37,11 +37,22 @@ class CalledScripts:
         """A launch file, with what the scripts that it sources and calls say."""
         beside = LaunchFile(path, source.shown, "")
         console = self.console_of(beside)
-        file = read_launch_file(path, source.shown, source.text, self._beside(beside), console)
-        launches: list[ProgramStart] = []
-        for launch in file.launches:
-            launches += self._called(file, launch, 0) if launch.launcher is StartedBy.SCRIPT else [launch]
+        file = read_launch_file(path, source.shown, source.text, self.beside(beside), console)
+        launches = [each for launch in file.launches for each in self.followed(file, launch)]
         return replace(file, launches=tuple(launches))
+
+    def followed(self, file: LaunchFile, launch: ProgramStart) -> Iterator[ProgramStart]:
+        """What a start comes to: what a script starts, and with the hosts that a file lists."""
+        if launch.launcher is StartedBy.SCRIPT:
+            yield from self._called(file, launch, 0)
+        else:
+            yield self._on_hosts(file, launch)
+
+    def _on_hosts(self, file: LaunchFile, launch: ProgramStart) -> ProgramStart:
+        mpi = launch.started_by("mpirun")
+        option = launch.option("hostfile") or (mpi.options.get("hostfile") if mpi is not None else None)
+        text = self._text(file, option.value, launch.folder) if option is not None and option.value else None
+        return replace(launch, hosts=tuple(_slots(text.text))) if text is not None else launch
 
     def console_of(self, file: LaunchFile) -> Mapping[str, str]:
         """The commands that the project of a file installs, with the modules that they start."""
@@ -67,34 +78,43 @@ class CalledScripts:
         ]
         known = {file.path for file in files}
         return found + [
-            replace(read_launch_file(path, source.shown, source.text), launches=())
+            replace(
+                read_launch_file(path, source.shown, source.text),
+                launches=(),
+                settings=(),
+                built=(),
+                composes=(),
+                services=None,
+            )
             for path, source in self._opened.items()
             if path not in known
         ]
 
-    def _beside(self, file: LaunchFile) -> Scripts:
-        # Whatever is sourced is a script.
-        return lambda name, folder: self._text(file, name, folder, (SHELL, ""))
+    def beside(self, file: LaunchFile) -> Scripts:
+        """Other files, as one names them."""
+        return lambda name, folder: self._text(file, name, folder)
 
     def _text(
-        self, file: LaunchFile, name: Word, folder: str | None, kinds: tuple[str, ...] = (SHELL,)
+        self, file: LaunchFile, name: Word, folder: str | None, only: str = "", *, contained: bool = False
     ) -> PlacedText | None:
         text = name.text
         if text is None:
             # It lies beside the script, from wherever it is started.
             text, folder = name.beside, ""
-        path = found_from(file, text, folder) if text and folder is not None else None
+        names = names_of(file, text, contained=contained) if text and folder is not None else ()
+        path = next((path for each in names if (path := found_from(file, each, folder)) is not None), None)
         source = self._sources.read(path, late=True) if path is not None and path != file.path else None
         if path is None or not isinstance(source, SourceFile):
             return None
-        if launch_kind(path, source.text[:64].encode()) not in kinds:
+        if only and launch_kind(path, source.text[:64].encode()) != only:
             return None
         self._opened[path] = source
         return PlacedText.whole(source.shown, source.text)
 
     def _called(self, file: LaunchFile, start: ProgramStart, depth: int) -> Iterator[ProgramStart]:
         """What a script starts that this one calls."""
-        text = self._text(file, start.script, start.folder) if start.script is not None else None
+        contained = start.container is not None
+        text = self._text(file, start.script, start.folder, SHELL, contained=contained) if start.script else None
         if text is None or depth >= _MAX_DEPTH:
             return
         script = read_script(
@@ -106,11 +126,20 @@ class CalledScripts:
             looped=start.looped,
             background=start.background,
             positional=None if any(word.open for word in start.arguments) else start.arguments,
-            scripts=self._beside(file),
+            scripts=self.beside(file),
         )
         started = launches_in(script, text, start.directives, start.container, start.starters)
         for each in known_commands(started, self.console_of(file)):
             if each.launcher is StartedBy.SCRIPT:
                 yield from self._called(file, each, depth + 1)
             else:
-                yield each
+                yield self._on_hosts(file, each)
+
+
+def _slots(text: str) -> Iterator[int]:
+    """How many processes each line of a hostfile takes: `node-1 slots=8`."""
+    for line in text.splitlines():
+        host, *said = line.partition("#")[0].split()[:2] or [""]
+        if host:
+            count = said[0].partition("=")[2] if said else host.partition(":")[2]
+            yield int(count) if count.isdecimal() else 1

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
-from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell_words import Environment, Hole, ShellCommand, ShellVariable, Word, WordPart
 from gpudoctor.record import replace
 
 
@@ -28,7 +29,7 @@ def command_of(
     text = PlacedText(shown, pieces)
     made = tuple(
         Word(
-            _parts(word),
+            _parts(word, variables),
             text.location(*span),
             inside=(span,),
         )
@@ -48,11 +49,19 @@ def followed_by(first: ShellCommand, second: ShellCommand) -> ShellCommand:
     return replace(second, words=(*words, *second.words), environment=environment)
 
 
-def _parts(word: str) -> tuple[str | Hole, ...]:
-    """`$(NPROC)` and `${NPROC}` are filled in by whoever reads the file."""
-    before, mark, after = word.partition("$")
+_EXPANSION = re.compile(r"\$(?:\((\w+)\)|\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+
+
+def _parts(word: str, variables: Environment) -> tuple[WordPart, ...]:
+    """`$(NPROC)` and `${NPROC}` are filled in by whoever reads the file: the first is a variable of the container."""
     # A script is looked at by the shell that it is for.
-    if not mark or " " in word or "\n" in word:
+    if "$" not in word or " " in word or "\n" in word:
         return (word,)
-    name = after[1:].partition(")" if after[:1] == "(" else "}")[0]
-    return (*((before,) if before else ()), Hole(name))
+    parts: list[WordPart] = []
+    at = 0
+    for found in _EXPANSION.finditer(word):
+        parts += [word[at : found.start()]] if found.start() > at else []
+        known = variables.get(found[1] or "")
+        parts += known.word.parts if known is not None else [Hole(found[1] or found[2] or found[4], default=found[3])]
+        at = found.end()
+    return (*parts, *([word[at:]] if at < len(word) else []))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
-from gpudoctor.lint.launchfiles.documents import Document
-from gpudoctor.lint.launchfiles.services import command_in, environment_of, show_gpus, started_in, texts_in
+from gpudoctor.lint.launchfiles.documents import Document, documents
+from gpudoctor.lint.launchfiles.services import command_in, environment_of, started_in, texts_in
+from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word, bound_to, show_gpus
 from gpudoctor.lint.launchfiles.start import BuiltService, Container
-from gpudoctor.record import dataclass, replace
+from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-    from gpudoctor.lint.launchfiles.shell_words import ShellVariable
-
-    # The services of the file with this name.
-    Others: TypeAlias = Callable[[str], Document | None]
+    from gpudoctor.lint.launchfiles.placed_text import PlacedText
+    from gpudoctor.lint.launchfiles.shell import Scripts
 
 _MAX_DEPTH = 4
 """Services that extend others, which extend others, are followed so deep."""
@@ -33,11 +31,13 @@ class Service:
     at: Location
     whole: bool
     """All that is said of it was found."""
+    outside: Mapping[str, ShellVariable] = field(default_factory=dict)
+    """What its files of variables say."""
 
     @property
     def variables(self) -> dict[str, ShellVariable]:
         """Its environment, with the GPUs that it is given."""
-        variables = environment_of(self.said["environment"])
+        variables = {**self.outside, **environment_of(self.said["environment"])}
         devices = self.said.at_path("deploy", "resources", "reservations", "devices")
         for each in devices.members() if devices is not None else ():
             count, chosen = each["count"], each["device_ids"]
@@ -75,24 +75,68 @@ class Service:
         return BuiltService(dockerfile, self.container, self.variables, command)
 
 
-def services_in(root: Document, others: Others | None = None) -> Iterator[Service]:
-    """The services of a file. `others` gives those of files that it names."""
+def _text_named(name: str | None, others: Scripts | None, at: Location) -> PlacedText | None:
+    return others(Word((name,), at), "") if others is not None and name is not None else None
+
+
+def _document_named(name: str | None, others: Scripts | None, at: Location) -> Document | None:
+    text = _text_named(name, others, at)
+    read = documents(text.text, text.path) if text is not None else []
+    return read[0] if read else None
+
+
+def _named_in(value: Document | None) -> Iterator[Document]:
+    """The names of files: one, or a list of names and of mappings that have a `path`."""
+    listed = [value, *value.members()] if value is not None else []
+    return (found for each in listed if (found := each["path"] or each).text)
+
+
+_SETS = re.compile(r"\s*(?:export\s+)?(\w+)=[\"']?(.*?)[\"']?\s*")
+
+
+def _variables_of(text: PlacedText) -> Iterator[tuple[str, ShellVariable]]:
+    """What a file of variables says, a line for each."""
+    start = 0
+    for line in text.text.splitlines(keepends=True):
+        found = _SETS.fullmatch(line)
+        if found is not None:
+            yield found[1], bound_to(found[2], text.location(start + found.start(1), start + found.end(2)))
+        start += len(line)
+
+
+def included_in(root: Document) -> list[str]:
+    """The files of Compose that a file takes in."""
+    return [each.text or "" for each in _named_in(root["include"])]
+
+
+def services_in(root: Document, others: Scripts | None = None) -> Iterator[Service]:
+    """The services of a file, and of those that it includes. `others` gives files that it names."""
+    for name in included_in(root):
+        below = _document_named(name, others, root.at)
+        if below is not None and below["include"] is None:
+            yield from services_in(below, others)
     services = root["services"]
     for name, said in services.items() if services is not None else ():
         at = services.key_place(name) if services is not None else said.at
         extended, whole = _extended(said, root, others, 0)
         # Without an image it is meant to be laid over another one.
         whole = whole and (extended["image"] is not None or extended["build"] is not None)
-        yield Service(name, extended, at, whole)
+        outside = {
+            key: bound
+            for each in _named_in(extended["env_file"])
+            if (text := _text_named(each.text, others, each.at)) is not None
+            for key, bound in _variables_of(text)
+        }
+        yield Service(name, extended, at, whole, outside)
 
 
-def _extended(service: Document, root: Document, others: Others | None, depth: int) -> tuple[Document, bool]:
+def _extended(service: Document, root: Document, others: Scripts | None, depth: int) -> tuple[Document, bool]:
     """The service over the one that it extends, and whether that was found."""
     told = service["extends"]
     if told is None:
         return service, True
     file, name = _text_of(told["file"]), told.text or _text_of(told["service"])
-    base = root if not file else others(file) if others is not None else None
+    base = root if not file else _document_named(file, others, told.at)
     below = base.at_path("services", name) if base is not None else None
     if base is None or below is None or depth >= _MAX_DEPTH:
         return service, False
@@ -105,7 +149,7 @@ def _text_of(value: Document | None) -> str:
     return (value.text or "") if value is not None else ""
 
 
-def with_services(file: LaunchFile, root: Document, others: Others | None = None) -> LaunchFile:
+def with_services(file: LaunchFile, root: Document, others: Scripts | None = None) -> LaunchFile:
     """With what services start that say themselves what they run, and those that run what a Dockerfile says."""
     services = list(services_in(root, others))
     launches = [

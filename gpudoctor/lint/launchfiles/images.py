@@ -11,7 +11,7 @@ from gpudoctor.lint.launchfiles.launchers import docker_run, launches_in
 from gpudoctor.lint.launchfiles.placed_text import PlacedText
 from gpudoctor.lint.launchfiles.shell import Script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand
-from gpudoctor.lint.launchfiles.start import BuiltService, StartedBy
+from gpudoctor.lint.launchfiles.start import BuiltService
 from gpudoctor.lint.launchfiles.syntax import Syntax, options_of
 from gpudoctor.record import replace
 
@@ -56,10 +56,7 @@ def in_image(entry: ShellCommand, service: BuiltService) -> Iterator[ProgramStar
     text, command = service.command
     environment = {**entry.environment, **service.environment}
     whole = replace(followed_by(entry, command), environment=environment)
-    for each in launches_in(Script((whole,), (), ()), text, {}, service.container):
-        # A script of the image does with them what it will.
-        if each.launcher is not StartedBy.SCRIPT:
-            yield each
+    yield from launches_in(Script((whole,), (), ()), text, {}, service.container)
 
 
 def compose_stacks(commands: Iterable[ShellCommand]) -> Iterator[tuple[str, ...]]:

@@ -7,45 +7,64 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launchers import launches_in
-from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.shell import Scripts
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _ASSIGNS = re.compile(r"^(export\s+)?([\w-]+)\s*:=\s*(.+?)\s*$")
+_IMPORT = re.compile(r"^import\??\s+[\"'](.+?)[\"']")
+_MAX_DEPTH = 3
+"""Files that import others are followed so deep."""
 _RECIPE = re.compile(r"^@?([\w-]+)((?:\s+[^:]*?)?)\s*:(?!=)")
 _PARAMETER = re.compile(r"[+*$]*([\w-]+)(?:=(\"[^\"]*\"|'[^']*'|[^\s\"']+))?")
 _LITERAL = re.compile(r"\"([^\"\\$`]*)\"|'([^'$`]*)'")
 _FROM_OUTSIDE = re.compile(r"env(?:_var_or_default)?\(\s*(\S+?)\s*,\s*(\S+?)\s*\)")
+_NAME = re.compile(r"[A-Za-z_][\w-]*")
 _EXPANSION = re.compile(r"\{\{\{\{|\{\{(.*?)\}\}")
 
 
-def read_justfile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
-    """The programs that its recipes start, its comments, and all of its commands."""
-    lines = text.split("\n")
+def read_justfile(
+    shown: str, text: str, others: Scripts | None = None
+) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
+    """The programs that its recipes start, its comments, and all of its commands, with the files that it imports."""
     variables: dict[str, str] = {}
     exported: dict[str, ShellVariable] = {}
     launches: list[ProgramStart] = []
     comments: list[ScriptComment] = []
     commands: list[ShellCommand] = []
-    for number, line in enumerate(lines, start=1):
-        found = _ASSIGNS.match(line)
-        if found is not None:
-            variables[found[2]] = _value(found[2], found[3])
-            if found[1]:
-                at = PlacedText(shown, [Piece(line, number, 1)]).location(0, len(line))
-                exported[found[2]] = ShellVariable((Word((variables[found[2]],), at),), at, True)
-        elif line.startswith("#"):
-            at = PlacedText(shown, [Piece(line, number, 1)]).location(0, len(line))
-            comments.append(ScriptComment(line, at, number, number + 1, True))
-    for recipe in _recipes(shown, lines, variables):
-        script = read_script(recipe, dict(exported))
-        launches += launches_in(script, recipe, {})
-        comments += script.comments
-        commands += script.commands
+    files = list(_with_imported(shown, text, others, 0))
+    for path, lines in files:
+        for number, line in enumerate(lines, start=1):
+            found = _ASSIGNS.match(line)
+            at = PlacedText(path, [Piece(line, number, 1)]).location(0, len(line))
+            if found is not None:
+                variables[found[2]] = _value(found[2], found[3])
+                if found[1]:
+                    exported[found[2]] = ShellVariable((Word((variables[found[2]],), at),), at, True)
+            elif line.startswith("#") and path == shown:
+                comments.append(ScriptComment(line, at, number, number + 1, True))
+    for path, lines in files:
+        for recipe in _recipes(path, lines, variables):
+            script = read_script(recipe, dict(exported))
+            launches += launches_in(script, recipe, {})
+            comments += script.comments if path == shown else ()
+            commands += script.commands
     return launches, comments, commands
+
+
+def _with_imported(shown: str, text: str, others: Scripts | None, depth: int) -> Iterator[tuple[str, list[str]]]:
+    lines = text.split("\n")
+    for number, line in enumerate(lines if others is not None and depth < _MAX_DEPTH else (), start=1):
+        found = _IMPORT.match(line)
+        at = PlacedText(shown, [Piece(line, number, 1)]).location(0, len(line))
+        imported = others(Word((found[1],), at), "") if found is not None and others is not None else None
+        if imported is not None:
+            yield from _with_imported(imported.path, imported.text, others, depth + 1)
+    yield shown, lines
 
 
 def _value(name: str, source: str) -> str:
@@ -76,11 +95,11 @@ def _recipes(shown: str, lines: list[str], variables: dict[str, str]) -> Iterato
         first = next((line.strip() for _, line in body if line.strip()), "")
         if first.startswith("#!"):
             if "sh" in first.rpartition("/")[2]:
-                yield PlacedText(shown, [piece for each in body for piece in _filled_in(each, known)])
+                yield PlacedText(shown, [piece for each in body for piece in _line(each, known)])
             continue
         together: list[Piece] = []
         for number, line in body:
-            together += _filled_in((number, line), known)
+            together += _line((number, line), known)
             if not line.endswith("\\"):
                 yield PlacedText(shown, together)
                 together = []
@@ -95,16 +114,14 @@ def _parameters(source: str) -> dict[str, str]:
     return found
 
 
-def _filled_in(numbered: tuple[int, str], known: dict[str, str]) -> Iterator[Piece]:
+def _line(numbered: tuple[int, str], known: dict[str, str]) -> Iterator[Piece]:
     number, line = numbered
     # `@` before a command hides it, and `-` lets it fail.
     mark = re.match(r"\s*(?:@|-(?!-))*", line)
     at = mark.end() if mark is not None else 0
-    for found in _EXPANSION.finditer(line, at):
-        if found.start() > at:
-            yield Piece(line[at : found.start()], number, at + 1)
+
+    def value(found: re.Match[str]) -> str:
         name = (found[1] or "").strip()
-        value = "{{" if found[1] is None else known.get(name) or _value("_just", name)
-        yield Piece(value, number, found.start() + 1)
-        at = found.end()
-    yield Piece(f"{line[at:]}\n", number, at + 1)
+        return "{{" if found[1] is None else known.get(name) or _value(name if _NAME.fullmatch(name) else "_just", name)
+
+    yield from filled_in(Piece(f"{line[at:]}\n", number, at + 1), _EXPANSION, value)

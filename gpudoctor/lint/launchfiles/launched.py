@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpudoctor.diagnostic import Edit, Fix, Location, Safety
 from gpudoctor.lint.launchfiles.launch_file import LaunchFile
-from gpudoctor.lint.launchfiles.reading import found_from
+from gpudoctor.lint.launchfiles.reading import found_from, names_of
 from gpudoctor.lint.launchfiles.start import ProgramStart, StartedBy, is_option
 from gpudoctor.lint.program_facts import AsStarted, ProgramFacts
 from gpudoctor.lint.source.launch_names import is_of_editor
@@ -59,7 +59,7 @@ class Launched:
             inside = name.replace(".", "/")
             names = [f"{inside}.py", f"{inside}/__main__.py", f"src/{inside}.py", f"src/{inside}/__main__.py"]
         else:
-            names = [name, *(_inside(name) if launch.container is not None else ())]
+            names = list(names_of(file, name, contained=launch.container is not None))
         return next((path for each in names if (path := self._found_from(file, each, folder)) is not None), None)
 
     def _found_from(self, file: LaunchFile, name: str, folder: str) -> str | None:
@@ -250,13 +250,6 @@ def _quote_around(line: str, at: Location) -> str:
     """The quotes of an item in a list of words: `["torchrun", "train.py"]`."""
     before, after = line[: at.column - 1][-1:], line[at.end_column - 1 :][:1]
     return before if before and before in "\"'" and before == after else ""
-
-
-def _inside(name: str) -> Iterator[str]:
-    """What `/workspace/project/train.py` may be outside of the container, where the project has another place."""
-    _, *folders = name.split("/") if name.startswith("/") else [""]
-    for count in range(len(folders)):
-        yield "/".join(folders[count:])
 
 
 IN_ACCELERATE = "deepspeed_config.deepspeed_config_file"

@@ -12,7 +12,7 @@ from gpudoctor.lint.launchfiles.detached import in_terminal, repeated
 from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
 from gpudoctor.lint.launchfiles.quoted_script import quoted_script
 from gpudoctor.lint.launchfiles.shell import Script, read_script
-from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell_words import Environment, ShellCommand, ShellVariable, Word, bound_to, show_gpus
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart, StartedBy, Starter, StartOption, StartOptions
 from gpudoctor.lint.launchfiles.syntax import options_of, values_of
 from gpudoctor.record import dataclass, replace
@@ -444,6 +444,11 @@ def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], C
     told = variables_told(words[2:])
     shared, given = _shared_memory(options), known.GIVES_GPUS & options.keys()
     plain = closed and _base(words[0]) == "docker" and "NVIDIA_VISIBLE_DEVICES" not in told
+    devices = options["gpus"].text if "gpus" in options else None
+    chosen = (devices or "").strip("\"'").removeprefix("device=").strip("\"'")
+    if chosen and "gpus" in options and all(each.isdecimal() for each in chosen.split(",")):
+        count = int(chosen) if "device" not in (devices or "") else len(chosen.split(","))
+        show_gpus(told, count, options["gpus"].at)
     container = Container(
         "`docker run`",
         _span(words[0].at, words[1].at),
@@ -458,7 +463,7 @@ def docker_run(words: Sequence[Word]) -> tuple[StartOptions, tuple[Word, ...], C
 def variables_told(words: Sequence[Word]) -> dict[str, ShellVariable]:
     """What a container is told by `-e NAME=value`."""
     return {
-        each.text.partition("=")[0]: ShellVariable((Word((each.text.partition("=")[2],), each.at),), each.at, True)
+        each.text.partition("=")[0]: bound_to(each.text.partition("=")[2], each.at)
         for each in values_of(words, ("-e", "--env"))
         if each.text is not None and "=" in each.text
     }

@@ -7,33 +7,91 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.launchers import launches_in
-from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import ScriptComment, read_script
-from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, Word
+from gpudoctor.record import dataclass, field, replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable
     from gpudoctor.lint.launchfiles.start import ProgramStart
 
 _ASSIGNS = re.compile(r"^(?:(export|override)\s+)?([\w.-]+)\s*(\?=|:=|::=|\+=|=)\s*(.*)$")
-_BEHIND_TARGET = re.compile(r"[^\s#:=][^#:=;]*:[^#:=;]*;")
-"""`train: data ; torchrun ...`"""
+_TARGETS = re.compile(r"^([^\s#:=][^#:=]*?)\s*::?(?!=)\s*")
+"""`train test: data`; what follows may be a variable for these targets alone, or a recipe behind `;`."""
 _SIMPLE = re.compile(r"[\w./,:=@%+-]+")
-_EXPANSION = re.compile(r"\$\$|\$\((\w+)\)|\$\{(\w+)\}|\$(.)|\$\([^)]*\)")
+_DEEP = r"(?:[^()]|\((?:[^()]|\([^()]*\))*\))*"
+"""What stands in parentheses, with others in it."""
+_EXPANSION = re.compile(rf"\$\$|\$\((\w+)\)|\$\{{(\w+)\}}|\$\({_DEEP}\)|\$([^({{])")
+
+
+@dataclass
+class _Variables:
+    """What is set where a makefile is read, and what of it commands are told."""
+
+    values: dict[str, str] = field(default_factory=dict)
+    exported: dict[str, Piece] = field(default_factory=dict)
+
+    def assign(self, body: str, placed: Piece) -> None:
+        found = _ASSIGNS.match(body)
+        if found is None:
+            return
+        export, name, sign, value = found.groups()
+        if sign in ("=", ":=", "::=") and "$(shell" not in value:
+            self.values[name] = value
+        elif sign == "?=" and _SIMPLE.fullmatch(value):
+            # The environment may say something else.
+            self.values.setdefault(name, f"$${{{name}:-{value}}}")
+        else:
+            self.values.pop(name, None)
+        if export == "export":
+            self.exported[name] = placed
+
+    def inside(self, other: _Variables) -> _Variables:
+        """These over others."""
+        return _Variables({**other.values, **self.values}, {**other.exported, **self.exported})
+
+    def expanded(self, found: re.Match[str], depth: int = 0) -> str:
+        if found[0] == "$$":
+            return "$"
+        name = found[1] or found[2] or ""
+        value = self.values.get(name)
+        # For the shell it is a variable from outside.
+        if value is None or depth > 4:
+            return f"${{{name or '_make'}}}"
+        return _EXPANSION.sub(lambda inner: self.expanded(inner, depth + 1), value)
+
+    def environment(self, shown: str) -> dict[str, ShellVariable]:
+        """What is exported, as the shell of a recipe finds it set."""
+        found: dict[str, ShellVariable] = {}
+        for name, placed in self.exported.items():
+            value = _EXPANSION.sub(self.expanded, f"$({name})")
+            # A default is the shell's to fill in.
+            script = f'export {name}="{value}"\n:'
+            for command in read_script(PlacedText.whole("", script)).commands:
+                at = PlacedText(shown, [placed]).location(0, len(placed.text))
+                found |= {key: replace(bound, at=at) for key, bound in command.environment.items()}
+        return found
 
 
 def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[ScriptComment], list[ShellCommand]]:
     """The programs that its targets start, its comments, and all of its commands."""
-    variables: dict[str, str] = {}
-    exported: dict[str, ShellVariable] = {}
+    everywhere = _Variables()
+    of_targets: dict[str, _Variables] = {}
+    targets: tuple[str, ...] = ()
     launches: list[ProgramStart] = []
     comments: list[ScriptComment] = []
     commands: list[ShellCommand] = []
     for first, lines in _logical(text):
         line = lines[0]
-        behind = _BEHIND_TARGET.match(line)
+        head = _TARGETS.match(line) if not line.startswith("\t") else None
+        targets = tuple(head[1].split()) if head is not None else targets
+        behind = line.find(";", head.end()) + 1 if head is not None else 0
         if line.startswith("\t") or behind:
-            recipe = PlacedText(shown, _recipe(first, lines, variables, behind.end() if behind else 0))
-            script = read_script(recipe, dict(exported))
+            known = everywhere
+            for target in targets:
+                known = of_targets[target].inside(known) if target in of_targets else known
+            recipe = PlacedText(shown, _recipe(first, lines, known, behind))
+            script = read_script(recipe, known.environment(shown))
             launches += launches_in(script, recipe, {})
             comments += script.comments
             commands += script.commands
@@ -42,20 +100,12 @@ def read_makefile(shown: str, text: str) -> tuple[list[ProgramStart], list[Scrip
         if body.startswith("#"):
             at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
             comments.append(ScriptComment(body, at, first, first + 1, True))
-        found = _ASSIGNS.match(body.partition(" #")[0].rstrip())
-        if found is None:
-            continue
-        export, name, sign, value = found.groups()
-        if sign in ("=", ":=", "::=") and "$(shell" not in value:
-            variables[name] = value
-        elif sign == "?=" and _SIMPLE.fullmatch(value):
-            # The environment may say something else.
-            variables.setdefault(name, f"$${{{name}:-{value}}}")
+        said = body.partition(" #")[0].rstrip()
+        if head is None:
+            everywhere.assign(said, Piece(line, first, 1))
         else:
-            variables.pop(name, None)
-        if export and sign != "+=":
-            at = PlacedText(shown, [Piece(line, first, 1)]).location(0, len(line))
-            exported[name] = ShellVariable((Word((value,), at),), at, True)
+            for target in targets:
+                of_targets.setdefault(target, _Variables()).assign(said[head.end() :], Piece(line, first, 1))
     return launches, comments, commands
 
 
@@ -74,25 +124,8 @@ def _logical(text: str) -> Iterator[tuple[int, list[str]]]:
         yield first, lines
 
 
-def _recipe(first: int, lines: list[str], variables: dict[str, str], begin: int) -> Iterator[Piece]:
+def _recipe(first: int, lines: list[str], known: _Variables, begin: int) -> Iterator[Piece]:
     for number, line in enumerate(lines, start=first):
         begins = begin if number == first else 0
         start = len(line) - len(line[begins:].lstrip("\t" if number > first else "\t @-+"))
-        at = start
-        for found in _EXPANSION.finditer(line, start):
-            if found.start() > at:
-                yield Piece(line[at : found.start()], number, at + 1)
-            yield Piece(_expanded(found, variables), number, found.start() + 1)
-            at = found.end()
-        yield Piece(f"{line[at:]}\n", number, at + 1)
-
-
-def _expanded(found: re.Match[str], variables: dict[str, str], depth: int = 0) -> str:
-    if found[0] == "$$":
-        return "$"
-    name = found[1] or found[2] or ""
-    value = variables.get(name)
-    # For the shell it is a variable from outside.
-    if value is None or depth > 4:
-        return f"${{{name or '_make'}}}"
-    return _EXPANSION.sub(lambda inner: _expanded(inner, variables, depth + 1), value)
+        yield from filled_in(Piece(f"{line[start:]}\n", number, start + 1), _EXPANSION, known.expanded)

@@ -3,51 +3,61 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpudoctor.lint.launchfiles.compose import services_in, with_services
-from gpudoctor.lint.launchfiles.documents import Document, documents
+from gpudoctor.lint.launchfiles.compose import included_in, services_in, with_services
 from gpudoctor.lint.launchfiles.images import in_image
 from gpudoctor.lint.launchfiles.reading import found_from, known_commands
-from gpudoctor.lint.source.file import SourceFile
 from gpudoctor.record import replace
 
 if TYPE_CHECKING:
+    from gpudoctor.lint.launchfiles.called_scripts import CalledScripts
+    from gpudoctor.lint.launchfiles.documents import Document
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
     from gpudoctor.lint.launchfiles.start import BuiltService, ProgramStart
-    from gpudoctor.lint.source.file import Sources
 
 _BY_DEFAULT = ("compose.yaml", "compose.yml", "docker-compose.yml", "docker-compose.yaml")
 
 
-def together(
-    files: Sequence[LaunchFile], sources: Sources, console: Callable[[LaunchFile], Mapping[str, str]]
-) -> list[LaunchFile]:
+def put_together(files: Sequence[LaunchFile], called: CalledScripts) -> list[LaunchFile]:
     """The files, where services are read with what other files say of them: those that are laid over theirs, and those
-    that they extend; and where images are run with other words than their own.
-
-    `console` gives the commands that the project of a file installs.
-    """
+    that they extend; and where images are run with other words than their own."""
     compose = {file.path: file for file in files if file.services is not None}
-    read = {path: _Stacked(file, sources) for path, file in compose.items()}
+    files = _with_overlays(files, compose, called)
+    files = [_with_images(file, files, called) if file.built else file for file in files]
+    files = _with_services(files, compose, called)
+    return [replace(file, launches=tuple(known_commands(file.launches, called.console_of(file)))) for file in files]
+
+
+def _with_overlays(
+    files: Sequence[LaunchFile], compose: dict[str, LaunchFile], called: CalledScripts
+) -> list[LaunchFile]:
+    """With the services of files that are laid over each other, at the lowest of them."""
     stacks = list(dict.fromkeys(_stacks(files, compose)))
-    over = {path for stack in stacks for path in stack[1:]}
-    lowest = {stack[0] for stack in stacks}
-    stacks += [(path,) for path in compose if path not in over | lowest]
+    inside = {path for stack in stacks for path in stack}
+    for file in compose.values():
+        inside |= {found_from(file, name) or "" for name in (included_in(file.services) if file.services else ())}
+    stacks += [(path,) for path in compose if path not in inside]
     made = {path: replace(file, launches=(), built=()) for path, file in compose.items()}
     for stack in stacks:
         root, base = _laid(stack, compose), stack[0]
         if root is not None:
-            made[base] = with_services(made[base], root, read[base].named)
-    files = [made.get(file.path, file) for file in files]
-    files = [_with_images(file, files) if file.built else file for file in files]
+            read = with_services(made[base], root, called.beside(compose[base]))
+            launches = [each for launch in read.launches for each in called.followed(read, launch)]
+            made[base] = replace(read, launches=tuple(launches))
+    return [made.get(file.path, file) for file in files]
+
+
+def _with_services(
+    files: Sequence[LaunchFile], compose: dict[str, LaunchFile], called: CalledScripts
+) -> list[LaunchFile]:
+    """With what is said of the services in which commands of Compose run programs."""
     usual = dict(_usual(compose))
-    files = [
-        replace(file, launches=tuple(_in_service(file, each, compose, usual, read) for each in file.launches))
+    return [
+        replace(file, launches=tuple(_in_service(file, each, compose, usual, called) for each in file.launches))
         for file in files
     ]
-    return [replace(file, launches=tuple(known_commands(file.launches, console(file)))) for file in files]
 
 
 def _laid(stack: Sequence[str], compose: dict[str, LaunchFile]) -> Document | None:
@@ -60,7 +70,7 @@ def _laid(stack: Sequence[str], compose: dict[str, LaunchFile]) -> Document | No
 
 def _in_service(
     file: LaunchFile, launch: ProgramStart, compose: dict[str, LaunchFile], usual: dict[str, tuple[str, ...]],
-    read: dict[str, _Stacked],
+    called: CalledScripts,
 ) -> ProgramStart:  # fmt: skip
     """The start, with what the files of Compose say of the service in which it runs."""
     if launch.container is None or not launch.container.service:
@@ -68,7 +78,7 @@ def _in_service(
     *names, service = launch.container.service
     stack = _found_stack(file, names, compose, usual)
     root = _laid(stack, compose) if stack else None
-    known = services_in(root, read[stack[0]].named) if root is not None else ()
+    known = services_in(root, called.beside(compose[stack[0]])) if root is not None else ()
     for each in known:
         if each.name == service:
             return replace(launch, container=each.container, environment={**each.variables, **launch.environment})
@@ -85,20 +95,6 @@ def _found_stack(
     # It takes what lies there, from wherever it is called.
     base = next((path for each in _BY_DEFAULT if (path := found_from(file, each)) in compose), None)
     return usual.get(base, (base,)) if base is not None else ()
-
-
-class _Stacked:
-    """Other files, seen from one of them."""
-
-    def __init__(self, file: LaunchFile, sources: Sources) -> None:
-        self._file = file
-        self._sources = sources
-
-    def named(self, name: str) -> Document | None:
-        path = found_from(self._file, name)
-        source = self._sources.read(path, late=True) if path is not None else None
-        read = documents(source.text, source.shown) if isinstance(source, SourceFile) else []
-        return read[0] if read else None
 
 
 def _stacks(files: Sequence[LaunchFile], compose: dict[str, LaunchFile]) -> Iterator[tuple[str, ...]]:
@@ -146,14 +142,15 @@ def _below(path: str, file: LaunchFile, compose: dict[str, LaunchFile]) -> str |
     return beside[0] if len(beside) == 1 else None
 
 
-def _with_images(file: LaunchFile, files: Sequence[LaunchFile]) -> LaunchFile:
+def _with_images(file: LaunchFile, files: Sequence[LaunchFile], called: CalledScripts) -> LaunchFile:
     """With what images start that are run with other words than their own."""
     launches = list(file.launches)
     kept: list[BuiltService] = []
     for each in file.built:
         path = found_from(file, each.dockerfile)
         image = next((other for other in files if other.path == path), None)
-        found = list(in_image(image.entry, each)) if image is not None and image.entry is not None else []
+        starts = in_image(image.entry, each) if image is not None and image.entry is not None else ()
+        found = [start for launch in starts for start in called.followed(image or file, launch)]
         if found:
             launches = [launch for launch in launches if launch.container != each.container] + found
         elif each.as_image:

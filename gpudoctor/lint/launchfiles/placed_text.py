@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from gpudoctor.diagnostic import Location
 from gpudoctor.record import dataclass
+
+if TYPE_CHECKING:
+    import re
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,18 @@ class Piece:
     text: str
     line: int
     column: int
+
+
+def filled_in(piece: Piece, places: re.Pattern[str], value: Callable[[re.Match[str]], str]) -> Iterator[Piece]:
+    """The piece with something else in its places, which stands there where they do."""
+    at = 0
+    for found in places.finditer(piece.text):
+        if found.start() > at:
+            yield Piece(piece.text[at : found.start()], piece.line, piece.column + at)
+        yield Piece(value(found), piece.line, piece.column + found.start())
+        at = found.end()
+    if at < len(piece.text):
+        yield Piece(piece.text[at:], piece.line, piece.column + at)
 
 
 class PlacedText:

@@ -64,7 +64,7 @@ def known_commands(launches: Iterable[ProgramStart], console: Mapping[str, str])
 def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) -> LaunchFile:
     file = LaunchFile(path, shown, text)
     if kind in (YAML, JSON, EDITOR):
-        return _of_documents(file, kind)
+        return _of_documents(file, kind, scripts)
     if kind == DOCKERFILE:
         from gpudoctor.lint.launchfiles.dockerfile import read_dockerfile
 
@@ -78,7 +78,7 @@ def _read(kind: str, path: str, shown: str, text: str, scripts: Scripts | None) 
     if kind == JUSTFILE:
         from gpudoctor.lint.launchfiles.justfile import read_justfile
 
-        launches, comments, commands = read_justfile(shown, text)
+        launches, comments, commands = read_justfile(shown, text, scripts)
         return _with_commands(replace(file, launches=tuple(launches), comments=tuple(comments)), commands)
     if kind in (TASKS, TOX):
         from gpudoctor.lint.launchfiles.task_tables import read_tasks, read_tox
@@ -113,9 +113,10 @@ def _with_commands(file: LaunchFile, commands: Sequence[ShellCommand]) -> Launch
     return replace(file, built=tuple(run_images(commands)), composes=tuple(compose_stacks(commands)))
 
 
-def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
+def _of_documents(file: LaunchFile, kind: str, scripts: Scripts | None) -> LaunchFile:
     from gpudoctor.lint.launchfiles.compose import with_services
     from gpudoctor.lint.launchfiles.services import of_editor, of_kubernetes
+    from gpudoctor.lint.launchfiles.task_documents import of_runner
 
     found = documents(file.text, file.shown, is_json=kind != YAML)
     comments = tuple(yaml_comments(file.shown, file.text)) if kind == YAML else ()
@@ -124,19 +125,30 @@ def _of_documents(file: LaunchFile, kind: str) -> LaunchFile:
         keys = {key for key, _ in root.items()}
         if kind == EDITOR:
             file = replace(file, launches=(*file.launches, *of_editor(file.shown, root)))
-        elif "services" in keys:
-            file = replace(with_services(file, root), services=root)
+        elif "services" in keys or "include" in keys:
+            file = replace(with_services(file, root, scripts), services=root)
         elif {"apiVersion", "kind"} <= keys:
             file = replace(file, launches=(*file.launches, *of_kubernetes(root)))
         elif len(_ACCELERATE & keys) >= 2 and "distributed_type" in keys:
             file = replace(file, settings=(*file.settings, _settings("accelerate", root)))
         elif len(_DEEPSPEED & keys) >= 2 or "zero_optimization" in keys:
             file = replace(file, settings=(*file.settings, _settings("deepspeed", root)))
+        elif kind == YAML:
+            file = replace(file, launches=(*file.launches, *of_runner(root, scripts)))
     return file
 
 
 def _settings(of: str, root: Document) -> SettingsFile:
     return SettingsFile(of, {key: WrittenSetting(value.text or "", value.at) for key, value in root.scalars()})
+
+
+def names_of(file: LaunchFile, name: str, *, contained: bool) -> Iterator[str]:
+    """What `/workspace/project/train.py` may be outside of a container, where the project has another place."""
+    yield name
+    if name.startswith("/") and (contained or launch_kind(file.path) == DOCKERFILE):
+        _, *folders = name.split("/")
+        for count in range(len(folders)):
+            yield "/".join(folders[count:])
 
 
 _MOST_FOLDERS = 6

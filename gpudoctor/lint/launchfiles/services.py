@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of, followed_by
 from gpudoctor.lint.launchfiles.launchers import launches_in
-from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import Script, read_script
-from gpudoctor.lint.launchfiles.shell_words import Hole, ShellCommand, ShellVariable, Word
+from gpudoctor.lint.launchfiles.shell_words import ShellCommand, ShellVariable, bound_to, show_gpus
 from gpudoctor.lint.launchfiles.start import Container, ProgramStart
 from gpudoctor.record import replace
 
@@ -24,10 +25,10 @@ _OPERATED = ("PyTorchJob", "TrainJob", "RayJob")
 _TOLD = ("PET_NPROC_PER_NODE", "PET_NNODES", "PET_NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
 
 
-def show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:
-    """A container sees so many, numbered from 0, unless it is told by name which."""
-    devices = ",".join(map(str, range(min(count, 64))))
-    variables.setdefault("CUDA_VISIBLE_DEVICES", ShellVariable((Word((devices,), at),), at, True))
+def _number(value: Document | None) -> int | None:
+    """The number that a scalar says."""
+    text = value.text if value is not None else None
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
@@ -39,17 +40,23 @@ def of_kubernetes(root: Document) -> Iterator[ProgramStart]:
     if kind == "MPIJob":
         yield from _of_mpi(root)
         return
+    job = root.at_path("spec", "entrypoint") if kind == "RayJob" else None
+    if job is not None:
+        yield from started_in(None, job, {}, Container("the job", job.at, None))
     copies, copies_at = _copies(root, kind) or (None, None)
-    for pod, each in _containers(root):
+    pods = list(_containers(root))
+    for pod, each in pods:
         variables = environment_of(each["env"])
         if kind in _OPERATED:
             each_node = root.at_path("spec", "nprocPerNode")
-            if each_node is not None and each_node.text is not None and each_node.text.isdecimal():
-                variables.setdefault("PET_NPROC_PER_NODE", _bound(each_node.text, each_node))
+            if each_node is not None and _number(each_node):
+                variables.setdefault("PET_NPROC_PER_NODE", bound_to(each_node.text, each_node.at))
+            if copies is not None and copies_at is not None:
+                variables.setdefault("PET_NNODES", bound_to(str(copies), copies_at))
             for name in _TOLD:
-                variables.setdefault(name, ShellVariable((Word((Hole(name),), each.at),), each.at, True))
+                variables.setdefault(name, bound_to(None, each.at, name))
         _show_limit(variables, each)
-        container = replace(_container(pod, each), copies=copies, copies_at=copies_at)
+        container = replace(_container(pod, each), copies=copies, copies_at=copies_at, alike=len(pods) == 1)
         yield from started_in(each["command"], each["args"], variables, container)
 
 
@@ -63,8 +70,9 @@ def _containers(root: Document) -> Iterator[tuple[Document, Document]]:
 
 def _show_limit(variables: dict[str, ShellVariable], container: Document) -> None:
     limit = container.at_path("resources", "limits", "nvidia.com/gpu")
-    if limit is not None and limit.text is not None and limit.text.isdecimal():
-        show_gpus(variables, int(limit.text), limit.at)
+    count = _number(limit)
+    if limit is not None and count is not None:
+        show_gpus(variables, count, limit.at)
 
 
 def _container(pod: Document, container: Document) -> Container:
@@ -79,7 +87,7 @@ def _of_mpi(root: Document) -> Iterator[ProgramStart]:
     pods = [root.at_path("spec", "mpiReplicaSpecs", name) for name in ("Launcher", "Worker")]
     launching, working = (list(_containers(each)) if each is not None else [] for each in pods)
     slots = root.at_path("spec", "slotsPerWorker")
-    count = int(slots.text) if slots is not None and slots.text is not None and slots.text.isdecimal() else None
+    count = _number(slots)
     for _, each in launching if len(working) == 1 else ():
         variables = environment_of(each["env"])
         _show_limit(variables, working[0][1])
@@ -90,25 +98,35 @@ def _of_mpi(root: Document) -> Iterator[ProgramStart]:
 def _of_trainer(trainer: Document) -> Iterator[ProgramStart]:
     """A `TrainJob` says what its nodes run, and leaves the pods to a runtime."""
     variables = environment_of(trainer["env"])
-    for name in _TOLD:
-        variables.setdefault(name, ShellVariable((Word((Hole(name),), trainer.at),), trainer.at, True))
     nodes, each_node = trainer["numNodes"], trainer["numProcPerNode"]
-    if each_node is not None and each_node.text is not None and each_node.text.isdecimal():
-        variables["PET_NPROC_PER_NODE"] = _bound(each_node.text, each_node)
+    for name, said in (("PET_NNODES", nodes), ("PET_NPROC_PER_NODE", each_node)):
+        if said is not None and _number(said) is not None:
+            variables[name] = bound_to(said.text, said.at)
+    for name in _TOLD:
+        variables.setdefault(name, bound_to(None, trainer.at, name))
     for kind in ("limits", "requests"):
         given = trainer.at_path("resourcesPerNode", kind, "nvidia.com/gpu")
-        if given is not None and given.text is not None and given.text.isdecimal():
-            show_gpus(variables, int(given.text), given.at)
-    count = int(nodes.text) if nodes is not None and nodes.text is not None and nodes.text.isdecimal() else None
+        gpus = _number(given)
+        if given is not None and gpus is not None:
+            show_gpus(variables, gpus, given.at)
     at = nodes.at if nodes is not None else trainer.at
-    container = Container("the trainer", trainer.at, None, copies=count, copies_at=at)
+    container = Container("the trainer", trainer.at, None, copies=_number(nodes), copies_at=at)
     yield from started_in(trainer["command"], trainer["args"], variables, container)
 
 
 def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
     """In how many pods the job runs at once, and where that is said."""
+    times = 1
     if kind == "Job":
         counts = [root.at_path("spec", "parallelism")]
+    elif kind == "JobSet":
+        jobs = root.at_path("spec", "replicatedJobs")
+        listed = jobs.members() if jobs is not None else []
+        # Jobs of several kinds are several trainings, or one that leads the others.
+        if len(listed) != 1:
+            return None
+        counts = [listed[0].at_path("template", "spec", "parallelism")]
+        times = _number(listed[0]["replicas"]) or 1
     elif kind == "PyTorchJob":
         specs = root.at_path("spec", "pytorchReplicaSpecs")
         counts = [each["replicas"] for _, each in specs.items()] if specs is not None else []
@@ -116,10 +134,10 @@ def _copies(root: Document, kind: str) -> tuple[int, Location] | None:
             return None
     else:
         return None
-    known = [each for each in counts if each is not None and each.text is not None and each.text.isdecimal()]
+    known = [(count, each.at) for each in counts if each is not None and (count := _number(each)) is not None]
     if not known or len(known) < len(counts):
         return None
-    return sum(int(each.text or "") for each in known), known[-1].at
+    return times * sum(count for count, _ in known), known[-1][1]
 
 
 def _pod_memory(pod: Document, container: Document) -> str | None:
@@ -137,8 +155,12 @@ def _pod_memory(pod: Document, container: Document) -> str | None:
 
 def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
     """What the configurations of a `launch.json` start."""
-    listed = root["configurations"]
+    listed, compounds = root["configurations"], root["compounds"]
+    groups = [texts_in(each["configurations"]) for each in (compounds.members() if compounds is not None else [])]
     for each in listed.members() if listed is not None else ():
+        label = each["name"].text if each["name"] is not None else None
+        # Those of a compound are started at once, and no others.
+        group = next((number for number, names in enumerate(groups) if label in names), None)
         kind, request = each["type"], each["request"]
         if kind is None or kind.text not in ("python", "debugpy") or (request is not None and request.text != "launch"):
             continue
@@ -155,6 +177,7 @@ def of_editor(shown: str, root: Document) -> Iterator[ProgramStart]:
         if len(words) > 1:
             # An editor's file lies in a folder of its own.
             text, command = command_of(shown, words, variables, "..")
+            command = replace(command, background=group is not None, waits=-1 if group is None else group)
             yield from launches_in(Script((command,), (), ()), text, {})
 
 
@@ -163,7 +186,7 @@ def started_in(
 ) -> Iterator[ProgramStart]:
     """What a container starts, by what stands in the place of its image's words."""
     if entry is None and given is not None and given.text is not None:
-        text = PlacedText(given.shown, given.pieces)
+        text = PlacedText(given.shown, _pieces(given))
         yield from launches_in(read_script(text, dict(variables)), text, {}, container)
         return
     made = command_in((entry, given), variables)
@@ -189,13 +212,21 @@ def words_in(value: Document | None) -> Words:
     if value is None:
         return []
     if value.text is not None:
-        own = read_script(PlacedText("", value.pieces)).commands
+        own = read_script(PlacedText("", _pieces(value))).commands
         found: Words = []
         for command in own:
             for word in command.words:
                 found.append((word.shown, [Piece(word.shown, word.at.line, word.at.column)]))
         return found
-    return [(each.text, each.pieces) for each in value.members() if each.text is not None]
+    return [(each.text.replace("$$", "$"), _pieces(each)) for each in value.members() if each.text is not None]
+
+
+_ESCAPED = re.compile(r"\$\$")
+
+
+def _pieces(value: Document) -> list[Piece]:
+    """A text of Compose or Kubernetes, which hands `$$` on as `$`."""
+    return [piece for each in value.pieces for piece in filled_in(each, _ESCAPED, lambda _: "$")]
 
 
 def texts_in(value: Document | None) -> list[str]:
@@ -212,18 +243,13 @@ def environment_of(value: Document | None) -> dict[str, ShellVariable]:
         return found
     for key, each in value.items():
         if each.text is not None:
-            found[key] = _bound(each.text, each)
+            found[key] = bound_to(each.text, each.at)
     for each in value.members():
         if each.text is not None:
             name, equals, text = each.text.partition("=")
-            found[name] = _bound(text if equals else None, each)
+            found[name] = bound_to(text if equals else None, each.at)
         else:
             named, given = each["name"], each["value"]
             if named is not None and named.text:
-                found[named.text] = _bound(given.text if given is not None else None, each)
+                found[named.text] = bound_to(given.text if given is not None else None, each.at)
     return found
-
-
-def _bound(text: str | None, value: Document) -> ShellVariable:
-    parts = (text,) if text is not None and "$" not in text else (Hole(),)
-    return ShellVariable((Word(parts, value.at),), value.at, True)

@@ -115,6 +115,18 @@ class ShellVariable:
         return self.words[0] if self.words else Word(("",), self.at)
 
 
+def bound_to(text: str | None, at: Location, name: str = "") -> ShellVariable:
+    """A variable that says this; one that is not known where it is filled in from elsewhere."""
+    parts = (text,) if text is not None and "$" not in text else (Hole(name),)
+    return ShellVariable((Word(parts, at),), at, True)
+
+
+def show_gpus(variables: dict[str, ShellVariable], count: int, at: Location) -> None:
+    """A container sees so many, numbered from 0, unless it is told by name which."""
+    devices = ",".join(map(str, range(min(count, 64))))
+    variables.setdefault("CUDA_VISIBLE_DEVICES", bound_to(devices, at))
+
+
 Environment = Mapping[str, ShellVariable]
 
 

@@ -89,6 +89,8 @@ class Container:
     copies: int | None = None
     """How many of it take part in one training, each as a node; None where that is not said."""
     copies_at: Location | None = None
+    alike: bool = True
+    """All of these run the same command."""
     slots: int | None = None
     """How many processes `mpirun` places on each copy of it; None where that is not said."""
     slots_at: Location | None = None
@@ -145,6 +147,8 @@ class ProgramStart:
     waits: int = 0
     folder: str | None = ""
     container: Container | None = None
+    hosts: tuple[int, ...] = ()
+    """How many processes each host of its hostfile takes; empty where none is known."""
 
     @property
     def file(self) -> str:
@@ -192,10 +196,13 @@ class ProgramStart:
         if option is not None:
             text = option.text or ""
             return int(text.rpartition(":")[2]) if text.rpartition(":")[2].isdecimal() else None
-        if not self.closed or "PET_NNODES" in self.environment or "config-file" in self.options:
+        told = self.variable("PET_NNODES") if self.launcher in OF_TORCH else None
+        if told is not None:
+            return told.number
+        if not self.closed or "config-file" in self.options:
             return None
         if self.launcher is StartedBy.DEEPSPEED and "hostfile" in self.options:
-            return None
+            return len(self.hosts) or None
         return 1
 
     @property
@@ -209,7 +216,9 @@ class ProgramStart:
                 return total.number // nodes if total is not None and total.number is not None and nodes else None
             case StartedBy.DEEPSPEED:
                 chosen = self.option("num-gpus")
-                return chosen.number if chosen is not None else _included(self.option("include"))
+                if chosen is not None or "include" in self.options:
+                    return chosen.number if chosen is not None else _included(self.option("include"))
+                return self.hosts[0] if len(set(self.hosts)) == 1 and "exclude" not in self.options else None
             case StartedBy.COMPOSER | StartedBy.FABRIC:
                 # Left out, it is one for each GPU, or one.
                 each = self.option("nproc-per-node")
@@ -289,10 +298,10 @@ class ProgramStart:
             and not {"hosts", "hostfile"} & mpi.options.keys()
         ):
             return min(total or self.container.slots, self.container.slots)
-        if total is None or {"hostfile", "map-by", "pernode"} & mpi.options.keys():
+        counts = mpi.slots or self.hosts
+        if total is None or {"map-by", "pernode"} & mpi.options.keys():
             return None
-        if "hosts" in mpi.options:
-            counts = mpi.slots
+        if {"hosts", "hostfile"} & mpi.options.keys():
             return min(counts[0], total) if counts and sum(counts) >= total and len(set(counts)) == 1 else None
         # A batch job of several nodes has hosts of its own, and so has a pod.
         several = "nodes" in self.directives and _nodes(self.directives["nodes"]) != 1

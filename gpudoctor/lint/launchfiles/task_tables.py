@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpudoctor.lint.launchfiles.command_lists import command_of
 from gpudoctor.lint.launchfiles.launchers import launches_in
-from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText
+from gpudoctor.lint.launchfiles.placed_text import Piece, PlacedText, filled_in
 from gpudoctor.lint.launchfiles.shell import Script, read_script
 from gpudoctor.lint.launchfiles.shell_words import ShellVariable, Word
 from gpudoctor.lint.source.setting_files import document_in
@@ -124,6 +124,7 @@ class _TextPlaces:
         return found
 
 
+_SUBSTITUTION = re.compile(r"\{(\w+)[^{}]*\}")
 _SETTING = re.compile(r"^(commands\w*)\s*=\s*(.*)$")
 
 
@@ -137,9 +138,9 @@ def read_tox(shown: str, text: str) -> Iterator[ProgramStart]:
         if not inside:
             continue
         start = found.start(2) if found is not None else len(line) - len(line.lstrip())
-        body = line[start:].lstrip("- ") if line[start : start + 1] == "-" else line[start:]
-        plain = re.sub(r"\{(\w+)[^{}]*\}", r"${\1}", body)
-        together.append(Piece(f"{plain}\n", number, start + 1))
+        start += len(line[start:]) - len(line[start:].lstrip("- "))
+        piece = Piece(f"{line[start:]}\n", number, start + 1)
+        together += filled_in(piece, _SUBSTITUTION, lambda found: f"${{{found[1]}}}")
         if line.endswith("\\"):
             continue
         placed = PlacedText(shown, together)

@@ -16,6 +16,10 @@ _WORDS = (
 )
 _OF_SETTINGS = (b"distributed_type", b"train_batch_size", b"train_micro_batch_size", b"zero_optimization")
 _OF_SERVICES = (b"driver: nvidia", b"gpus:", b"shm_size:", b"ipc:", b"extends:", b"capabilities: [gpu]", b"/dev/shm")
+_DESCRIBING = (b"services:", b"containers:", b"TrainJob", b"RayJob")
+_RUNNING = (b"cmds:", b"cmd:", b"run:")
+_PROGRAMS = (b".py", b" -m ", b".sh", b"torchrun", b"accelerate launch", b"deepspeed")
+"""What a runner's file names: not the `setup-python` that every workflow has."""
 _OF_TASKS = (b"tasks]", b"tasks.", b"scripts]", b"scripts.")
 MAX_BYTES = 256 * 1024
 """A larger file is data."""
@@ -56,14 +60,17 @@ def may_start_training(kind: str, data: bytes) -> bool:
     if kind == JSON:
         return any(word in data for word in _OF_SETTINGS)
     if kind == YAML:
-        described = b"services:" in data or b"containers:" in data or b"TrainJob" in data
+        described = any(word in data for word in _DESCRIBING)
         # A service may run what its Dockerfile says, or be laid over another one.
         words = (*_WORDS, b"build:", *_OF_SERVICES)
-        return any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words))
+        if any(word in data for word in _OF_SETTINGS) or (described and any(word in data for word in words)):
+            return True
+        names_others = data.startswith(b"include:") or b"\ninclude:" in data
+        return names_others or (any(word in data for word in _RUNNING) and any(word in data for word in _PROGRAMS))
     if kind == TASKS and not any(word in data for word in _OF_TASKS):
         return False
     # A script may call another one, and so may an image. What an editor starts is Python.
-    if kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data:
+    if (kind in (SHELL, MAKEFILE, DOCKERFILE) and b".sh" in data) or (kind == JUSTFILE and b"import" in data):
         return True
     return any(word in data for word in _WORDS) or (kind == EDITOR and b"debugpy" in data)
 
@@ -82,7 +89,13 @@ def found_by_name(name: str) -> bool:
     return bool(kind) and (kind != JSON or any(each in name.lower() for each in _NAMED_SO))
 
 
-def in_editor_folder(folder: str) -> str:
-    """What VS Code starts, in a folder of its settings; empty where there is none."""
-    path = os.path.join(folder, "launch.json")
-    return path if os.path.basename(folder) == ".vscode" and os.path.isfile(path) else ""
+def in_hidden_folder(folder: str) -> list[str]:
+    """What VS Code starts, in a folder of its settings, and the workflows of GitHub; none in other folders."""
+    name = os.path.basename(folder)
+    if name == ".vscode":
+        listed = [os.path.join(folder, "launch.json")]
+    elif name == ".github" and os.path.isdir(workflows := os.path.join(folder, "workflows")):
+        listed = [os.path.join(workflows, each) for each in sorted(os.listdir(workflows)) if launch_kind(each) == YAML]
+    else:
+        listed = []
+    return [path for path in listed if os.path.isfile(path)]

@@ -51,6 +51,11 @@ def meets_by_c10d(launch: ProgramStart) -> bool:
     return backend is not None and backend.text != "static"
 
 
+def told_by_variables(launch: ProgramStart) -> bool:
+    """Variables of torchrun stand for its options."""
+    return any(name.startswith("PET_") for name in launch.environment)
+
+
 def reaches_others(file: LaunchFile) -> bool:
     """The file itself starts something on other machines."""
     return bool(file.commands & OTHER_NODES)

@@ -2,7 +2,7 @@
 
 ## What goes wrong
 
-The process with rank 0 opens the port on which the others of its training meet. Of two trainings on a machine the
+The process with rank 0 opens the port on which the others of its training meet, 29500 where none is given. Of two trainings on a machine the
 second ends with `RuntimeError: The server socket has failed to listen on any local network address ... EADDRINUSE`, or
 its processes join the first one and both hang.
 
@@ -29,10 +29,13 @@ from gpudoctor.diagnostic import Finding, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, Starter, StartOption
 from gpudoctor.rule import Rule
 from gpudoctor_rules._error_texts import PORT_TAKEN
+from gpudoctor_rules.launch._starts import meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Launched, Location
 
+_DEFAULT = 29500
+"""The port of `torchrun` and `deepspeed` where none is given."""
 _REMEDY = "Give each a port of its own, or leave the port out and write `--standalone`."
 
 
@@ -111,12 +114,14 @@ def _port(launch: ProgramStart) -> tuple[int, Location] | None:
         if endpoint is not None:
             text = (endpoint.text or "").rpartition(":")[2]
             return (int(text), endpoint.at) if text.isdecimal() and int(text) else None
+        if option is None and launch.closed and not meets_by_c10d(launch) and not told_by_variables(launch):
+            return _DEFAULT, launch.word.at
     elif launch.launcher is StartedBy.ACCELERATE:
         option = launch.option("main-process-port")
     elif launch.launcher is StartedBy.DEEPSPEED:
         option = launch.option("master-port")
         if option is None and launch.closed:
-            return 29500, launch.word.at
+            return _DEFAULT, launch.word.at
     else:
         return None
     number = option.number if option is not None else None

@@ -7,8 +7,8 @@ with the local ranks 2 and 3 find no GPU and end with `RuntimeError: CUDA error:
 grants with `--gres=gpu:2` limits them in the same way, also where `srun`, `mpirun` or `horovodrun` start the processes
 and the program takes the GPU of its local rank. Lightning and Fabric start the processes for their `devices`
 themselves, and end before that: `MisconfigurationException: You requested gpu: [0, 1, 2, 3] But your machine only has:
-[0, 1]`. A container sees no GPU at all unless it is told to: `docker run` without `--gpus`, a service of Compose
-without `gpus: all`.
+[0, 1]`. A container sees no GPU at all unless it is told to: `docker run` without `--gpus`, `apptainer exec` without
+`--nv`, a service of Compose without `gpus: all`.
 
 ## Fix
 

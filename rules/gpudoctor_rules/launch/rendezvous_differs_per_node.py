@@ -32,13 +32,14 @@ from typing import TYPE_CHECKING
 from gpudoctor.diagnostic import Finding, Location, Severity
 from gpudoctor.lint.launchfiles.start import OF_TORCH, ProgramStart, StartedBy, StartOption
 from gpudoctor.rule import Rule
-from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d
+from gpudoctor_rules.launch._starts import LOCAL, meets_by_c10d, told_by_variables
 
 if TYPE_CHECKING:
     from gpudoctor.api.pack import Launched, LaunchFile, SettingsFile, Word
 
 _OWN_NAME = ("SLURMD_NODENAME", "HOSTNAME", "HOST")
 _OF_TASK = ("SLURM_NODEID", "SLURM_PROCID")
+_BY_TASK = "`srun bash -c 'torchrun --node-rank=$SLURM_NODEID ...'`"
 _ONCE = (
     "Ask for the address once, for all nodes: "
     '`$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)`, or the name of the first node.'
@@ -89,7 +90,7 @@ class RendezvousDiffersPerNode(Rule):
                 launch.launcher in OF_TORCH
                 and launch.closed
                 and launch.nodes is not None
-                and not _told_by_variables(launch)
+                and not told_by_variables(launch)
             ):
                 yield self.found(
                     launch.word.at,
@@ -117,30 +118,27 @@ class RendezvousDiffersPerNode(Rule):
             )
 
     def _of_rank(self, launch: ProgramStart) -> Iterator[Finding]:
-        srun = launch.started_by("srun")
+        srun, container = launch.started_by("srun"), launch.container
         option = launch.option("node-rank", "machine-rank")
-        if (
-            srun is None
-            or option is None
-            or option.value is None
-            or (launch.slurm_nodes or 0) < 2
-            or meets_by_c10d(launch)
-        ):
+        copies = container.copies if container is not None and container.alike else None
+        nodes = (launch.slurm_nodes if srun is not None else copies) or 1
+        if option is None or option.value is None or nodes < 2 or meets_by_c10d(launch):
             return
         of_task = [hole for hole in option.value.holes if hole.variable in _OF_TASK]
-        early = [hole.variable for hole in of_task if hole.early or not launch.per_node]
+        early = [hole.variable for hole in of_task if srun is not None and (hole.early or not launch.per_node)]
+        by = "`srun` starts this command" if container is None or srun is not None else f"{container.begins} runs"
         if option.number is not None:
             yield self.found(
                 option.at,
-                f"`srun` starts this command on {launch.slurm_nodes} nodes, and all get rank {option.number}: the "
-                "others wait for a node that never comes.",
-                remedy="Have each node fill in its own: `srun bash -c 'torchrun --node-rank=$SLURM_NODEID ...'`.",
+                f"{by} on {nodes} nodes, and all get rank {option.number}: the others wait for a node that never "
+                "comes.",
+                remedy=f"Have each node fill in its own{': ' + _BY_TASK if srun is not None else ''}.",
             )
         elif early:
             yield self.found(
                 option.at,
                 f"The batch file fills in `${early[0]}` once, before `srun` starts anything: it is 0 there, and all "
-                f"{launch.slurm_nodes} nodes get it.",
+                f"{nodes} nodes get it.",
                 remedy=f"Have each node fill it in: `srun bash -c '... --node-rank=${early[0]} ...'`.",
             )
 
@@ -203,10 +201,6 @@ def _address(launch: ProgramStart) -> tuple[Word | None, Location | None]:
         bound = launch.environment["MASTER_ADDR"]
         return bound.word, bound.at
     return None, None
-
-
-def _told_by_variables(launch: ProgramStart) -> bool:
-    return any(name.startswith("PET_") for name in launch.environment)
 
 
 def _own_name(word: Word) -> str:

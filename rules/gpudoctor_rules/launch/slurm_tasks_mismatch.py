@@ -5,7 +5,8 @@
 A training over several nodes waits until all of them have joined. A `torchrun --nnodes=4` in a job of two nodes waits
 for two that never come, and one that no `srun` starts runs on the first node of the job alone. Lightning compares
 `--ntasks-per-node` with `devices` and ends with `ValueError: You set devices=4 in Lightning, but the number of tasks
-per node configured in SLURM --ntasks-per-node=8 does not match`; it refuses `--ntasks`.
+per node configured in SLURM --ntasks-per-node=8 does not match`; it refuses `--ntasks`. Where no `srun` starts it, it takes itself for one of the tasks, and waits for
+the others.
 
 ## Fix
 
@@ -93,6 +94,16 @@ class SlurmTasksMismatch(Rule):
                     f"--ntasks-per-node={each.number} does not match`.",
                     remedy=f"Write `--ntasks-per-node={facts.devices}`, or `devices={each.number}`.",
                     because=[("the Trainer is made", facts.devices_at)],
+                )
+        elif each is not None and (each.number or 0) > 1 and not launch.starters and launch.directives:
+            # It takes the tasks of the job for processes that somebody has started.
+            if facts.devices is not None and facts.devices == each.number:
+                yield self.found(
+                    launch.word.at,
+                    f"No `srun` starts {named(launch)}: it is the first of the {each.number} tasks that the batch file "
+                    "asks for, and Lightning waits for the others, which nobody starts.",
+                    remedy=f"Write `srun {launch.word.shown} ...`.",
+                    because=[("the job has several tasks", each.at), ("the Trainer is made", facts.devices_at)],
                 )
         elif each is None and total is not None and (total.number or 0) > 1:
             yield self.found(

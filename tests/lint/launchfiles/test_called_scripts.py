@@ -62,9 +62,70 @@ def test_an_image_may_start_a_script(capsys: pytest.CaptureFixture[str]) -> None
         train__py=PROGRAM,
         train__sh=TRAIN,
         Dockerfile='FROM a\nENTRYPOINT ["./train.sh"]\n',
-        compose__yaml='services:\n  train:\n    build: .\n    gpus: all\n    command: ["--lr", "1"]\n',
+        compose__yaml='services:\n  train:\n    build: .\n    gpus: all\n    command: ["4"]\n',
     )
     assert codes(capsys, "--select=GPU431", ".") == ["compose.yaml:2 GPU431"]
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "expected"),
+    [
+        (
+            {
+                "Dockerfile": 'FROM a\nENTRYPOINT ["tini", "--", "/app/train.sh"]\n',
+                "train.sh": 'exec torchrun --nproc-per-node=${NPROC:-4} "$@"\n',
+                "run.sh": "docker build -t x .\ndocker run --gpus '\"device=0,1\"' --ipc=host x /app/train.py\n",
+            },
+            "run.sh Dockerfile",
+            ["train.sh:1 GPU423"],
+        ),
+        (
+            {
+                "gpus.env": "# two\nN=4\nexport CUDA_VISIBLE_DEVICES='0,1'\n",
+                "compose.yaml": "include: [more/compose.yaml]\n",
+                "more/compose.yaml": "services:\n  a:\n    image: x\n    gpus: all\n    env_file: gpus.env\n"
+                "    ipc: host\n    command: sh -c 'torchrun --nproc-per-node=$$N train.py'\n",
+            },
+            "compose.yaml",
+            ["more/compose.yaml:7 GPU423"],
+        ),
+        (
+            {
+                "justfile": "import 'more/train.just'\nn := '4'\n",
+                "more/train.just": "t:\n    CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc-per-node={{n}} train.py\n",
+            },
+            "justfile",
+            ["more/train.just:2 GPU423"],
+        ),
+        (
+            {
+                "params.yaml": "train: {gpus: 4}\n",
+                "dvc.yaml": "stages:\n  a:\n    cmd: >-\n      CUDA_VISIBLE_DEVICES=0,1\n"
+                "      torchrun --nproc-per-node=${train.gpus} train.py\n",
+            },
+            "dvc.yaml",
+            ["dvc.yaml:3 GPU423"],
+        ),
+        (
+            {
+                "hosts": "a slots=2\nb slots=2\n",
+                "run.sh": "mpirun -np 4 --hostfile hosts torchrun --nproc-per-node=2 train.py\n",
+            },
+            "run.sh",
+            ["run.sh:1 GPU426"],
+        ),
+    ],
+    ids=["image", "compose", "just", "dvc", "hosts"],
+)
+def test_what_other_files_say_counts(
+    capsys: pytest.CaptureFixture[str], files: dict[str, str], named: str, expected: list[str]
+) -> None:
+    Path("more").mkdir()
+    for name, text in {**files, "train.py": PROGRAM}.items():
+        Path(name).write_text(text)
+    # A file alone, and all that lies there.
+    assert codes(capsys, "--select=GPU423,GPU426", *named.split()) == expected
+    assert codes(capsys, "--select=GPU423,GPU426", ".") == expected
 
 
 def test_scripts_that_call_each_other_end(capsys: pytest.CaptureFixture[str]) -> None:

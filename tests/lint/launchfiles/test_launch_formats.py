@@ -12,6 +12,9 @@ from tests.support.launches import shown
 if TYPE_CHECKING:
     from gpudoctor.lint.launchfiles.launch_file import LaunchFile
 
+SKY = "num_nodes: 2\nresources: {accelerators: 'A100:4'}\nrun: |\n  torchrun --n=$SKYPILOT_NUM_NODES"
+STEP = "on: [push]\njobs:\n  a:\n    runs-on: %s\n    steps:\n    - run: torchrun --n=${{ matrix.n }} t.py"
+TASK = "version: '3'\nvars: {N: '{{.M}}', M: 2}\ntasks:\n  t:\n    %s"
 EDITOR = ".vscode/launch.json"
 EDITED = '{"configurations": [{"type": "debugpy", %s},]}'
 POD = "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - "
@@ -32,10 +35,20 @@ def read(name: str, text: str) -> LaunchFile:
         ("Makefile", "N ?= 4\ntrain:\n\ttorchrun --nproc_per_node=$(N) t.py", "torchrun nproc-per-node=$N | t.py"),
         ("Makefile", "train: data ; torchrun t.py\nA := b:c", "torchrun | t.py"),
         ("Makefile", "P ?= python\nt:\n\t$(P) -m torch.distributed.run t.py", "torchrun | t.py"),
+        ("Makefile", "N = 4\nt: N = 2\nt:\n\ttorchrun --nnodes=$(N) t.py", "torchrun nnodes=2 | t.py"),
+        ("Makefile", "t:\n\ttorchrun --n=$(words $(subst x, ,$(A))) t.py", "torchrun n=$_make | t.py"),
         ("compose.yaml", "services:\n  a:\n    command: torchrun t.py --x", "torchrun | t.py --x"),
+        ("compose.yaml", "services:\n  a:\n    command: [sh, -c, torchrun --n=$$N t.py]", "torchrun n=$N | t.py"),
+        ("compose.yaml", "services:\n  a:\n    command: [torchrun, '--n=${N:-2}', t.py]", "torchrun n=$N | t.py"),
+        ("Taskfile.yml", TASK % "cmds: [{cmd: 'torchrun --n={{.N}} t.py {{.X}}'}]", "torchrun n=2 | t.py $X?"),
+        ("Taskfile.yml", TASK % "cmd: torchrun --n={{.P | default 4}} t.py", "torchrun n=$P | t.py"),
+        ("nightly.yml", STEP % "[self-hosted, gpu]", "torchrun n=$matrix_n | t.py"),
+        ("dvc.yaml", "stages:\n  t:\n    cmd: torchrun --n=${a.n} t.py", "torchrun n=$a_n | t.py"),
+        ("train.yaml", f"{SKY} t.py", "torchrun n=2 | t.py"),
         ("compose.yaml", "services:\n  a:\n    entrypoint: [python, -u]\n    command: [t.py]", "python u= | t.py"),
         ("compose.yaml", "services:\n  a:\n    command: >\n      torchrun\n      t.py", "torchrun | t.py"),
         ("pod.yaml", f"{POD}command: [sh, -c]\n    args: [torchrun t.py]", "torchrun | t.py"),
+        ("pod.yaml", f"{POD}env: [{{name: N, value: '2'}}]\n    args: [python, t.py, $(N)]", "python | t.py 2"),
         ("pod.yaml", f"{POD}command: [torchrun, --nnodes=$(N), t.py]", "torchrun nnodes=$N | t.py"),
         ("justfile", 'n := "4"\nt *a:\n    @torchrun --nnodes={{n}} t.py {{a}}', "torchrun nnodes=4 | t.py $a?"),
         ("justfile", 't n="2":\n    #!/bin/bash\n    A=1\n    torchrun --n={{n}} t.py $A', "torchrun n=$n | t.py 1"),
@@ -58,6 +71,7 @@ def test_the_commands_of_a_format(name: str, text: str, expected: str) -> None:
     [
         ("a.yaml", "- 1\n- 2"),
         ("a.yaml", "services: [1, 2]"),
+        ("ci.yml", STEP % "ubuntu-latest"),
         ("a.yaml", "{{ template }}"),
         ("a.yaml", "a: &a [b, b]\nb: &b [*a, *a]\nc: &c [*b, *b]\n"),
         ("a.json", '{"train": '),
@@ -73,6 +87,14 @@ def test_what_starts_nothing(name: str, text: str) -> None:
     found = read(name, text)
     assert not found.launches
     assert not found.settings
+
+
+def test_what_an_editor_starts_at_once() -> None:
+    each = ", ".join(f'{{"name": "{name}", "type": "debugpy", "program": "{name}.py"}}' for name in "abc")
+    text = f'{{"configurations": [{each}], "compounds": [{{"name": "x", "configurations": ["a", "c"]}}]}}'
+    a, b, c = read(EDITOR, text).launches
+    assert (a.background, b.background, c.background) == (True, False, True)
+    assert a.waits == c.waits != b.waits
 
 
 def test_a_nest_of_aliases_is_not_unfolded() -> None:

@@ -128,6 +128,16 @@ def test_a_batch_file_says_how_often_it_is_started() -> None:
     assert start("#!/bin/bash\ntrue\n#SBATCH --ntasks-per-node=4\nsrun python t.py").tasks_per_node is None
 
 
+def test_a_batch_file_may_stand_in_a_script() -> None:
+    found = start("N=4\nsbatch -N 2 <<E\n#!/bin/sh\n#SBATCH -J a$N\n#SBATCH --gres=gpu:$N\nsrun torchrun t$N.py\nE")
+    assert {name: each.text for name, each in found.directives.items()} == {
+        "nodes": "2",
+        "job-name": "a4",
+        "gres": "gpu:4",
+    }
+    assert (str(found.at), str(found.directives["gres"].at)) == ("run.sh:6:1", "run.sh:5:1")
+
+
 def test_what_is_started_aside_and_again() -> None:
     first, second, third = starts("a=1\npython a.py & \nwhile true; do python b.py & done\nwait\npython c.py")
     assert (first.background, first.looped) == (True, False)
