@@ -568,9 +568,9 @@ class _ScriptRun:
             if length > MAX_LENGTH:
                 return (Hole(),), ((self._offset(node.start_byte), self._offset(node.end_byte)),)
             # `-I{}` is three nodes for the parser. The lines of a script keep their places where its parts stay apart.
-            plain = node.type != "heredoc_body" and isinstance(each[0], str)
-            if plain and found and isinstance(found[-1][0], str) and found[-1][2] == each[1]:
-                each = found[-1][0] + each[0], found.pop()[1], each[2]
+            last = found[-1] if found and node.type != "heredoc_body" else None
+            if last is not None and isinstance(last[0], str) and isinstance(each[0], str) and last[2] == each[1]:
+                each = last[0] + each[0], found.pop()[1], each[2]
             found.append(each)
         if len(found) == 1:
             return (found[0][0],), ((self._offset(found[0][1]), self._offset(found[0][2])),)

@@ -2,9 +2,9 @@
 
 ## What goes wrong
 
-The process with rank 0 opens the port on which the others of its training meet, 29500 where none is given. Of two trainings on a machine the
-second ends with `RuntimeError: The server socket has failed to listen on any local network address ... EADDRINUSE`, or
-its processes join the first one and both hang.
+The process with rank 0 opens the port on which the others of its training meet, 29500 where none is given. Of two
+trainings on a machine the second ends with `RuntimeError: The server socket has failed to listen on any local network
+address ... EADDRINUSE`, or its processes join the first one and both hang.
 
 ## Fix
 

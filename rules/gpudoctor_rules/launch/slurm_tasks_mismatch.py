@@ -5,8 +5,8 @@
 A training over several nodes waits until all of them have joined. A `torchrun --nnodes=4` in a job of two nodes waits
 for two that never come, and one that no `srun` starts runs on the first node of the job alone. Lightning compares
 `--ntasks-per-node` with `devices` and ends with `ValueError: You set devices=4 in Lightning, but the number of tasks
-per node configured in SLURM --ntasks-per-node=8 does not match`; it refuses `--ntasks`. Where no `srun` starts it, it takes itself for one of the tasks, and waits for
-the others.
+per node configured in SLURM --ntasks-per-node=8 does not match`; it refuses `--ntasks`. Where no `srun` starts it, it
+takes itself for one of the tasks, and waits for the others.
 
 ## Fix
 
